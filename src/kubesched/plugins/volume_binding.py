@@ -226,8 +226,8 @@ class VolumeBinding(
         """Reject rows that cannot reach the bound volumes or serve the unbound claims."""
         state.was_filtered = True
         statuses = state.decider.statuses_of(nodes)
-        # For most pods every row passes.
-        if len(statuses.statuses) > 1 and not all(one.is_rejected for one, _ in statuses.counts):
+        failures = [one for one in statuses.statuses[1:] if not one.is_rejected]
+        if failures and any(one in failures for one, _ in statuses.counts):
             self._count_failure(VolumeSchedulingStage.PREDICATE)
         return statuses
 

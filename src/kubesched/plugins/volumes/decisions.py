@@ -119,7 +119,7 @@ class Decisions:
 
     def mark(self, rows: NDArray[np.bool_], reason: int) -> None:
         """Add a reason to rows."""
-        self._keys[rows] |= reason
+        np.bitwise_or(self._keys, reason, out=self._keys, where=rows)
 
     def fail(self, rows: NDArray[np.bool_], error: str) -> None:
         """Mark rows as failed, which replaces their reasons."""

@@ -9,7 +9,6 @@ Differs:  claims of equal size keep their order; upstream's sort keeps it for up
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -86,25 +85,26 @@ class PodVolumes(msgspec.Struct, frozen=True):
 
 
 class Decisions:
-    """The decisions for a table: per row, whether all claims can be served, and how."""
+    """The decisions for a table: per row, whether all claims can be served, and how.
+
+    Attributes:
+        rows: The number of rows.
+        statuses: One status per row; set by `conclude`.
+        matches: The volume that each claim gets, per row.
+        provisions: The claims to provision, and the rows where they are, as bool per row.
+    """
+
+    __slots__ = ("_failures", "_keys", "matches", "provisions", "rows", "statuses")
+
+    statuses: NodeToStatus
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
         self.matches: Sequence[Match] = ()
         self.provisions: Sequence[tuple[Provision, NDArray[np.bool_]]] = ()
-        self._failures: list[str] = []
-
-    @cached_property
-    def _keys(self) -> NDArray[np.int64]:
         # For most pods no row is marked.
-        return np.zeros(self.rows, np.int64)
-
-    @cached_property
-    def statuses(self) -> NodeToStatus:
-        """One status per row; read once everything is decided."""
-        if "_keys" not in self.__dict__ or not self._keys.any():
-            return NodeToStatus.passing(self.rows)
-        return NodeToStatus.encode(self._keys, self._status_of)
+        self._keys: NDArray[np.int64] | None = None
+        self._failures: list[str] = []
 
     def pod_volumes(self, row: int) -> PodVolumes:
         """Return the bindings and provisions on a row whose status is success."""
@@ -119,20 +119,34 @@ class Decisions:
 
     def mark(self, rows: NDArray[np.bool_], reason: int) -> None:
         """Add a reason to rows."""
-        np.bitwise_or(self._keys, reason, out=self._keys, where=rows)
+        keys = self._begun()
+        np.bitwise_or(keys, reason, out=keys, where=rows)
 
     def fail(self, rows: NDArray[np.bool_], error: str) -> None:
         """Mark rows as failed, which replaces their reasons."""
-        self._keys[rows] = _FIRST_FAILURE + len(self._failures)
+        self._begun()[rows] = _FIRST_FAILURE + len(self._failures)
         self._failures.append(error)
 
     def unmarked(self) -> NDArray[np.bool_]:
         """Return the rows without a reason or failure."""
-        return np.equal(self._keys, 0)
+        return np.equal(self._begun(), 0)
 
     def unfailed(self) -> NDArray[np.bool_]:
         """Return the rows that did not fail."""
-        return self._keys < _FIRST_FAILURE
+        return self._begun() < _FIRST_FAILURE
+
+    def conclude(self) -> None:
+        """Set the statuses, once everything is decided."""
+        if self._keys is None or not self._keys.any():
+            self.statuses = NodeToStatus.passing(self.rows)
+        else:
+            self.statuses = NodeToStatus.encode(self._keys, self._status_of)
+
+    def _begun(self) -> NDArray[np.int64]:
+        """Return the reasons of each row, or a failure."""
+        if self._keys is None:
+            self._keys = np.zeros(self.rows, np.int64)
+        return self._keys
 
     def _status_of(self, key: int) -> Status:
         if key >= _FIRST_FAILURE:
@@ -181,6 +195,7 @@ class Decider:
                 self._check_bound(decisions)
             if self._claims.delayed:
                 self._serve_delayed(decisions)
+            decisions.conclude()
         return self._decisions
 
     def forget(self) -> None:
@@ -194,6 +209,8 @@ class Decider:
     def statuses_of(self, nodes: NodeTable) -> NodeToStatus:
         """Return the statuses of the rows of `nodes`, a selection of the table or the table."""
         statuses = self.decide().statuses
+        if nodes is self._access.nodes:
+            return statuses
         if len(statuses.statuses) == 1:
             return NodeToStatus.passing(len(nodes))
         return NodeToStatus(statuses.index[self._snapshot.rows_of(nodes)], statuses.statuses)

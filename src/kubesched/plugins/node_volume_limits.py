@@ -14,7 +14,7 @@ Differs:  of several missing drivers, the message names the first in order of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -190,9 +190,11 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         """
         if len(nodes) <= _FEW_ROWS:
             return np.ones(len(nodes), np.bool_)
-        counts = Counter(new.values())
+        counts: dict[str, int] = {}
+        for driver in new.values():
+            counts[driver] = counts.get(driver, 0) + 1
         is_whole = nodes is snapshot.nodes
-        if is_whole and all(self._room.has(*item, snapshot, csi_nodes) for item in counts.items()):
+        if is_whole and self._room.has(counts, snapshot, csi_nodes):
             return None
         doubtful = np.zeros(len(nodes), np.bool_)
         for driver, count in counts.items():
@@ -320,12 +322,15 @@ class _Room:
             self._least[driver] = 0
         return self._rooms[driver]
 
-    def has(self, driver: str, count: int, snapshot: Snapshot, csi_nodes: CsiNodeColumns) -> bool:
+    def has(self, counts: Mapping[str, int], snapshot: Snapshot, csi_nodes: CsiNodeColumns) -> bool:
         """Whether every row of the whole table can take so many more volumes for sure."""
-        room = self.of(driver, snapshot, csi_nodes)
-        if self._least[driver] < count:
-            self._least[driver] = int(room.min())
-        return self._least[driver] >= count
+        for driver, count in counts.items():
+            room = self.of(driver, snapshot, csi_nodes)
+            if self._least[driver] < count:
+                self._least[driver] = int(room.min())
+                if self._least[driver] < count:
+                    return False
+        return True
 
 
 def _required_drivers(volumes: Attachables, objects: Objects) -> Iterator[str]:

@@ -330,6 +330,21 @@ def test_a_job_runs_to_completion(
     )
 
 
+def test_a_job_without_completions_to_reach_ends_at_once() -> None:
+    """It runs no pod, and has the times that its API requires of a complete Job."""
+
+    async def story(world: World) -> tuple[int, Json]:
+        pod = {**SPEC, "restartPolicy": "Never"}
+        world.client.create(*workload("jobs.batch", pod=pod, completions=0))
+        await asyncio.sleep(2)
+        return len(running(world)), status_of(world, "jobs.batch")
+
+    pods, status = in_order(story)
+    assert pods == 0
+    assert [one["type"] for one in status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
+    assert status["startTime"] == status["completionTime"]
+
+
 def test_a_suspended_job_is_resumed() -> None:
     """Its pods are deleted and created again, and its time starts again."""
 
@@ -619,6 +634,35 @@ def test_a_stateful_set_grows_and_shrinks_in_order() -> None:
     assert [{"name": "data", "persistentVolumeClaim": {"claimName": "data-w-1"}}] == volumes
     assert (["w-0"], 1) == (shrunk, ready)
     assert ["data-w-0", "data-w-1", "data-w-2"] == claims
+
+
+def test_a_stateful_set_ignores_pods_with_names_of_others() -> None:
+    """A pod that names it as its controller is neither counted nor deleted."""
+
+    async def story(world: World) -> tuple[list[str], Json]:
+        stateful(world)
+        found = world.client.find("statefulsets.apps", "default", NAME) or {}
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "name": NAME,
+            "uid": found["metadata"]["uid"],
+            "controller": True,
+        }
+        for name in ("stray", "other-7"):
+            metadata = {
+                "name": name,
+                "namespace": "default",
+                "labels": {"app": NAME},
+                "ownerReferences": [owner],
+            }
+            world.client.create("pods", {"metadata": metadata, "spec": SPEC})
+        await asyncio.sleep(8)
+        return sorted(names(world)), status_of(world, "statefulsets.apps")
+
+    pods, status = in_order(story)
+    assert ["other-7", "stray", "w-0", "w-1", "w-2"] == pods
+    assert status["replicas"] == 3
 
 
 def test_a_parallel_stateful_set_creates_all_pods_at_once() -> None:

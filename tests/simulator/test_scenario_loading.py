@@ -184,6 +184,16 @@ def _workload(**fields: Any) -> dict[str, Any]:
             id="every-nothing",
         ),
         pytest.param(
+            _workload(pods={"perHour": 1e300}),
+            [
+                (
+                    "workloads[0].pods.perHour: Invalid value: 1e+300: must be at most 3600000000, "
+                    "which is one in a microsecond"
+                )
+            ],
+            id="too-often",
+        ),
+        pytest.param(
             _workload(pods={"every": "1s", "runTime": {}}),
             [
                 (

@@ -56,6 +56,8 @@ _PERCENT: Final = re.compile(r"[0-9]+%")
 _FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(Scenario))
 NO_CHANGES: Final[Mapping[str, object]] = MappingProxyType({})
 _TOO_SHORT: Final = "must be longer than nothing"
+_PER_HOUR_MAX: Final = 3_600_000_000
+_TOO_OFTEN: Final = f"must be at most {_PER_HOUR_MAX}, which is one in a microsecond"
 _TOO_LONG: Final = "a hundred years is as long as it gets"
 
 
@@ -275,6 +277,8 @@ def _one_of(part: msgspec.Struct, path: str, names: Sequence[str]) -> Iterator[F
 def _arrival_errors(arrivals: PodArrivals, path: str) -> Iterator[FieldError]:
     yield from _one_of(arrivals, path, ("at", "every", "per_hour"))
     yield from _zero_error(arrivals.every, child(path, "every"))
+    if arrivals.per_hour is not None and arrivals.per_hour > _PER_HOUR_MAX:
+        yield invalid(child(path, "perHour"), arrivals.per_hour, _TOO_OFTEN)
     if arrivals.run_time is not None:
         yield from _run_time_errors(arrivals.run_time, child(path, "runTime"))
     elif arrivals.restart:

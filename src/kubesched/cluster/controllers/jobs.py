@@ -94,6 +94,9 @@ class JobController(PodsController):
             first = "FailureTarget" if type_ == "Failed" else "SuccessCriteriaMet"
             conditions[first] = _condition(first, reason, message, now)
             conditions[type_] = _condition(type_, reason, message, now)
+            if not owner["spec"].get("suspend"):
+                # A Job that wants no pods ends before it has run.
+                status.setdefault("startTime", now)
             if type_ == "Complete":
                 status["completionTime"] = now
         elif not owner["spec"].get("suspend"):

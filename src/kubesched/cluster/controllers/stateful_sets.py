@@ -30,7 +30,7 @@ class StatefulSetController(PodsController):
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create, delete or replace the next pod, or several with parallel pod management."""
-        pods = {_ordinal_of(pod): pod for pod in self.pods.of(owner)}
+        pods = self._members(owner)
         start = owner["spec"].get("ordinals", {}).get("start", 0)
         wanted = range(start, start + owner["spec"].get("replicas", 1))
         try:
@@ -39,6 +39,11 @@ class StatefulSetController(PodsController):
         finally:
             if self.server.keeps_statuses:
                 self._count(key, owner)
+
+    def _members(self, owner: Plain) -> dict[int, Pod]:
+        """Return the pods by ordinal, without those that have names of other pods."""
+        pods = ((_ordinal_of(pod, owner), pod) for pod in self.pods.of(owner))
+        return {ordinal: pod for ordinal, pod in pods if ordinal is not None}
 
     def _complete(self, key: Key, owner: Plain, pods: dict[int, Pod], wanted: range) -> bool:
         """Create missing pods; return whether to go on to the others."""
@@ -102,7 +107,7 @@ class StatefulSetController(PodsController):
         return wait == 0
 
     def _count(self, key: Key, owner: Plain) -> None:
-        pods = self.pods.of(owner)
+        pods = list(self._members(owner).values())
         seconds = owner["spec"].get("minReadySeconds", 0)
         waits = [self.unavailable_seconds(pod, seconds) for pod in pods]
         revision = _revision_of(owner)
@@ -174,8 +179,11 @@ def _is_parallel(owner: Plain) -> bool:
     return bool(owner["spec"].get("podManagementPolicy") == "Parallel")
 
 
-def _ordinal_of(pod: Pod) -> int:
-    return int(pod.metadata.name.rpartition("-")[2])
+def _ordinal_of(pod: Pod, owner: Plain) -> int | None:
+    """Return the number in the pod's name; None if it is not a name of this StatefulSet's pods."""
+    name, _, ordinal = pod.metadata.name.rpartition("-")
+    is_own = name == owner["metadata"]["name"] and ordinal.isdecimal() and ordinal.isascii()
+    return int(ordinal) if is_own else None
 
 
 def _revision_of(owner: Plain) -> str:

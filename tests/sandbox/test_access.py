@@ -19,7 +19,9 @@ from kubesched.sandbox.access import CONTEXT, SandboxAccess, check_ours, write_p
 def test_kubeconfigs_of_others_are_not_touched(tmp_path: Path) -> None:
     """Only one of an earlier sandbox is written over."""
     file = tmp_path / "config"
-    for text in ("current-context: prod\nclusters: [{}]\n", "nonsense", "[1]", "a: {", ""):
+    ours = f"current-context: {CONTEXT}\nclusters: "
+    others = ["current-context: prod\nclusters: [{}]\n", "nonsense", "[1]", "a: {", ""]
+    for text in (*others, ours + "[null]", ours + "[{cluster: [1]}]"):
         file.write_text(text)
         with pytest.raises(UserError, match="not from a sandbox"):
             check_ours(file)

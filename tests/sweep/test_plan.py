@@ -89,16 +89,18 @@ def test_a_run_depends_on_the_modules_of_a_package(tmp_path: Path) -> None:
         "second": "",
         "third": "",
         "fourth": "X = 1\n",
+        "old": "print 'not of this Python'\n",
         "other": "",
     }.items():
         (package / f"{name}.py").write_text(text)
     with (package / "mine.py").open("a") as file:
         file.write("from kubesched.framework.plugin import FilterPlugin\n")
+        file.write("try: from . import old\nexcept SyntaxError: ...\n")
         file.write("class Mine(FilterPlugin[None]):\n    name = 'Mine'\n")
         file.write("    def filter(self, state, pod, nodes): ...\n")
     write(tmp_path, day=SCENARIO, sweep=SWEEP + "plugins: [{plugins: [pack.mine:Mine]}]\n")
     read = {Path(name).stem for name in planned(tmp_path).cells[0].digests if "pack/" in name}
-    assert {"__init__", "mine", "first", "second", "third", "fourth"} == read
+    assert {"__init__", "mine", "first", "second", "third", "fourth", "old"} == read
 
 
 def test_every_wrong_input_and_configuration_is_reported_at_once(tmp_path: Path) -> None:

@@ -142,7 +142,8 @@ def check_ours(file: Path) -> None:
         return
     try:
         [(_, found)] = load_documents(file.read_text(encoding="utf-8"))
-        [cluster] = found["clusters"]
+        [named] = found["clusters"]
+        cluster = dict(named.get("cluster") or {})
         is_ours = found.get("current-context") == CONTEXT
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
@@ -153,7 +154,7 @@ def check_ours(file: Path) -> None:
         raise UserError(
             f"{file}: exists and is not from a sandbox; name another file with --kubeconfig"
         )
-    if _is_running(cluster.get("cluster") or {}):
+    if _is_running(cluster):
         raise UserError(
             f"{file}: belongs to a running sandbox; name another file with --kubeconfig, or "
             "end that sandbox first"
@@ -175,7 +176,7 @@ def _is_running(cluster: Mapping[str, str]) -> bool:
     except TimeoutError:
         # It may be busy, or stopped.
         return True
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return False
 
 

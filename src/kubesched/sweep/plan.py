@@ -444,7 +444,12 @@ def _files_of(base: Path, name: str) -> list[Path]:
 
 def _imported(source: bytes) -> Iterator[tuple[int, str]]:
     """Yield level and name of each module that a module may import; level 0 is absolute."""
-    for node in ast.walk(ast.parse(source)):
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        # Importing it says what is wrong, if it is imported at all.
+        return
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((0, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

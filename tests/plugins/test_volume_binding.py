@@ -923,3 +923,22 @@ def test_frozen_claims_stay() -> None:
     cycle = start(plugin, using("c"), snapshot)
     plugin.reserve(cycle, using("c"), "n0")
     assert before == claim
+
+
+def test_decisions_follow_the_table_until_reserve() -> None:
+    """A node that takes the row of another keeps its own volume."""
+    volumes = [
+        make_volume(f"v-{name}", storage_class="static", nodes={HOSTNAME: [name]}) for name in "abc"
+    ]
+    claim = make_claim(storage_class="static")
+    nodes = [make_node(name, labels={HOSTNAME: name}) for name in "abc"]
+    snapshot = make_snapshot(nodes, objects=[claim, STATIC, *volumes])
+    plugin, pod, cycle = make_plugin(), make_pod_info(volumes=claim_volumes("claim")), CycleState()
+    state = plugin.pre_filter(cycle, pod, snapshot).state
+    assert state is not None
+    cycle.filter_states[plugin.name] = state
+    assert all(one.is_success for one in filter_all(plugin, state, pod, snapshot.nodes).values())
+    snapshot.nodes.remove_node("a")
+    assert plugin.reserve(cycle, pod, "c").is_success
+    [binding] = state.reserved["c"].static_bindings
+    assert binding.volume.metadata.name == "v-c"

@@ -158,7 +158,7 @@ class VolumeBinding(
         self._curve = ScoreCurve(args.shape or _DEFAULT_SHAPE)
         self._binder = VolumeBinder()
         self._csi_nodes = CsiNodes()
-        self._access = TableAccess()
+        self._tables = TableAccess()
         self._pools = StoragePools()
         self._volumes = VolumesByClass(self._binder.volumes)
 
@@ -207,11 +207,9 @@ class VolumeBinding(
             return PreFilterResult(status=failure(str(missing)))
         if claims is None:
             return PreFilterResult(status=unresolvable(UNBOUND_IMMEDIATE))
-        table = snapshot.nodes
-        csi_nodes = self._csi_nodes.of(table, objects)
-        access = self._access.of(table)
-        decider = Decider(claims, snapshot, self._binder.volumes, csi_nodes, self._pools, access)
-        return PreFilterResult(PodBinding(objects, table, decider))
+        volumes = self._binder.volumes
+        decider = Decider(claims, snapshot, volumes, self._csi_nodes, self._pools, self._tables)
+        return PreFilterResult(PodBinding(objects, snapshot.nodes, decider))
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return claims and the kinds that their volumes depend on."""

@@ -97,9 +97,7 @@ class Memory:
         others = [p for p in profile.plugins.values() if p not in self._signing_base]
         self._signing_template = _Signing.of([p for p in others if profile.signs_by_template(p)])
         self._signing_pod = _Signing.of([p for p in others if not profile.signs_by_template(p)])
-        self._kinds = tuple(
-            dict.fromkeys(kind for p in profile.plugins.values() for kind in p.signed_kinds)
-        )
+        self._kinds = profile.signed_kinds
         self._versions: tuple[int, ...] = ()
         self._objects: Objects | None = None
         self._changes = -1

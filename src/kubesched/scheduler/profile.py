@@ -96,6 +96,7 @@ class Profile:
             takes time.
         percentage_of_nodes_to_score: 1 to 100; 0 looks at all nodes.
         plugins: Plugin name -> plugin, in the order of their construction.
+        signed_kinds: The kinds of objects that their signs read.
         filters_without_pre_filter, scores_without_pre_score: Plugins whose state the profile
             creates, because their own PreFilter or PreScore is disabled.
         score_weights: Score plugin name -> weight.
@@ -138,6 +139,9 @@ class Profile:
 
     def _set_extension_points(self, built: ProfilePlugins) -> None:
         self.plugins = built.plugins
+        self.signed_kinds = tuple(
+            dict.fromkeys(kind for one in built.plugins.values() for kind in one.signed_kinds)
+        )
         # In-tree plugins are not checked.
         self._checks: dict[Plugin, AnswerChecks] = {
             plugin: AnswerChecks(plugin.name, self.services.now)

@@ -49,11 +49,6 @@ class RejectionMemory:
             for plugin in dict.fromkeys((*self._rejecting, *self._gating))
             if not profile.signs_by_template(plugin)
         ]
-        self._signed_kinds = tuple(
-            dict.fromkeys(
-                kind for p in (*self._rejecting, *self._gating) for kind in p.signed_kinds
-            )
-        )
         self._signs_are_of: tuple[Objects, list[int]] | None = None
         self._stamp: _Stamp | None = None
         self._rejections: dict[_Kind, Rejected] = {}
@@ -89,7 +84,7 @@ class RejectionMemory:
         stamp = _stamp_of(snapshot)
         if stamp != self._stamp or len(self._rejections) >= _TEMPLATES_MAX:
             objects = snapshot.objects
-            signs_are_of = objects, list(map(objects.version, self._signed_kinds))
+            signs_are_of = objects, list(map(objects.version, self._profile.signed_kinds))
             if signs_are_of != self._signs_are_of:
                 self._signs_are_of = signs_are_of
                 self._alike.clear()

@@ -21,7 +21,7 @@ from kubesched.api.well_known import SELECTED_NODE
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import class_of_claim, class_of_volume
-from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns
+from kubesched.plugins.volumes.csi_nodes import CsiNodes
 from kubesched.plugins.volumes.csi_translation import TranslationError, csi_node_affinity, plugin_of
 from kubesched.plugins.volumes.describing import describe_bound_claim, describe_delayed_claim
 from kubesched.plugins.volumes.matching import (
@@ -32,7 +32,7 @@ from kubesched.plugins.volumes.matching import (
     by_size,
     find_matching_volumes,
 )
-from kubesched.plugins.volumes.node_access import NodeAccess, required_of
+from kubesched.plugins.volumes.node_access import NodeAccess, TableAccess, required_of
 from kubesched.plugins.volumes.provisioning import Provision, ProvisioningError, provision
 from kubesched.plugins.volumes.storage_pools import NO_POOL, StoragePools
 from kubesched.snapshot.node_table import NodeTable
@@ -161,9 +161,9 @@ class Decider:
         claims: The pod's claims.
         snapshot: The cluster.
         volumes: The assumed volumes.
-        csi_nodes: The CSINodes of the whole table.
+        csi_nodes: The CSINodes of each row.
         pools: The storage pools.
-        access: Which rows of the whole table can use a volume.
+        tables: Which rows can use a volume.
     """
 
     def __init__(
@@ -171,9 +171,9 @@ class Decider:
         claims: PodVolumeClaims,
         snapshot: Snapshot,
         volumes: AssumeCache[PersistentVolume],
-        csi_nodes: CsiNodeColumns,
+        csi_nodes: CsiNodes,
         pools: StoragePools,
-        access: NodeAccess,
+        tables: TableAccess,
     ) -> None:
         self._claims = claims
         delayed = claims.delayed
@@ -184,12 +184,15 @@ class Decider:
         self._volumes = volumes
         self._csi_nodes = csi_nodes
         self._pools = pools
-        self._access = access
+        self._tables = tables
+        self._access = tables.of(snapshot.nodes)
         self._decisions: Decisions | None = None
 
     def decide(self) -> Decisions:
-        """Decide for all rows of the table; the decisions are kept until `forget`."""
-        if self._decisions is None:
+        """Decide for all rows of the table; kept until a node changes, or until `forget`."""
+        access = self._tables.of(self._snapshot.nodes)
+        if self._decisions is None or access is not self._access:
+            self._access = access
             self._decisions = decisions = Decisions(len(self._access.nodes))
             if self._claims.bound:
                 self._check_bound(decisions)
@@ -274,7 +277,8 @@ class Decider:
         plugin = plugin_of(volume.spec)
         if plugin is None or not plugin.is_migrated:
             return None
-        migrated = self._csi_nodes.is_migrated(plugin)
+        csi_nodes = self._csi_nodes.of(self._snapshot.nodes, self._objects)
+        migrated = csi_nodes.is_migrated(plugin)
         return None if migrated is None else migrated[self._snapshot.rows_of(nodes)]
 
     def _serve_delayed(self, decisions: Decisions) -> None:

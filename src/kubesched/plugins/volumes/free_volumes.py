@@ -60,29 +60,25 @@ class VolumeTraits(msgspec.Struct, frozen=True):
 
 
 class FreeVolumes:
-    """The volumes of one class that are free, and those that are reserved for a claim.
+    """The volumes of one class: those that are free, and those that are reserved for a claim.
 
-    A free volume has a position, in order of size and then of name. It keeps its position when it
-    is taken, so that earlier positions stay valid until a volume is added.
+    The free ones have positions, in order of size and then of name.
 
     Attributes:
-        volumes: The volume at each position.
+        volumes: The volume at each position; another list after each change.
     """
 
     def __init__(self, volumes: Iterable[PersistentVolume] = ()) -> None:
         free = []
         self._reserved: dict[tuple[str, str], dict[str, PersistentVolume]] = {}
         for volume in volumes:
-            if _is_free(volume):
+            if _is_available(volume):
                 free.append(volume)
             else:
                 self._reserve(volume)
         free.sort(key=_key_of)
         self.volumes: Sequence[PersistentVolume] = free
         self._keys = [_key_of(volume) for volume in free]
-        # Of the volumes that are free now.
-        self._key_of = {name: (size, name) for size, name in self._keys}
-        self._is_free = np.ones(len(free), np.bool_)
         self._trait_codes: dict[VolumeTraits, int] = {}
         self._reach_codes: dict[tuple[NodeSelectorTerm, ...], int] = {}
         codes = [self._codes_of(volume) for volume in free]
@@ -93,41 +89,35 @@ class FreeVolumes:
 
     def remove(self, volume: PersistentVolume) -> None:
         """Remove a volume, which is as it was when it was added."""
-        name, ref = volume.metadata.name, volume.spec.claim_ref
-        key = self._key_of.pop(name, None)
-        if key is not None:
-            self._is_free[bisect_left(self._keys, key)] = False
+        ref = volume.spec.claim_ref
+        if _is_available(volume):
+            at = bisect_left(self._keys, _key_of(volume))
+            self.volumes = [*self.volumes[:at], *self.volumes[at + 1 :]]
+            del self._keys[at]
+            self._traits = np.delete(self._traits, at)
+            self._reaches = np.delete(self._reaches, at)
         elif ref is not None:
             held = self._reserved.get((ref.namespace, ref.name), {})
-            held.pop(name, None)
+            held.pop(volume.metadata.name, None)
             if not held:
                 self._reserved.pop((ref.namespace, ref.name), None)
 
     def add(self, volume: PersistentVolume) -> None:
         """Add a volume that is not there."""
-        if not _is_free(volume):
+        if not _is_available(volume):
             self._reserve(volume)
             return
         key, (trait, reach) = _key_of(volume), self._codes_of(volume)
-        self._key_of[volume.metadata.name] = key
         at = bisect_left(self._keys, key)
-        if at < len(self._keys) and self._keys[at] == key:
-            # It was there before.
-            volumes = [*self.volumes]
-            volumes[at] = volume
-            self.volumes = volumes
-            self._is_free[at], self._traits[at], self._reaches[at] = True, trait, reach
-            return
         self.volumes = [*self.volumes[:at], volume, *self.volumes[at:]]
         self._keys.insert(at, key)
-        self._is_free = np.insert(self._is_free, at, True)
         self._traits = np.insert(self._traits, at, trait)
         self._reaches = np.insert(self._reaches, at, reach)
 
     @property
-    def is_sparse(self) -> bool:
-        """Whether most positions are of volumes that are no longer free."""
-        return len(self._keys) > 2 * len(self._key_of) + _CHANGES_FEW
+    def is_outgrown(self) -> bool:
+        """Whether most reaches are those of volumes that are gone."""
+        return len(self._reach_codes) > 2 * len(self.volumes) + _CHANGES_FEW
 
     def reserved_for(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
         """Return the volumes that refer to a claim by its name, in order of their names."""
@@ -136,12 +126,12 @@ class FreeVolumes:
         return [held[name] for name in sorted(held)]
 
     def serving(self, wanted: VolumeTraits, size: int) -> NDArray[np.bool_]:
-        """Return, as bool per position, which volumes are free, large enough and of these traits.
+        """Return, as bool per position, which volumes are large enough and of these traits.
 
         `size` is in units of 10^-9 bytes.
         """
         serves = np.array([traits.serve(wanted) for traits in self._trait_codes], np.bool_)
-        mask = serves[self._traits] & self._is_free if len(serves) else self._is_free.copy()
+        mask = serves[self._traits]
         mask[: bisect_left(self._keys, (size, ""))] = False
         return mask
 
@@ -224,7 +214,7 @@ class VolumesByClass:
             for name in changed:
                 self._follow(objects, name)
         found = self._classes.get(storage_class)
-        if found is not None and found.is_sparse:
+        if found is not None and found.is_outgrown:
             self._begin(objects)
             found = self._classes.get(storage_class)
         if found is None:
@@ -253,15 +243,14 @@ class VolumesByClass:
     def _follow(self, objects: Objects, name: str) -> None:
         before = self._volumes.pop(name, None)
         if before is not None:
-            free = self._classes[class_of_volume(before)]
-            free.remove(before)
+            self._classes[class_of_volume(before)].remove(before)
         volume = self._assumed.get(objects, name)
         if volume is not None:
             self._volumes[name] = volume
             self._classes.setdefault(class_of_volume(volume), FreeVolumes()).add(volume)
 
 
-def _is_free(volume: PersistentVolume) -> bool:
+def _is_available(volume: PersistentVolume) -> bool:
     return (
         volume.spec.claim_ref is None
         and volume.status.phase == _AVAILABLE

@@ -65,6 +65,19 @@ def test_random_histories(seed: int) -> None:
     assert served > 50
 
 
+def test_volumes_of_many_nodes_come_and_go() -> None:
+    """The nodes that were reached by volumes which are gone are not remembered forever."""
+    objects, assumed = ObjectStore(), AssumeCache(PersistentVolume, "persistentvolumes")
+    kept = VolumesByClass(assumed)
+    for number in range(300):
+        volume = make_volume(f"v{number}", storage_class="local", nodes={HOSTNAME: [f"n{number}"]})
+        objects.put(volume)
+        free = kept.of(objects, "local")
+        assert [volume] == free.volumes
+        assert not free.is_outgrown
+        objects.delete(volume)
+
+
 def plain_matches(
     claims: list[PersistentVolumeClaim], volumes: list[PersistentVolume], access: NodeAccess
 ) -> list[list[str]]:

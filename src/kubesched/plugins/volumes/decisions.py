@@ -143,7 +143,7 @@ class Decisions:
             self.statuses = NodeToStatus.encode(self._keys, self._status_of)
 
     def _begun(self) -> NDArray[np.int64]:
-        """Return the reasons of each row, or a failure."""
+        """Return the key of each row: its reasons as bits, or the number of its failure."""
         if self._keys is None:
             self._keys = np.zeros(self.rows, np.int64)
         return self._keys

@@ -3,6 +3,7 @@
 Upstream: component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume (v1.36)
 Reads:    persistentvolume.spec, .status.phase
 Invariants: equals what a new instance would hold (tests/plugins/volumes/test_free_volumes.py).
+Differs:  among volumes of equal size, the first by name is taken; upstream takes any.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class VolumeTraits(msgspec.Struct, frozen=True):
 class FreeVolumes:
     """The volumes of one class: those that are free, and those that are reserved for a claim.
 
-    The free ones have positions, in order of size and then of name.
+    The free ones have positions, in order of size and then of name. Volumes with the same node
+    affinity have the same reach.
 
     Attributes:
         volumes: The volume at each position; another list after each change.

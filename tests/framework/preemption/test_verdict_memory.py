@@ -64,14 +64,19 @@ class _Cluster:
         fields = {"node_name": node, "requests": {"cpu": 2}, "labels": {"app": name}, **more}
         return make_pod(name, **fields)  # type: ignore[arg-type]  # the keywords are TypedDict's
 
-    def judge(self, *, priority: int = 5, name: str = "new") -> dict[str, list[str]]:
-        """Return the victims per node, after comparing them with fresh ones."""
+    def question(self, *, priority: int = 5, name: str = "new") -> Question:
+        """Return the question who must go for a preemptor."""
         pod = PodInfo(make_pod(name, priority=priority, requests={"cpu": 2}))
         snapshot = self.cache.snapshot(self.nominator)
         cycle = CycleState()
         assert SUCCESS == self.handle.pre_filter(cycle, pod, snapshot)
         budgets = DisruptionBudgets(snapshot.objects)
-        question = Question(self.handle, cycle, pod, snapshot, budgets)
+        return Question(self.handle, cycle, pod, snapshot, budgets)
+
+    def judge(self, *, priority: int = 5, name: str = "new") -> dict[str, list[str]]:
+        """Return the victims per node, after comparing them with fresh ones."""
+        question = self.question(priority=priority, name=name)
+        snapshot = question.snapshot
         expected = [select_victims_on_node(question, row) for row in range(len(snapshot.nodes))]
         self.handle.filtered.clear()
         verdicts = self.memory.about(question)
@@ -215,6 +220,26 @@ def test_failures_are_not_kept() -> None:
     cluster.judge()
     cluster.judge()
     assert {"n1"} == set(cluster.handle.filtered)
+
+
+def test_an_exception_that_is_kept_does_not_keep_the_table_from_changing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its traceback refers to what the frames refer to."""
+    cluster = _Cluster()
+    question = cluster.question()
+    verdicts = cluster.memory.about(question)
+    monkeypatch.setattr(verdict_memory, "select_victims_on_node", _broken)
+    monkeypatch.setattr(verdict_memory, "select_victims_by_sums", _broken)
+    with pytest.raises(RuntimeError) as kept:
+        verdicts.judge(question, np.arange(3))
+    cluster.cache.remove_node("n0")
+    cluster.cache.add_node(make_node("n3"))
+    assert kept.value.__traceback__
+
+
+def _broken(*_: object) -> Sequence[Verdict]:
+    raise RuntimeError("a plugin is broken")
 
 
 def test_states_that_pods_change_are_judged_one_by_one() -> None:

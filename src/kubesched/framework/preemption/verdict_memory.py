@@ -104,10 +104,11 @@ class Verdicts:
     def judge(self, question: Question, rows: NDArray[np.intp]) -> None:
         """Judge rows whose verdicts are not known."""
         nodes = question.snapshot.nodes
-        versions = np.frombuffer(nodes.row_versions, np.int64)
+        # Copied: a view would keep the table from growing for as long as an error's traceback lives.
+        versions = np.frombuffer(nodes.row_versions, np.int64)[rows]
         found = self._select_victims(question, rows.tolist())
         self.put(rows, found)
-        self._versions[rows] = versions[rows]
+        self._versions[rows] = versions
         for row, verdict in zip(rows.tolist(), found, strict=True):
             if isinstance(verdict, Status) and not verdict.is_rejected:
                 self._failed.append(row)

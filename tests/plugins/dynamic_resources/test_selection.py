@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,3 +63,17 @@ def test_a_device_that_is_gone_does_not_answer_for_another() -> None:
         assert (model == "x") == answer(
             matcher, expression, DRIVERS[0], device("d", {"model": model})
         )
+
+
+def test_a_remembered_error_keeps_no_frames_alive() -> None:
+    """A traceback would keep the local variables of all callers."""
+    matcher, one = DeviceMatcher(), device("d0", {})
+
+    def ask() -> weakref.ref[DeviceMatcher]:
+        local = DeviceMatcher()
+        assert "no such key" in str(answer(matcher, EXPRESSIONS[2], DRIVERS[1], one))
+        return weakref.ref(local)
+
+    gone = ask()
+    gc.collect()
+    assert gone() is None

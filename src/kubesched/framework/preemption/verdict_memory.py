@@ -104,7 +104,7 @@ class Verdicts:
     def judge(self, question: Question, rows: NDArray[np.intp]) -> None:
         """Judge rows whose verdicts are not known."""
         nodes = question.snapshot.nodes
-        # Copied: a view would keep the table from growing for as long as an error's traceback lives.
+        # Copied: a view in the traceback of an error would keep the table from growing.
         versions = np.frombuffer(nodes.row_versions, np.int64)[rows]
         found = self._select_victims(question, rows.tolist())
         self.put(rows, found)

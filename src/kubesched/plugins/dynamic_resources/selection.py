@@ -25,16 +25,16 @@ class _MatchedDevice:
         self.driver = driver
         self.device = device
         self.variables: cel.DeviceVariables | None = None
-        self.answers: dict[str, bool | CelError] = {}
+        self.answers: dict[str, bool | str] = {}
 
-    def evaluate(self, expression: str) -> bool | CelError:
-        """Return the result of a valid selector, or the error of its evaluation."""
+    def evaluate(self, expression: str) -> bool | str:
+        """Return the result of a valid selector, or what its evaluation failed with."""
         try:
             if self.variables is None:
                 self.variables = cel.device_variables(self.driver, self.device)
             return cel.compile_selector(expression).matches(self.variables)
         except CelError as error:
-            return error
+            return str(error)
 
 
 class DeviceMatcher:
@@ -63,13 +63,13 @@ class DeviceMatcher:
             if selector.cel is None:
                 raise AllocationError(f"{where}CEL expression empty (unsupported selector type?)")
             answer = self._answer(selector.cel.expression, driver, device, where)
-            if isinstance(answer, CelError):
-                raise AllocationError(f"{where}CEL runtime error: {answer}") from answer
+            if isinstance(answer, str):
+                raise AllocationError(f"{where}CEL runtime error: {answer}")
             if not answer:
                 return False
         return True
 
-    def _answer(self, expression: str, driver: str, device: Device, where: str) -> bool | CelError:
+    def _answer(self, expression: str, driver: str, device: Device, where: str) -> bool | str:
         key = driver, id(device)
         matched = self._devices.get(key)
         if matched is None:

@@ -133,12 +133,16 @@ def _zone_affinity(operator: str, *zones: str) -> dict[str, object]:
 
 def _of_daemon_set(*nodes: int, **term: object) -> dict[str, object]:
     """Return the node affinity that the DaemonSet controller writes for these nodes."""
-    terms = [
+    terms = _terms_of_daemon_set(*nodes, **term)
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+
+
+def _terms_of_daemon_set(*nodes: int, **term: object) -> list[Fields]:
+    return [
         {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [f"node-{node}"]}]}
         | term
         for node in nodes
     ]
-    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
 
 
 def _spread(key: str, when: str, app: str, **more: object) -> dict[str, object]:
@@ -213,6 +217,18 @@ TEMPLATES: Final[tuple[Fields, ...]] = (
     {"containers": [{"name": "c", "image": "registry/app:1"}], "labels": {"app": "db"}},
     {"node_affinity": _of_daemon_set(1), "tolerations": [_TOLERATION], **_SMALL},
     {"node_affinity": _of_daemon_set(2), "tolerations": [_TOLERATION], **_SMALL},
+    {
+        "node_affinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    *_zone_affinity("In", "z1")["nodeSelectorTerms"],  # type: ignore[misc]  # JSON
+                    *_terms_of_daemon_set(2, 4),
+                ]
+            }
+        },
+        "requests": {"cpu": "1500m"},
+        "priority": 30,
+    },
     {
         "node_affinity": _of_daemon_set(
             1,

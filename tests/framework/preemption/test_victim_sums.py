@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -17,7 +18,7 @@ from kubesched.framework.preemption.victim_sums import (
     select_victims_by_sums,
 )
 from kubesched.framework.preemption.victims import Question, Verdict, select_victims_on_node
-from kubesched.framework.status import NodeToStatus, failure
+from kubesched.framework.status import NodeToStatus, failure, unresolvable
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
@@ -115,6 +116,33 @@ def test_a_rival_is_part_of_the_amounts() -> None:
     found = select_victims_by_sums(question, [0, 1], rivals, known)
     assert [["n0-1", "n0-0"], ["n1-2", "n1-1", "n1-0"]] == victims(found)
     assert found[:1] == select_victims_by_sums(question, [0], {}, known)
+
+
+class _Named(FilterPlugin[None]):
+    """Looks the row of a node up by its name."""
+
+    name: ClassVar = "Named"
+    scope: ClassVar = Scope.NODE
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Reject all nodes but one."""
+        rejected = np.ones(len(nodes), np.bool_)
+        rejected[nodes.row_of["n0"]] = False
+        return NodeToStatus.rejecting(rejected, unresolvable("another name"))
+
+
+def test_filters_of_node_objects_see_each_row_once() -> None:
+    """Also of nodes that other pods are nominated to."""
+    nodes = [make_node("n0", allocatable={"cpu": 4}), make_node("n1", allocatable={"cpu": 4})]
+    pods = [make_pod(f"low-{name}", node_name=name, requests={"cpu": 4}) for name in ("n0", "n1")]
+    snapshot = make_snapshot(nodes, pods)
+    preemptor = make_pod("high", priority=1, requests={"cpu": 1})
+    question = question_of(preemptor, snapshot, (_Named, CpuFit))
+    rivals = {0: [PodInfo(make_pod("rival", priority=1, requests={"cpu": 1}))]}
+    found, other = select_victims_by_sums(question, [0, 1], rivals, KnownSums(2))
+    assert isinstance(found, Candidate)
+    assert ["low-n0"] == [victim.name for victim in found.victims]
+    assert unresolvable("another name").reasons == getattr(other, "reasons", None)
 
 
 def test_failures_are_not_kept() -> None:

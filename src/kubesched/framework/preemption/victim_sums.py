@@ -271,21 +271,33 @@ def _try(
     sizes = [each.shape[1] for each in missing]
     rows = np.repeat([trial.row for trial in trials], sizes)
     amounts = -np.concatenate(missing, axis=1)
-    is_contested = np.repeat([trial.rivals_amounts.size > 0 for trial in trials], sizes)
-    contested = np.flatnonzero(is_contested)
+    found = _filter(question, cycle, rows, amounts)
+    index, statuses = found.index.copy(), found.statuses
+    contested = np.flatnonzero(
+        np.repeat([trial.rivals_amounts.size > 0 for trial in trials], sizes)
+    )
     if len(contested):
         more = [
             np.repeat(trial.rivals_amounts, size, axis=1)
             for trial, size in zip(trials, sizes, strict=True)
             if trial.rivals_amounts.size
         ]
-        amounts = np.hstack((amounts, amounts[:, contested] + np.hstack(more)))
-    what_if = question.snapshot.nodes.take(np.concatenate((rows, rows[contested])))
-    what_if.add_amounts(amounts)
-    found = question.handle.filter_rows(cycle, question.pod, what_if, counts=False)
-    index, with_rivals = found.index[: len(rows)].copy(), found.index[len(rows) :]
-    index[contested] = np.where(with_rivals, with_rivals, index[contested])
+        # In a table of their own: filters that read Node objects may look rows up by name.
+        amounts = amounts[:, contested] + np.hstack(more)
+        with_rivals = _filter(question, cycle, rows[contested], amounts)
+        worse = np.flatnonzero(with_rivals.index)
+        index[contested[worse]] = len(statuses) + with_rivals.index[worse]
+        statuses = (*statuses, *with_rivals.statuses)
     first = 0
     for trial, size in zip(trials, sizes, strict=True):
-        yield trial, NodeToStatus(index[first : first + size], found.statuses)
+        yield trial, NodeToStatus(index[first : first + size], statuses)
         first += size
+
+
+def _filter(
+    question: Question, cycle: CycleState, rows: NDArray[np.intp], amounts: NDArray[np.int64]
+) -> NodeToStatus:
+    """Filter rows whose pods request these amounts more, one column per row."""
+    what_if = question.snapshot.nodes.take(rows)
+    what_if.add_amounts(amounts)
+    return question.handle.filter_rows(cycle, question.pod, what_if, counts=False)

@@ -229,7 +229,6 @@ class Scene:
         queued.pending_plugins = frozenset(pending)
         queued.unschedulable_plugins = frozenset(plugins) | queued.pending_plugins
         queued.gating_plugin = ""
-        queued.gating_plugin_events = ()
         queued.pod_info = self.observed.get(queued.pod_info.key, queued.pod_info)
         return self.queue.add_unschedulable_if_not_present(queued, self.now)
 

@@ -1,21 +1,21 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.gates import Gates, RejectionCounts
-from kubesched.queue.hinting import QueueingHints
 from kubesched.testing.builders import make_pod_info
 
-from .scene import PROFILE, REGISTERED, Answers
+from .scene import PROFILE, Answers
 
 
 def gates(answers: Answers) -> tuple[Gates, RejectionCounts]:
     """Return the gates of a scene, and their counts."""
     rules = answers.rules()
     counts = RejectionCounts()
-    all_hints = QueueingHints({name: each.registrations for name, each in rules.items()})
-    return Gates({n: each.pre_enqueue for n, each in rules.items()}, all_hints, counts), counts
+    return Gates({n: each.pre_enqueue for n, each in rules.items()}, counts), counts
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,30 @@ def test_the_gating_plugin_runs_first(before: str, closed: str, after: str, aske
     assert {after} - {""} == queued.unschedulable_plugins
 
 
+@pytest.mark.parametrize(
+    ("gating", "closed", "expected", "asked"),
+    [
+        pytest.param("Preemption", "Gates Preemption", True, ["Preemption"], id="closed"),
+        pytest.param("Preemption", "Gates", False, ["Preemption"], id="open"),
+        pytest.param("Gone", "Gates", False, [], id="plugin-is-no-more"),
+    ],
+)
+def test_a_gate_stays_closed(
+    gating: str, closed: str, expected: bool, asked: Sequence[str]
+) -> None:
+    """Only the gating plugin runs, and nothing changes."""
+    answers = Answers()
+    for plugin in closed.split():
+        answers.closed[plugin] = {"p"}
+    queued = QueuedPodInfo(make_pod_info("p"), gating_plugin=gating)
+    assert expected == gates(answers)[0].stay_closed(queued)
+    assert [(plugin, "p") for plugin in asked] == answers.gated
+    assert gating == queued.gating_plugin
+    assert not queued.unschedulable_plugins
+
+
 def test_a_gating_plugin_is_a_rejecting_plugin() -> None:
-    """It counts once, and its events are stored."""
+    """It counts once."""
     answers = Answers()
     all_gates, counts = gates(answers)
     queued = QueuedPodInfo(make_pod_info("p"), unschedulable_plugins=frozenset({"Fit"}))
@@ -52,9 +74,6 @@ def test_a_gating_plugin_is_a_rejecting_plugin() -> None:
         all_gates.ask(queued)
         assert {"Fit", "Gates"} == queued.unschedulable_plugins
         assert (("Gates", PROFILE, 1),) == counts.series()
-    event = dict(REGISTERED)["Gates"]
-    # Both profiles registered it.
-    assert (event, event) == queued.gating_plugin_events
     answers.closed["Gates"] = set()
     all_gates.ask(queued)
     assert not queued.is_gated

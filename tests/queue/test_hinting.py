@@ -198,13 +198,14 @@ def test_an_event_is_of_interest_if_registered(event: ClusterEvent, expected: bo
     assert expected == hints(Answers()).is_of_interest(event)
 
 
-def test_events_of_a_plugin_are_those_of_all_profiles() -> None:
-    """An unknown plugin has none."""
+def test_plugins_of_an_event_are_those_of_all_profiles() -> None:
+    """An event that nobody registered has none."""
     one = QueueingHints(
-        {PROFILE: [Registration("Fit", NODE_ADD)], "b": [Registration("Fit", CLAIM_ADD)]}
+        {PROFILE: [Registration("Fit", NODE_ADD)], "b": [Registration("Claims", CLAIM_ADD)]}
     )
-    assert (NODE_ADD, CLAIM_ADD) == one.events_of("Fit")
-    assert () == one.events_of("Spread")
+    assert frozenset({"Fit"}) == one.plugins_of(NODE_ADD)
+    assert frozenset({"Claims"}) == one.plugins_of(CLAIM_ADD)
+    assert frozenset() == one.plugins_of(NODE_LABEL)
 
 
 @example({"Volumes"}, set(), PROFILE, CLAIM_ADD, {"Volumes"}, make_pod("p"))

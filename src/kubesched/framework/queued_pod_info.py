@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kubesched.framework.cluster_event import ClusterEvent
 from kubesched.snapshot.pod_info import PodInfo
 
 
@@ -34,7 +33,6 @@ class QueuedPodInfo:
         unschedulable_plugins: Plugins that rejected it in the last attempt.
         pending_plugins: Plugins that returned Pending and will activate the pod themselves.
         gating_plugin: The PreEnqueue plugin that rejects it; "" if none does.
-        gating_plugin_events: The events that this plugin registered.
     """
 
     pod_info: PodInfo
@@ -50,7 +48,6 @@ class QueuedPodInfo:
     unschedulable_plugins: frozenset[str] = frozenset()
     pending_plugins: frozenset[str] = frozenset()
     gating_plugin: str = ""
-    gating_plugin_events: tuple[ClusterEvent, ...] = field(default=())
     key: str = field(init=False)
     arrival: int = field(init=False, default=0)
 

@@ -14,7 +14,6 @@ from typing import Final
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
-from kubesched.queue.hinting import QueueingHints
 from kubesched.snapshot.pod_info import PodInfo
 
 PreEnqueue = Callable[[PodInfo], Status]
@@ -40,12 +39,10 @@ class Gates:
     def __init__(
         self,
         pre_enqueue: Mapping[str, Mapping[str, PreEnqueue]],
-        hints: QueueingHints,
         rejections: RejectionCounts,
     ) -> None:
         """Set up gates; `pre_enqueue` is profile -> plugin -> function, in the order to run."""
         self._pre_enqueue = pre_enqueue
-        self._hints = hints
         self._rejections = rejections
         self.timer = GateTimer()
 
@@ -62,6 +59,18 @@ class Gates:
         self._ask(queued)
         assert pods == 1 or not queued.is_gated, f"{queued.key} is gated, and those like it"
         self.timer.asked_gates(queued.pod_info.scheduler_name, started, pods)
+
+    def stay_closed(self, queued: QueuedPodInfo) -> bool:
+        """Whether the plugin that gates the pod still rejects it; if so, nothing changes."""
+        info = queued.pod_info
+        gating = self._pre_enqueue.get(info.scheduler_name, _NO_PLUGINS).get(queued.gating_plugin)
+        if gating is None:
+            return False
+        started = self.timer.begin_gates()
+        if gating(info).is_success:
+            return False
+        self.timer.asked_gates(info.scheduler_name, started, 1)
+        return True
 
     def _ask(self, queued: QueuedPodInfo) -> None:
         info, gating = queued.pod_info, queued.gating_plugin
@@ -80,7 +89,6 @@ class Gates:
             self._rejections.add(plugin, queued)
         queued.unschedulable_plugins |= {plugin}
         queued.gating_plugin = plugin
-        queued.gating_plugin_events = self._hints.events_of(plugin)
 
 
 # Rejections by plugin.

@@ -57,6 +57,7 @@ class _Matches(msgspec.Struct, frozen=True):
         is_wildcard: Whether the event concerns every pod.
         is_of_interest: Whether it is a wildcard or any registration matches.
         by_profile: The matching registrations, by profile.
+        plugins: Their plugins.
         topics: Topics of plugins whose hints are called for every pod that they rejected.
         filings: Topics of the other plugins, each with the filing that narrows it down.
     """
@@ -64,6 +65,7 @@ class _Matches(msgspec.Struct, frozen=True):
     is_wildcard: bool
     is_of_interest: bool
     by_profile: Mapping[str, Sequence[Registration]]
+    plugins: frozenset[str]
     topics: Sequence[Topic]
     filings: Sequence[tuple[Topic, Filing]]
 
@@ -78,10 +80,6 @@ class QueueingHints:
         self._registrations = {name: tuple(own) for name, own in registrations.items()}
         self._ask = ask
         self.report_plugin_error: ReportPluginError = log_plugin_error
-        self._events_of: dict[str, tuple[ClusterEvent, ...]] = {}
-        for own in self._registrations.values():
-            for each in own:
-                self._events_of[each.plugin] = (*self._events_of.get(each.plugin, ()), each.event)
         self._filings: dict[Topic, dict[Filing, None]] = {}
         for name, own in self._registrations.items():
             for each in own:
@@ -96,9 +94,9 @@ class QueueingHints:
         """Whether any plugin of any profile registered the event, or it is a wildcard."""
         return self._matches_of(event).is_of_interest
 
-    def events_of(self, plugin: str) -> tuple[ClusterEvent, ...]:
-        """Return the events that a plugin registered, in all profiles together."""
-        return self._events_of.get(plugin, ())
+    def plugins_of(self, event: ClusterEvent) -> frozenset[str]:
+        """Return the plugins of any profile that registered the event."""
+        return self._matches_of(event).plugins
 
     def topics_of_pod(self, queued: QueuedPodInfo) -> Sequence[Topic]:
         """Return the topics of a pod: those of each plugin that rejected it."""
@@ -242,9 +240,13 @@ class QueueingHints:
                 for topic, each in every
                 if each.filing is not None and topic not in topics
             ]
-            is_of_interest = event.is_wildcard or bool(every)
             matches = _Matches(
-                event.is_wildcard, is_of_interest, by_profile, (*topics, _ANY_EVENT), filings
+                event.is_wildcard,
+                event.is_wildcard or bool(every),
+                by_profile,
+                frozenset(each.plugin for _, each in every),
+                (*topics, _ANY_EVENT),
+                filings,
             )
             self._matches[event] = matches
         return matches

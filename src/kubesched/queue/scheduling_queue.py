@@ -134,9 +134,7 @@ class SchedulingQueue:
         self._unschedulable = self._parts.unschedulable
         self._cohorts = self._parts.cohorts
         self.gates = Gates(
-            {name: rules.pre_enqueue for name, rules in profiles.items()},
-            self.hints,
-            self._rejections,
+            {name: rules.pre_enqueue for name, rules in profiles.items()}, self._rejections
         )
 
     # Queries.
@@ -315,24 +313,37 @@ class SchedulingQueue:
         return self._move(candidates, change, now)
 
     def _move(self, candidates: Sequence[QueuedPodInfo], change: ClusterChange, now: float) -> bool:
-        event, woke = change.event, False
-        strategy_of = self.hints.strategies(change)
+        event, label, woke = change.event, change.event.label, False
+        strategy_of, concerned = self.hints.strategies(change), self.hints.plugins_of(event)
         candidates = self._parts.one_by_one(
             candidates, lambda leader: not self.hints.is_shared(leader, change)
         )
         self._cohorts.begin_step()
         for queued in candidates:
-            if queued.is_gated and not any(e.matches(event) for e in queued.gating_plugin_events):
+            if queued.is_gated and queued.gating_plugin not in concerned:
                 continue
             strategy = strategy_of(queued)
             if strategy is QueueingStrategy.SKIP:
                 continue
+            if queued.is_gated and self._stays_gated(queued, strategy, now):
+                # Hundreds of preemptors may wait, and each victim's deletion concerns them all.
+                place = QueuePlace.UNSCHEDULABLE
+                self._report(queued, place, place, label, now)
+                continue
             self._unschedulable.delete(queued.key)
             self._cohorts.arrive(queued)
-            place = self._requeue(queued, QueuePlace.UNSCHEDULABLE, strategy, event.label, now)
+            place = self._requeue(queued, QueuePlace.UNSCHEDULABLE, strategy, label, now)
             woke = self._wakes(place) or woke
         self._in_flight.record(change)
         return woke
+
+    def _stays_gated(self, queued: QueuedPodInfo, strategy: QueueingStrategy, now: float) -> bool:
+        goes_to_backoff = strategy is QueueingStrategy.AFTER_BACKOFF and (
+            self._backoff.is_backing_off(queued, now)
+        )
+        if goes_to_backoff and not self._options.pops_from_backoff:
+            return False
+        return self.gates.stay_closed(queued)
 
     def flush_backoff(self, now: float) -> bool:
         """Move the pods whose backoff has ended to activeQ; return whether any got there."""

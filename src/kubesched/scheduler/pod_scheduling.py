@@ -345,7 +345,7 @@ class PodScheduling:
         log_failure(pod, attempt)
         queued.unschedulable_plugins = diagnosis.unschedulable_plugins if diagnosis else _NONE
         queued.pending_plugins = diagnosis.pending_plugins if diagnosis else _NONE
-        queued.gating_plugin, queued.gating_plugin_events = "", ()
+        queued.gating_plugin = ""
         reason = "Unschedulable" if status.is_rejected else "SchedulerError"
         condition = ConditionPatch("PodScheduled", "False", reason, message)
         queued.standing_message = ""

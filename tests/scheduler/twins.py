@@ -211,6 +211,7 @@ TEMPLATES: Final[tuple[Fields, ...]] = (
     {"volumes": [_claim("bound")], **_SMALL},
     {"volumes": [_claim("exclusive")], **_SMALL},
     {"volumes": [_claim("missing")], **_SMALL},
+    {"volumes": [_claim("bound")], "requests": {"cpu": "1500m"}, "priority": 60},
     {"volumes": [{"name": "d", "gcePersistentDisk": {"pdName": "d"}}]},
     {"requests": {GPU: 1, "cpu": "100m"}, "limits": {GPU: 1}},
     {"requests": {GPU: 2}, "limits": {GPU: 2}, "priority": 10},

@@ -223,14 +223,6 @@ class PreFilterExtensions(PreFilterPlugin[S]):
     def remove_pod(self, state: S, pod: PodInfo, removed: PodInfo, nodes: NodeTable) -> Status:
         """Change `state` as if `removed` had left the one row of `nodes`."""
 
-    def ignores(self, state: S, pod: PodInfo, other: PodInfo) -> bool:
-        """Return whether no answer changes when `other` comes to a node or leaves one.
-
-        Such pods are decided about together, which makes preemption fast. By default none is
-        ignored.
-        """
-        return False
-
 
 class FilterPlugin(Plugin, Generic[S]):
     """Rejects rows that cannot run the pod.
@@ -245,6 +237,14 @@ class FilterPlugin(Plugin, Generic[S]):
         super().__init_subclass__()
         if _lacks_row_method(cls, "filter"):
             cls.filter_row = FilterPlugin.filter_row  # type: ignore[method-assign]
+
+    def ignores(self, state: S, pod: PodInfo, other: PodInfo) -> bool:
+        """Return whether no answer changes when `other` comes to a node or leaves one.
+
+        Such pods are decided about together, which makes preemption fast. By default none is
+        ignored.
+        """
+        return False
 
     def filter_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot

@@ -132,6 +132,13 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         """Return the state of `pre_filter`, also for pods that it would skip."""
         return NewVolumes(pod.pod, snapshot)
 
+    def ignores(self, state: NewVolumes, pod: PodInfo, other: PodInfo) -> bool:
+        """Return whether the other pod has no attachable volumes, or no node has a limit."""
+        if not any(map(may_attach, other.spec.volumes)):
+            return True
+        snapshot = state.snapshot
+        return not self._csi_nodes.of(snapshot.nodes, snapshot.objects).has_any_limit
+
     def filter(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where a driver would exceed its limit."""
         snapshot = state.snapshot

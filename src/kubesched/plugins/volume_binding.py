@@ -220,6 +220,10 @@ class VolumeBinding(
         """Return the claims that another controller must bind first."""
         return describe_unbound_claims(pod.pod, snapshot.objects)
 
+    def ignores(self, state: PodBinding, pod: PodInfo, other: PodInfo) -> bool:
+        """Return True: a pod on a node uses claims, and answers depend on claims alone."""
+        return True
+
     def filter(self, state: PodBinding, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows that cannot reach the bound volumes or serve the unbound claims."""
         state.was_filtered = True

@@ -128,6 +128,10 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
             return NoState(result.status)
         return result.state or ()
 
+    def ignores(self, state: Topologies, pod: PodInfo, other: PodInfo) -> bool:
+        """Return True: answers depend on nodes and volumes."""
+        return True
+
     def filter(self, state: Topologies, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows whose zone or region is not that of the volumes."""
         has_topology = np.zeros(len(nodes), np.bool_)

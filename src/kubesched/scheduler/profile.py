@@ -494,8 +494,13 @@ class Profile:
         self, filters: Collection[str], cycle: CycleState, pod: PodInfo
     ) -> Callable[[PodInfo], bool]:
         """Return a function that says whether another pod is ignored; without memory, none is."""
-        asked = self._extensions(cycle)
-        is_known = self.remembers and {plugin.name for plugin, _ in asked}.issuperset(filters)
+        names = {*filters, *(plugin.name for plugin, _ in self._extensions(cycle))}
+        asked = [
+            (plugin, cycle.filter_states.get(plugin.name))
+            for plugin in self.filter_plugins
+            if plugin.name in names and plugin.name not in cycle.skip_filter
+        ]
+        is_known = self.remembers and len(asked) == len(names)
 
         def is_ignored(other: PodInfo) -> bool:
             try:

@@ -113,13 +113,16 @@ class FakeHandle:
     def ignoring(
         self, filters: Collection[str], cycle: CycleState, pod: PodInfo
     ) -> Callable[[PodInfo], bool]:
-        """Return a function that says whether all plugins with a state ignore another pod."""
-        active = self._extensions(cycle)
-        is_known = {plugin.name for plugin in active}.issuperset(filters)
+        """Return a function that says whether these plugins, and all with a state, ignore a pod."""
+        names = {*filters, *(plugin.name for plugin in self._extensions(cycle))}
+        active = [
+            each for each in self.plugins if isinstance(each, FilterPlugin) and each.name in names
+        ]
         return lambda other: (
-            is_known
+            len(active) == len(names)
             and all(
-                plugin.ignores(cycle.filter_states[plugin.name], pod, other) for plugin in active
+                plugin.ignores(cycle.filter_states.get(plugin.name), pod, other)
+                for plugin in active
             )
         )
 

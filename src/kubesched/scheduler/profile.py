@@ -495,21 +495,17 @@ class Profile:
     ) -> Callable[[PodInfo], bool]:
         """Return a function that says whether another pod is ignored; without memory, none is."""
         names = {*filters, *(plugin.name for plugin, _ in self._extensions(cycle))}
-        asked = [
-            (plugin, cycle.filter_states.get(plugin.name))
-            for plugin in self.filter_plugins
-            if plugin.name in names and plugin.name not in cycle.skip_filter
-        ]
-        is_known = self.remembers and len(asked) == len(names)
+        asked = [plugin for plugin in self.filter_plugins if plugin.name in names]
+        is_known, states = self.remembers and len(asked) == len(names), cycle.filter_states
 
         def is_ignored(other: PodInfo) -> bool:
             try:
-                for plugin, state in asked:
-                    if not self.ask(PLAIN, plugin, plugin.ignores, state, pod, other):
-                        return False
+                return is_known and all(
+                    self.ask(PLAIN, each, each.ignores, states.get(each.name), pod, other)
+                    for each in asked
+                )
             except PluginFailure:
                 return False
-            return is_known
 
         return is_ignored
 

@@ -89,6 +89,10 @@ class NewVolumes:
         return self._found[has_csi_node]
 
 
+def _has_attachable(pod: PodInfo) -> bool:
+    return bool(pod.spec.volumes) and any(map(may_attach, pod.spec.volumes))
+
+
 class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
     """Count the volumes of a node's pods and attachments per driver."""
 
@@ -117,14 +121,13 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return () for pods without attachable volumes; otherwise UNSIGNED."""
-        return UNSIGNED if any(map(may_attach, pod.spec.volumes)) else ()
+        return UNSIGNED if _has_attachable(pod) else ()
 
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[NewVolumes]:
         """Skip pods without attachable volumes."""
-        volumes = pod.spec.volumes
-        if not volumes or not any(map(may_attach, volumes)):
+        if not _has_attachable(pod):
             return PRE_FILTER_SKIP
         return PreFilterResult(NewVolumes(pod.pod, snapshot))
 
@@ -134,7 +137,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
 
     def ignores(self, state: NewVolumes, pod: PodInfo, other: PodInfo) -> bool:
         """Return whether the other pod has no attachable volumes, or no node has a limit."""
-        if not any(map(may_attach, other.spec.volumes)):
+        if not _has_attachable(other):
             return True
         snapshot = state.snapshot
         return not self._csi_nodes.of(snapshot.nodes, snapshot.objects).has_any_limit

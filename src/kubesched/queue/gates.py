@@ -4,7 +4,8 @@ As upstream, a pod that is deleted from activeQ or backoffQ stays counted.
 
 Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, runPreEnqueuePlugins,
           pkg/scheduler/metrics, UnschedulableReason (v1.36)
-Differs:  plugins run in the order of the profile; upstream runs them in map order.
+Differs:  plugins run in the order of the profile; upstream runs them in map order. When an event
+          concerns a gated pod, its gating plugin is asked first, and again if it opens.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Gates:
         self.timer.asked_gates(queued.pod_info.scheduler_name, started, pods)
 
     def stay_closed(self, queued: QueuedPodInfo) -> bool:
-        """Whether the plugin that gates the pod still rejects it; if so, nothing changes."""
+        """Return whether the plugin that gates the pod still rejects it; change nothing."""
         info = queued.pod_info
         gating = self._pre_enqueue.get(info.scheduler_name, _NO_PLUGINS).get(queued.gating_plugin)
         if gating is None:

@@ -221,7 +221,7 @@ class VolumeBinding(
         return describe_unbound_claims(pod.pod, snapshot.objects)
 
     def ignores(self, state: PodBinding, pod: PodInfo, other: PodInfo) -> bool:
-        """Return True: a pod on a node uses claims, and answers depend on claims alone."""
+        """Return True: answers depend on claims, volumes and nodes, not on pods."""
         return True
 
     def filter(self, state: PodBinding, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:

@@ -129,7 +129,7 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
         return result.state or ()
 
     def ignores(self, state: Topologies, pod: PodInfo, other: PodInfo) -> bool:
-        """Return True: answers depend on nodes and volumes."""
+        """Return True: answers depend on volumes and nodes, not on pods."""
         return True
 
     def filter(self, state: Topologies, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:

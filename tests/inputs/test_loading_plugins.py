@@ -136,7 +136,7 @@ def test_a_configuration_that_mentions_the_plugin_decides(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        pytest.param("Nope", "there is no Nope in", id="missing-class"),
+        pytest.param("Nope", "there is no Nope; the module has", id="missing-class"),
         pytest.param("NUMBER", "it is no class that inherits an extension point", id="value"),
         pytest.param("np", "it is no class that inherits", id="module"),
         pytest.param("Unfinished", "the class does not implement filter", id="abstract"),
@@ -160,7 +160,9 @@ def test_unusable_class(cluster: Path, plugin_file: Path, name: str, message: st
 
 def test_a_missing_class(plugin_file: Path) -> None:
     """The error lists the plugins of the file."""
-    with pytest.raises(UserError, match="it has NotBeta, Unfinished, Unfit, Sync, "):
+    with pytest.raises(
+        UserError, match="no Nope; the module has NotBeta, Unfinished, Unfit, Sync, "
+    ):
         load_plugin(f"{plugin_file}:Nope")
 
 

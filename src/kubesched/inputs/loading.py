@@ -389,8 +389,8 @@ def _plugin_class(module: ModuleType, name: str, option: str) -> type[Plugin]:
             and issubclass(value, Plugin)
             and value.__module__ == module.__name__
         ]
-        hint = f"; it has {', '.join(offered)}" if offered else ""
-        raise UserError(f"{option}: there is no {name} in {module.__name__}{hint}")
+        hint = f"; the module has {', '.join(offered)}" if offered else ""
+        raise UserError(f"{option}: there is no {name}{hint}")
     return _checked(found, option)
 
 

@@ -67,10 +67,25 @@ def test_a_negative_limit_is_none() -> None:
             id="match-and-continue",
         ),
         pytest.param({"sendInitialEvents": "true"}, 422, "forbidden for list", id="initial"),
+        pytest.param(
+            {"labelSelector": "a in (", "limit": "x"}, 400, "strconv", id="number-and-labels"
+        ),
+        pytest.param(
+            {"labelSelector": "a in (", "resourceVersionMatch": "Exact"},
+            400,
+            "unable to parse requirement",
+            id="labels-and-match",
+        ),
+        pytest.param(
+            {"fieldSelector": "x=y", "resourceVersionMatch": "Exact"},
+            422,
+            "unless resourceVersion is provided",
+            id="match-and-fields",
+        ),
     ],
 )
 def test_conflicting_options(query: dict[str, str], code: int, message: str) -> None:
-    """Options that exclude each other are refused."""
+    """Options that exclude each other are refused; of several errors the first is reported."""
     with pytest.raises(StatusError) as caught:
         asked(is_watch=False, **query)
     assert code == caught.value.code

@@ -162,10 +162,9 @@ def test_duplicates_are_owned_together() -> None:
         pytest.param({"spec": []}, ".spec: expected map", id="map"),
         pytest.param(_pod(x=1), ".spec.x: field not declared in schema", id="unknown"),
         pytest.param(
-            _pod(containers=[{}]),
-            ".spec.containers: element 0: associative list with keys has an element that omits "
-            'all key fields ["name"] (and doesn\'t have default values for any key fields)',
-            id="no key",
+            _pod(containers=[{}, {}]),
+            '.spec.containers: duplicate entries for key [name=""]',
+            id="keys that have to be there",
         ),
         pytest.param(
             _pod(containers=[{"name": "a"}, {"name": "a"}]),
@@ -188,3 +187,14 @@ def test_duplicates_are_owned_together() -> None:
 def test_type_errors(value: Plain, expected: str) -> None:
     """Errors name the path of the value."""
     assert [expected] == list(type_errors(value, _type()))
+
+
+def test_entries_without_a_key() -> None:
+    """A key that may be left out has no value where it is."""
+    accounts = _type(kind="ServiceAccount")
+    assert [
+        (
+            ".secrets: element 0: associative list with keys has an element that omits "
+            'all key fields ["name"] (and doesn\'t have default values for any key fields)'
+        )
+    ] == list(type_errors({"secrets": [{}]}, accounts))

@@ -463,6 +463,47 @@ def test_a_warning_that_no_header_can_carry_is_not_sent() -> None:
     over_http(converse)
 
 
+def test_unknown_fields_of_bindings_and_evictions() -> None:
+    """They are warned of, and refused if the client is strict, as those of other objects are."""
+    strict: dict[str, tuple[str, ...]] = {"fieldValidation": ("Strict",)}
+    binding = {"metadata": {"name": "p"}, "target": {"name": "n", "extra": 1}}
+    eviction = {"metadata": {"name": "p", "extra": 1}}
+    answers = _answers(
+        ("POST", PODS, POD, {}),
+        ("POST", f"{PODS}/p/binding", binding, strict),
+        ("POST", f"{PODS}/p/binding", binding, {}),
+        ("POST", f"{PODS}/p/eviction", eviction, strict),
+        ("POST", f"{PODS}/p/eviction", eviction, {}),
+    )
+    assert [
+        (201, ()),
+        (400, ()),
+        (201, ('unknown field "target.extra"',)),
+        (400, ()),
+        (201, ('unknown field "metadata.extra"',)),
+    ] == [(answer.status, answer.warnings) for answer in answers]
+
+
+def test_a_name_that_is_about_to_be_free() -> None:
+    """Whoever creates an object learns that the other one of its name is being deleted."""
+    kept = {"metadata": {"name": "c", "finalizers": ["example.com/f"]}}
+    *_, answer = _answers(
+        ("POST", MAPS, kept, {}), ("DELETE", f"{MAPS}/c", {}, {}), ("POST", MAPS, kept, {})
+    )
+    message = 'object is being deleted: configmaps "c" already exists'
+    assert (409, message) == (answer.status, json.loads(answer.body)["message"])
+
+
+def test_repeated_owners_are_dropped() -> None:
+    """With a warning."""
+    owned = {"metadata": {"name": "c", "ownerReferences": [OWNER, OWNER]}}
+    (answer,) = _answers(("POST", MAPS, owned, {}))
+    assert [OWNER] == json.loads(answer.body)["metadata"]["ownerReferences"]
+    (warning,) = answer.warnings
+    assert warning.startswith(".metadata.ownerReferences contains duplicate entries; ")
+    assert warning.endswith("duplicate UID(s) observed: u")
+
+
 def test_namespace_of_cluster_scoped_objects() -> None:
     """A namespace in the metadata of a cluster-scoped object is dropped."""
     node = {"metadata": {"name": "n", "namespace": "default"}}

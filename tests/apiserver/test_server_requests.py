@@ -86,6 +86,55 @@ def test_an_apply_with_a_uid_does_not_create() -> None:
     assert (409, expected) == asyncio.run(live())
 
 
+@pytest.mark.parametrize(
+    ("media_type", "patch", "expected"),
+    [
+        pytest.param("merge-patch", {"kind": "Pod"}, 422, id="merge"),
+        pytest.param("merge-patch", {"apiVersion": "v2"}, 422, id="merge, version"),
+        pytest.param("merge-patch", {"kind": None}, 200, id="merge, nothing"),
+        pytest.param(
+            "json-patch", [{"op": "add", "path": "/kind", "value": []}], 422, id="JSON patch"
+        ),
+        pytest.param("strategic-merge-patch", {"kind": "Pod"}, 200, id="strategic"),
+    ],
+)
+def test_patches_do_not_change_the_kind(media_type: str, patch: object, expected: int) -> None:
+    """Strategic merge patches ignore another kind; with others it is refused."""
+
+    async def live() -> tuple[Response, Response, Response]:
+        server = new_server()
+        before = await ask(server, "POST", LEASES, LEASE)
+        headers = {"content-type": f"application/{media_type}+json"}
+        answer = await ask(server, "PATCH", f"{LEASES}/l", patch, headers=headers)
+        return before, answer, await ask(server, "GET", f"{LEASES}/l")
+
+    before, answer, after = asyncio.run(live())
+    assert expected == answer.status
+    assert _body(before) == _body(after)
+
+
+def test_an_apply_that_leaves_no_object() -> None:
+    """A quantity that is none is found when all is merged, and is an internal error."""
+
+    async def live() -> Response:
+        resources = {"limits": {"cpu": "x"}}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "p"},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]},
+        }
+        path, query = "/api/v1/namespaces/default/pods/p", {"fieldManager": ("m",)}
+        return await ask(new_server(), "PATCH", path, pod, query, {"content-type": APPLY})
+
+    answer = asyncio.run(live())
+    assert 500 == answer.status
+    assert _body(answer)["message"].startswith(
+        "failed to convert new object (/p; /v1, Kind=Pod) to proper version: unable to convert "
+        "unstructured object to /v1, Kind=Pod: quantities must match"
+    )
+
+
 @pytest.mark.parametrize("is_collection", [False, True])
 @pytest.mark.parametrize(
     ("path", "has_selector", "finalizers", "warns"),

@@ -137,6 +137,20 @@ def test_objects_without_managers() -> None:
     assert {"f:data": {"f:b": {}}} == owned["m"]
 
 
+def test_the_status_of_objects_without_managers() -> None:
+    """The first apply to a status records who had the status before, not the specification."""
+    node = _resource("nodes")
+    kind = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    stored = {**kind, "spec": {"providerID": "p"}, "status": {"capacity": {"cpu": "1"}}}
+    asked = {**kind, "status": {"phase": "x"}}
+    applied = server_side_apply.apply(node, stored, asked, "m", False, NOW, "status")
+    before = {one["manager"]: one for one in applied["metadata"]["managedFields"]}
+    assert {"f:status": {"f:capacity": {".": {}, "f:cpu": {}}}} == (
+        before["before-first-apply"]["fieldsV1"]
+    )
+    assert "status" == before["before-first-apply"]["subresource"]
+
+
 def test_migration_from_client_side_apply() -> None:
     """Fields in kubectl's annotation are no conflict for kubectl; the annotation is renewed."""
     note = json.dumps(_config_map({"a": "1"}))

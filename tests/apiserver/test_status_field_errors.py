@@ -99,10 +99,10 @@ def test_immutable_fields() -> None:
     assert ["a: Invalid value: 1: field is immutable"] == [str(error) for error in errors]
 
 
-def test_errors_below_another_are_dropped() -> None:
-    """Errors at paths below a path are dropped, those with only a common prefix are not."""
+def test_errors_that_another_makes_redundant_are_dropped() -> None:
+    """Errors at a path and below it are dropped, those with only a common prefix are not."""
     errors = FieldErrors()
     for field in ("a", "a.b", "a[0].c", "ab"):
         errors.required(field)
-    errors.drop_below("a")
-    assert ["a", "ab"] == [error.path for error in errors]
+    errors.drop("a")
+    assert ["ab"] == [error.path for error in errors]

@@ -76,6 +76,16 @@ def about_pod(spec: dict[str, Any], name: str = "p", **metadata: Any) -> list[st
             ],
             id="fractions",
         ),
+        pytest.param(
+            {"terminationGracePeriodSeconds": -1},
+            [
+                (
+                    "spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and "
+                    "will be treated as 1"
+                )
+            ],
+            id="grace period",
+        ),
     ],
 )
 def test_pods(spec: dict[str, Any], expected: list[str]) -> None:

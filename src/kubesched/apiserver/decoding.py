@@ -217,6 +217,8 @@ _TYPE_META: Final = (
     "Go value of type struct { "
     'APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 )
+# Versions with the same fields, by kind.
+_OLD_VERSIONS: Final = {"Eviction": "policy/v1beta1"}
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
 PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
 
@@ -344,7 +346,7 @@ def typed(value: Plain, resources: Resources, resource: Resource) -> Plain:
     """
     kind = value.get("kind") or resource.kind
     version = value.get("apiVersion") or resource.api_version
-    if (kind, version) != (resource.kind, resource.api_version):
+    if kind != resource.kind or version not in (resource.api_version, _OLD_VERSIONS.get(kind)):
         raise _other_kind(kind, version, resources, resource)
     return {**value, "kind": resource.kind, "apiVersion": resource.api_version}
 

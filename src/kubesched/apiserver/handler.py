@@ -14,7 +14,7 @@ import msgspec
 
 from kubesched.apiserver import defaults, server_side_apply
 from kubesched.apiserver.authorization import Reviewer
-from kubesched.apiserver.decoding import decoded, read_object, typed
+from kubesched.apiserver.decoding import decoded, read_object
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.list_options import exact_version, list_options
 from kubesched.apiserver.listing import ObjectList, list_objects
@@ -249,10 +249,7 @@ class Handler:
         return json_response(201, self._reviewer.tokens.issue(account.plain, asked))
 
     def _body(self, operation: Operation, resource: Resource) -> Plain:
-        value = read_object(operation.request, resource.kind)
-        if value.get("apiVersion") == "policy/v1beta1":
-            value = {**value, "apiVersion": "policy/v1"}
-        obj = defaults.with_defaults(resource, typed(value, self._resources, resource))
+        obj = decoded(operation, self._resources, resource)
         obj.setdefault("metadata", {})
         check_namespace(operation, obj)
         return obj

@@ -166,15 +166,22 @@ class ListOptions(msgspec.Struct, frozen=True):
 
 
 def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> ListOptions:
-    """Return the options of a request; raises StatusError if they are invalid."""
-    timeout = request.parameter("timeoutSeconds")
+    """Return the options of a request; raises StatusError if they are invalid.
+
+    Of several errors the first is reported: numbers, labels, options that exclude each other,
+    fields.
+    """
+    timeout, fields = request.parameter("timeoutSeconds"), request.parameter("fieldSelector")
+    limit = max(0, _number(request.parameter("limit") or "0"))
+    timeout_seconds = _number(timeout) if timeout else None
+    labels = _labels_selected(request.parameter("labelSelector"))
     options = ListOptions(
-        selection=_selection(request, resource),
+        selection=Selection(resource, labels),
         resource_version=request.parameter("resourceVersion"),
         match=request.parameter(_MATCH),
-        limit=max(0, _number(request.parameter("limit") or "0")),
+        limit=limit,
         continue_token=request.parameter("continue"),
-        timeout_seconds=_number(timeout) if timeout else None,
+        timeout_seconds=timeout_seconds,
         allows_bookmarks=request.flag("allowWatchBookmarks"),
         sends_initial_events=(
             request.flag("sendInitialEvents") if "sendInitialEvents" in request.query else None
@@ -183,17 +190,17 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
     errors = _option_errors(options, is_watch=is_watch)
     if errors:
         raise invalid_kind("meta.k8s.io", "ListOptions", "", errors)
-    return options
+    if not fields:
+        return options
+    selection = Selection(resource, labels, fields_selected(resource, fields))
+    return msgspec.structs.replace(options, selection=selection)
 
 
-def _selection(request: ApiRequest, resource: Resource) -> Selection:
-    labels = request.parameter("labelSelector")
+def _labels_selected(text: str) -> CompiledSelector | None:
     try:
-        selector = parse_selector(labels) if labels else None
+        return parse_selector(text) if text else None
     except SelectorError as error:
         raise bad_request(str(error)) from None
-    fields = request.parameter("fieldSelector")
-    return Selection(resource, selector, fields_selected(resource, fields) if fields else None)
 
 
 def _number(text: str) -> int:

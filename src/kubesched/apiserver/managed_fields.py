@@ -248,10 +248,11 @@ def _claimed(old: Plain | None, new: Plain, subresource: str) -> Managers:
     return decode(new) or decode(old)
 
 
-def adopt(resource: Resource, current: Plain, now: str | None) -> Managers:
+def adopt(resource: Resource, current: Plain, subresource: str, now: str | None) -> Managers:
     """Return a manager that owns all fields of an object without managers."""
-    owner = owner_of(resource, _BEFORE_FIRST_APPLY, UPDATE)
-    return _update(resource.type, None, current, {}, owner, ignored_fields(resource, ""), now)
+    owner = owner_of(resource, _BEFORE_FIRST_APPLY, UPDATE, subresource)
+    ignored = ignored_fields(resource, subresource)
+    return _update(resource.type, None, current, {}, owner, ignored, now)
 
 
 def _update(

@@ -161,9 +161,11 @@ def _keys_of(list_type: ListType, entry: Plain) -> Plain:
         if name in entry:
             keys[name] = entry[name]
         elif isinstance(list_type.element, ObjectType):
-            default = list_type.element.fields[name].default
-            if default is not None:
-                keys[name] = default
+            field = list_type.element.fields[name]
+            if field.default is not None:
+                keys[name] = field.default
+            elif not (field.is_pointer or field.is_left_out):
+                keys[name] = field.type.zero()
     return keys
 
 

@@ -253,21 +253,34 @@ class Patch:
         Raises:
             StatusError: The patch does not apply.
         """
-        if self.is_apply:
-            return defaults.with_defaults(self._resource, self._applied(current))
+        object_type = self._resource.type
+        changed = self._applied(current) if self.is_apply else self._patched(current)
+        try:
+            read, unknown = decoded(object_type, changed)
+        except SchemaError as error:
+            if self.is_apply:
+                raise server_side_apply.unfit(self.value, str(error)) from None
+            raise unfit_patch(str(error)) from None
+        if not self.is_apply and (unknown or self._may_repeat_fields()):
+            self._check_fields(changed)
+        defaults.fill_in(object_type, read)
+        return read
+
+    def _patched(self, current: Plain | None) -> Plain:
         assert current is not None, "only an apply creates"
         changed = self._changed(current)
         if not isinstance(changed, dict):
             raise bad_request("the patch leaves no object")
-        object_type = self._resource.type
-        try:
-            read, unknown = decoded(object_type, changed)
-        except SchemaError as error:
-            raise unfit_patch(str(error)) from None
-        if unknown or self._may_repeat_fields():
-            self._check_fields(changed)
-        defaults.fill_in(object_type, read)
-        return read
+        return self._of_kind(changed)
+
+    def _of_kind(self, changed: Plain) -> Plain:
+        """Return the object with the kind that it had, which no patch changes."""
+        own = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
+        if self._type != STRATEGIC_MERGE_PATCH:
+            for name, value in own.items():
+                if changed.get(name) not in (None, "", value):
+                    raise unfit_patch(f"{name} is not {value}")
+        return {**changed, **own}
 
     def _changed(self, current: Plain) -> Any:
         if self._type == STRATEGIC_MERGE_PATCH:

@@ -42,6 +42,11 @@ from kubesched.apiserver.warnings import warnings_of_new, warnings_of_update
 from kubesched.cluster.store import Key, Store, Watch
 
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+_REPEATED_OWNERS: Final = (
+    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in "
+    "1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "
+    "UID(s) observed: {}"
+)
 _SERVER_FIELDS: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -109,7 +114,7 @@ class ObjectRegistry:
             obj = self.tracked(operation, None, obj)
         admitted = AdmissionRequest(resource, self.lookup)
         obj = admission.admit(admitted, obj)
-        _drop_repeated_owners(obj["metadata"])
+        _drop_repeated_owners(operation, obj["metadata"])
         obj = self._prepared(operation, obj)
         metadata = obj["metadata"]
         errors = validation.errors_of_new(resource, obj)
@@ -126,8 +131,10 @@ class ObjectRegistry:
             raise internal("resourceVersion should not be set on objects to be created")
         name = metadata["name"]
         key = key_of(resource, operation.namespace, name)
-        if self.store.find(key) is not None:
-            raise already_exists(resource, name)
+        found = self.store.find(key)
+        if found is not None:
+            is_ending = "deletionTimestamp" in found.plain["metadata"]
+            raise already_exists(resource, name, is_ending=is_ending)
         stored = StoredObject(_storage_form(resource, obj))
         return stored if operation.is_dry_run else self.store.create(key, stored)
 
@@ -198,7 +205,7 @@ class ObjectRegistry:
             _check_uid(operation, old["metadata"], new["metadata"])
         admitted = AdmissionRequest(resource, self.lookup, old, operation.subresource)
         new = admission.admit(admitted, new)
-        _drop_repeated_owners(new["metadata"])
+        _drop_repeated_owners(operation, new["metadata"])
         _check_version(operation, old["metadata"], new["metadata"])
         version = old["metadata"]["resourceVersion"]
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
@@ -248,12 +255,15 @@ def check_namespace(operation: Operation, obj: Plain) -> None:
     metadata["namespace"] = operation.namespace
 
 
-def _drop_repeated_owners(metadata: Plain) -> None:
-    """Remove repeated owner references, in place."""
+def _drop_repeated_owners(operation: Operation, metadata: Plain) -> None:
+    """Remove repeated owner references, in place, with a warning."""
     owners = metadata.get("ownerReferences") or []
-    once = [one for index, one in enumerate(owners) if one not in owners[:index]]
-    if len(once) < len(owners):
+    again = [one["uid"] for index, one in enumerate(owners) if one in owners[:index]]
+    if again:
+        once = [one for index, one in enumerate(owners) if one not in owners[:index]]
         metadata["ownerReferences"] = once
+        when = " after mutating admission happens" if operation.request.method == "PATCH" else ""
+        operation.warnings.append(_REPEATED_OWNERS.format(when, ", ".join(again)))
 
 
 def precondition_failed(

@@ -92,7 +92,7 @@ def apply(
     )
     managers = decode(current)
     if current is not None and not managers:
-        managers = adopt(resource, current, now)
+        managers = adopt(resource, current, subresource, now)
     merged, managers = applying.apply(managers, force)
     if manager == _KUBECTL:
         merged = _with_last_applied(merged, applied)
@@ -112,10 +112,24 @@ def _checked_type(resource: Resource, applied: Plain) -> ObjectType:
     found = list(type_errors(applied, object_type))
     if found:
         text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
-        namespace, name = (_text(metadata.get(part)) for part in ("namespace", "name"))
-        shown = f"{namespace}/{name}; {_kind_text(version, kind)}"
-        raise internal(f"failed to create typed patch object ({shown}): {text}")
+        raise internal(f"failed to create typed patch object ({_shown(applied)}): {text}")
     return object_type
+
+
+def unfit(applied: Plain, why: str) -> StatusError:
+    """Return the error for an apply whose outcome cannot be an object of its kind."""
+    kind = _kind_text(applied["apiVersion"], applied["kind"])
+    return internal(
+        f"failed to convert new object ({_shown(applied)}) to proper version: "
+        f"unable to convert unstructured object to {kind}: {why}"
+    )
+
+
+def _shown(applied: Plain) -> str:
+    metadata = applied.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    namespace, name = (_text(metadata.get(part)) for part in ("namespace", "name"))
+    return f"{namespace}/{name}; {_kind_text(applied['apiVersion'], applied['kind'])}"
 
 
 def _text(value: Any) -> str:

@@ -98,9 +98,11 @@ def not_found(resource: Resource, name: str) -> StatusError:
     return StatusError(404, "NotFound", message, details)
 
 
-def already_exists(resource: Resource, name: str) -> StatusError:
-    """There is an object of that name."""
+def already_exists(resource: Resource, name: str, *, is_ending: bool = False) -> StatusError:
+    """There is an object of that name, which may be about to be deleted."""
     message = f'{resource.group_resource} "{name}" already exists'
+    if is_ending:
+        message = f"object is being deleted: {message}"
     details = details_of(resource.group, resource.plural, name)
     return StatusError(409, "AlreadyExists", message, details)
 
@@ -252,10 +254,10 @@ class FieldErrors(list[FieldError]):
         for detail in details:
             self.invalid(field, value, detail)
 
-    def drop_below(self, path: str) -> None:
-        """Drop the errors below a path, which an error above it makes redundant."""
+    def drop(self, path: str) -> None:
+        """Drop the errors at a path and below it, which another error makes redundant."""
         below = (f"{path}.", f"{path}[")
-        self[:] = [error for error in self if not error.path.startswith(below)]
+        self[:] = [one for one in self if one.path != path and not one.path.startswith(below)]
 
     def changed(self, field: str, new: Any, old: Any) -> None:
         """Add that a value has changed and may not, if it has."""

@@ -2,8 +2,8 @@
 
 Upstream: pkg/api/{pod,node}/warnings.go, staging/src/k8s.io/apiserver/pkg/endpoints/filters
           (warning.go), staging/src/k8s.io/apimachinery/pkg/util/net/http.go (v1.36)
-Differs:  only selectors that match nothing, amounts and names are checked, in pods and their
-          templates. Warnings beyond the size limit are dropped.
+Differs:  only selectors that match nothing, amounts, grace periods and names are checked, in pods
+          and their templates. Warnings beyond the size limit are dropped.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _NAMES: Final[Mapping[str, str]] = {
         "Pod names and hostnames",
     ),
 }
+_NEGATIVE: Final = "must be >= 0; negative values are invalid and will be treated as 1"
 _NO_SELECTOR: Final = "a null labelSelector results in matching no pod"
 _TOTAL_MAX: Final = 4 * 1024
 _TEXT_MAX: Final = 256
@@ -78,6 +79,8 @@ def _of_spec(spec: Plain, at: str) -> Iterator[str]:
             for name in ("limits", "requests"):
                 amounts = (container.get("resources") or {}).get(name) or {}
                 yield from _of_amounts(amounts, f"{at}.{kind}[{index}].resources.{name}")
+    if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
+        yield f"{at}.terminationGracePeriodSeconds: {_NEGATIVE}"
     affinity = spec.get("affinity") or {}
     for name in ("podAffinity", "podAntiAffinity"):
         yield from _of_pod_affinity(affinity.get(name) or {}, f"{at}.affinity.{name}")

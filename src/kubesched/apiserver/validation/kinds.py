@@ -41,12 +41,13 @@ def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
     for kind in ("capacity", "allocatable"):
         for name, quantity in (status.get(kind) or {}).items():
             check_amount(name, quantity, f"status.{kind}.{name}", errors)
-    for index, address in enumerate(status.get("addresses") or ()):
-        if address in status["addresses"][:index]:
-            errors.duplicate(f"status.addresses[{index}]", address)
 
 
 def _check_node_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    addresses = (new.get("status") or {}).get("addresses") or ()
+    for index, address in enumerate(addresses):
+        if address in addresses[:index]:
+            errors.duplicate(f"status.addresses[{index}]", address)
     networks, before = (one["spec"].get("podCIDRs") or [] for one in (new, old))
     if before and networks != before:
         errors.forbidden("spec.podCIDRs", _FIXED_NETWORK)
@@ -215,7 +216,7 @@ def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
 def _check_device_request(request: Plain, path: str, errors: FieldErrors) -> None:
     given = _check_one_of(request, ("exactly", "firstAvailable"), path, errors)
     for name in given if len(given) > 1 else ():
-        errors.drop_below(f"{path}.{name}")
+        errors.drop(f"{path}.{name}")
 
 
 def _check_slice(spec: Plain, path: str, errors: FieldErrors) -> None:
@@ -245,27 +246,38 @@ _NO_MATCH: Final = "`selector` does not match template `labels`"
 
 
 def _check_workload(spec: Plain, path: str, errors: FieldErrors) -> None:
-    selector, template = spec.get("selector"), spec.get("template") or {}
-    labels = (template.get("metadata") or {}).get("labels") or {}
+    selector, labels = spec.get("selector"), _template_labels(spec)
     if isinstance(selector, dict) and not any(selector.values()):
         errors.invalid(f"{path}.selector", selector, "empty selector is invalid for deployment")
     elif any(error.path.startswith(f"{path}.selector.") for error in errors):
-        errors.drop_below(f"{path}.template")
+        errors.drop(f"{path}.template")
         errors.invalid(f"{path}.selector", selector, "invalid label selector")
         return
-    elif selector is None or not _matches(selector, labels):
+    elif selector is None or not matches_label_selector(
+        msgspec.convert(selector, LabelSelector), labels
+    ):
         errors.invalid(f"{path}.template.metadata.labels", labels or None, _NO_MATCH)
-    template_spec, at = template.get("spec") or {}, f"{path}.template.spec"
-    if template_spec.get("restartPolicy") != "Always":
-        policy = template_spec.get("restartPolicy", "")
-        errors.not_supported(f"{at}.restartPolicy", policy, ("Always",))
+    _check_restarts(spec, path, errors)
 
 
-def _matches(selector: Plain, labels: Mapping[str, str]) -> bool:
-    if not selector.keys() <= {"matchLabels", "matchExpressions"}:
-        # Replication controllers have a map.
-        return matches_set(selector, labels)
-    return matches_label_selector(msgspec.convert(selector, LabelSelector), labels)
+def _check_controller(spec: Plain, path: str, errors: FieldErrors) -> None:
+    """Add field errors for a replication controller, whose selector is a map."""
+    selector, labels = spec.get("selector"), _template_labels(spec)
+    if not selector:
+        errors.required(f"{path}.selector")
+    elif not matches_set(selector, labels):
+        errors.invalid(f"{path}.template.metadata.labels", labels or None, _NO_MATCH)
+    _check_restarts(spec, path, errors)
+
+
+def _template_labels(spec: Plain) -> Mapping[str, str]:
+    return get(spec, "template", "metadata", "labels") or {}
+
+
+def _check_restarts(spec: Plain, path: str, errors: FieldErrors) -> None:
+    policy = get(spec, "template", "spec", "restartPolicy") or ""
+    if policy != "Always":
+        errors.not_supported(f"{path}.template.spec.restartPolicy", policy, ("Always",))
 
 
 def _check_set(spec: Plain, path: str, errors: FieldErrors) -> None:
@@ -402,7 +414,7 @@ LATE_CHECKS: Final[Mapping[str, Check]] = {
     "apps_v1/DeploymentSpec": _check_workload,
     "apps_v1/ReplicaSetSpec": _check_workload,
     "apps_v1/StatefulSetSpec": _check_set,
-    "core_v1/ReplicationControllerSpec": _check_workload,
+    "core_v1/ReplicationControllerSpec": _check_controller,
     "resource_v1/DeviceRequest": _check_device_request,
 }
 """The same, for what depends on errors in its parts."""

@@ -148,9 +148,10 @@ def _check_ends(container: Plain, path: str, errors: FieldErrors) -> None:
     """Add field errors for probes and hooks of a container that ends before others start."""
     for name in ("lifecycle", *_PROBES):
         if container.get(name) is not None:
+            errors.drop(f"{path}.{name}")
             errors.forbidden(f"{path}.{name}", _ONLY_OF_SIDECARS)
     if container.get("restartPolicy") is None:
-        errors.drop_below(f"{path}.restartPolicyRules")
+        errors.drop(f"{path}.restartPolicyRules")
 
 
 def _check_ephemeral_container(
@@ -418,8 +419,9 @@ def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
             if image != image.strip():
                 errors.invalid(f"spec.{kind}[{index}].image", image, _PADDED)
     for index, volume in enumerate(spec.get("volumes") or ()):
-        if volume.get("ephemeral") is not None and volume["name"]:
-            claim = f"{pod['metadata'].get('name', '')}-{volume['name']}"
+        name = pod["metadata"].get("name")
+        if volume.get("ephemeral") is not None and volume["name"] and name:
+            claim = f"{name}-{volume['name']}"
             for wrong in dns_subdomain(claim):
                 detail = f"PVC name {go_quote(claim)}: {wrong}"
                 errors.invalid(f"spec.volumes[{index}].name", volume["name"], detail)

@@ -29,6 +29,19 @@ def test_an_error_of_the_configuration_names_the_file(
     assert result.output.startswith(f"kubesched: error: {file}: {words}")
 
 
+def test_arguments_of_plugins_are_checked_with_the_rest(tmp_path: Path) -> None:
+    """Whoever mends a configuration sees all of its errors at once."""
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "parallelism: -1\nprofiles:\n- schedulerName: a\n  pluginConfig:\n"
+        "  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}\n"
+    )
+    lines = run("run", "--config", file).output.splitlines()
+    fields = [line.removeprefix(f"kubesched: error: {file}: ").partition(":")[0] for line in lines]
+    assert ["parallelism", "profiles[0].pluginConfig[0].args.hardPodAffinityWeight"] == fields
+
+
 def test_a_configuration_that_cannot_be_written_names_the_flag(tmp_path: Path) -> None:
     """A directory is not replaced, and the line says which flag named it."""
     result = run("run", "--write-config-to", tmp_path)

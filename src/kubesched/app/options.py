@@ -170,9 +170,14 @@ def configuration_of(options: Options) -> Configuration:
     """
     gates = options.feature_gates
     if options.config_file is None:
-        configuration = _of_flags(default_configuration(gates), options.deprecated)
-    else:
-        configuration = load_configuration(options.config_file, gates)
+        return with_flags(default_configuration(gates), options)
+    return with_flags(load_configuration(options.config_file, gates), options)
+
+
+def with_flags(configuration: Configuration, options: Options) -> Configuration:
+    """Return a configuration, read from the file if there is one, overridden by the flags."""
+    if options.config_file is None:
+        configuration = _of_flags(configuration, options.deprecated)
     election = replace(configuration.leader_election, **_given(options.election))
     return replace(configuration, leader_election=_named(election))
 

@@ -27,8 +27,8 @@ from kubesched.app.options import (
     Options,
     ProxyOptions,
     ServingOptions,
-    configuration_of,
     version_errors,
+    with_flags,
 )
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
@@ -37,9 +37,8 @@ from kubesched.cli.snapshot_file import recording_to
 from kubesched.client.connect import find_settings, new_event_loop
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
-from kubesched.config.types import Configuration
-from kubesched.inputs.loading import in_file, load_entry_points, register_plugins, with_plugins
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.inputs.loading import in_file, load_scheduler
+from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 
 
@@ -89,15 +88,18 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
         ConfigError: A flag is invalid.
     """
     options = options_of(flags)
-    configuration = _configuration(options)
+    scheduler = load_scheduler(
+        SchedulerOptions(
+            config=options.config_file,
+            feature_gates=",".join(flags["feature_gates"]),
+            plugins=flags["plugin"],
+        )
+    )
+    configuration = with_flags(scheduler.configuration, options)
     if flags["write_config_to"] is not None:
         _write(flags["write_config_to"], dump(encode_configuration(configuration)))
         return None
     check_outputs({"--record": flags["record"]}, [options.config_file])
-    registry = in_tree_registry()
-    added = register_plugins(registry, flags["plugin"])
-    load_entry_points(registry, configuration)
-    configuration = with_plugins(configuration, added)
     settings = find_settings(
         kubeconfig=configuration.client_connection.kubeconfig, master=options.master
     )
@@ -108,7 +110,7 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
         process = SchedulerProcess(
             options,
             configuration,
-            registry,
+            scheduler.registry,
             settings,
             report=reports.write if options.dry_run else None,
             logs=logs,
@@ -139,11 +141,6 @@ def run_process(flags: dict[str, Any], shown: Mapping[str, str]) -> int | None:
             return runner.run(main(recorder))
     finally:
         logs.stop()
-
-
-def _configuration(options: Options) -> Configuration:
-    with in_file(options.config_file):
-        return configuration_of(options)
 
 
 def _log_options(flags: dict[str, Any], gates: FeatureGates) -> LogOptions:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import multiprocessing
 import os
 import random
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 from kubesched.apiserver.durable import DurableServer, Entry, Journal, JournalError
 from kubesched.cluster.store import Key
 
+from . import durable_writer
 from .test_server import POD, PODS, ask
 
 T = TypeVar("T")
@@ -264,47 +264,9 @@ def test_a_journal_keeps_the_order_of_creation(tmp_path: Path) -> None:
 
 # Crashes.
 
-_WRITER = """
-import asyncio, os, sys
-from pathlib import Path
-from random import Random
-from kubesched.apiserver.durable import DurableServer
-from kubesched.apiserver.request import ApiRequest
-from kubesched.apiserver.server import ADMIN
-from kubesched.apiserver.plain import decode, encode
-
-MAPS = "/api/v1/namespaces/default/configmaps"
-HEADERS = {"content-type": "application/json"}
-
-async def write(server, worker, seed):
-    random, alive, number = Random(seed), [], 0
-    while True:
-        choice = random.random()
-        if choice < 0.5 or not alive:
-            number += 1
-            name = f"w{worker}-{seed}-{number}"
-            alive.append(name)
-            method, path, value = "POST", MAPS, str(number)
-        else:
-            name = random.choice(alive)
-            path = f"{MAPS}/{name}"
-            method, value = ("DELETE", None) if choice > 0.9 else ("PUT", str(random.random()))
-        body = {"metadata": {"name": name}, "data": {"value": value}} if value else {}
-        sent = encode(body) if value else b""
-        os.write(1, f"try {name} {value}\\n".encode())
-        answer = await server.handle(ApiRequest(method, path, {}, HEADERS, sent, ADMIN))
-        if value is None:
-            alive.remove(name)
-        assert answer.status < 300, answer.body
-        os.write(1, f"done {name} {value}\\n".encode())
-
-async def main():
-    server = DurableServer(Path(sys.argv[1]))
-    os.write(1, b"ready\\n")
-    await asyncio.gather(*(write(server, w, int(sys.argv[2])) for w in range(8)))
-
-asyncio.run(main())
-"""
+# Its children are forks of a process that has imported the server.
+_FORKS = multiprocessing.get_context("forkserver")
+_FORKS.set_forkserver_preload(["pytest", durable_writer.__name__])
 
 
 def _crash(path: Path, seed: int, lines: int, seconds: float) -> list[str]:
@@ -312,17 +274,18 @@ def _crash(path: Path, seed: int, lines: int, seconds: float) -> list[str]:
 
     A busy machine would write nothing in a time alone.
     """
-    process = subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-c", _WRITER, str(path), str(seed)], stdout=subprocess.PIPE
-    )
-    assert process.stdout is not None
-    with process.stdout as output:
+    receiver, sender = _FORKS.Pipe(duplex=False)
+    process = _FORKS.Process(target=durable_writer.run, args=(path, seed, sender))
+    process.start()
+    sender.close()
+    with receiver, os.fdopen(os.dup(receiver.fileno()), "rb") as output:
         first = b"".join(output.readline() for _ in range(1 + lines))
-        timer = threading.Timer(seconds, lambda: os.kill(process.pid, signal.SIGKILL))
+        timer = threading.Timer(seconds, process.kill)
         timer.start()
         rest = output.read()
     timer.join()
-    assert -signal.SIGKILL == process.wait()
+    process.join()
+    assert -signal.SIGKILL == process.exitcode
     return (first + rest).decode().splitlines()
 
 

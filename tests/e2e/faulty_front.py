@@ -15,6 +15,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 _CHUNK_BYTES: Final = 2**16
+# From an accepted connection to its handler.
+_ACCEPT_TURNS: Final = 4
 _NO_LINGERING: Final = struct.pack("ii", 1, 0)
 _HOST: Final = "127.0.0.1"
 
@@ -101,9 +103,8 @@ class FaultyFront:
                 link.reset()
 
     async def stop(self) -> None:
-        """Reset open connections and stop listening."""
+        """Stop listening and reset open connections."""
         self._is_stopped = True
-        self.reset()
         await self._close()
         self._reserved.close()
         for task in list(self._tasks):
@@ -113,7 +114,13 @@ class FaultyFront:
     async def _close(self) -> None:
         server, self._server = self._server, None
         if server is not None:
+            # asyncio loses an accepted connection that is not yet handled.
+            for one in server.sockets:
+                asyncio.get_running_loop().remove_reader(one)
+            for _ in range(_ACCEPT_TURNS):
+                await asyncio.sleep(0)
             server.close()
+        self.reset()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = _Link(writer)

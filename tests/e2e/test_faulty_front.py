@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -12,6 +13,7 @@ from .faulty_front import FaultyFront, Network
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _MOMENT_SECONDS = 0.03
+_LONG_SECONDS = 10.0
 
 
 def _with_front(scene: Callable[[FaultyFront], Awaitable[None]]) -> None:
@@ -115,5 +117,21 @@ def test_a_delay_holds_for_each_direction() -> None:
         assert b"hello\n" == await _ask(streams)
         assert loop.time() - began >= 0.9 * _MOMENT_SECONDS
         streams[1].close()
+
+    _with_front(scene)
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_a_connection_that_is_being_accepted_ends_too(turns: int) -> None:
+    """Wherever asyncio is with it when the proxy stops."""
+
+    async def scene(front: FaultyFront) -> None:
+        with socket.create_connection(("127.0.0.1", int(front.url.rpartition(":")[2]))) as client:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await front.stop()
+            client.settimeout(_LONG_SECONDS)
+            with contextlib.suppress(ConnectionResetError):
+                assert b"" == await asyncio.to_thread(client.recv, 1)
 
     _with_front(scene)

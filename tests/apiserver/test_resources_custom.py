@@ -177,12 +177,14 @@ def test_a_body_that_is_no_object_of_the_kind_is_refused() -> None:
 
 
 def test_statuses_and_generations() -> None:
-    """A status changes through its path only, and counts for no generation."""
+    """A status changes through its path only, and nothing else there; it is in no generation."""
 
     async def live() -> tuple[Json, Json, Json]:
         server = await with_cats()
         made = body(await ask(server, "POST", CATS, cat() | {"status": {"mood": "bad"}}))
-        written = {**made, "status": {"mood": "good"}, "spec": {"lives": 1}}
+        metadata = {**made["metadata"], "labels": {}, "finalizers": ["example.com/f"]}
+        changed = {"metadata": metadata, "status": {"mood": "good"}, "spec": {"lives": 1}}
+        written = {**made, **changed}
         asleep = body(await ask(server, "PUT", f"{CATS}/tom/status", written))
         ignored = {**asleep, "status": {"mood": "?"}, "spec": {"lives": 8}}
         awake = body(await ask(server, "PUT", f"{CATS}/tom", ignored))
@@ -190,6 +192,10 @@ def test_statuses_and_generations() -> None:
 
     made, asleep, awake = asyncio.run(live())
     assert "status" not in made
+    assert made["metadata"]["labels"] == asleep["metadata"]["labels"]
+    assert "finalizers" not in asleep["metadata"]
+    written = asleep["metadata"]["managedFields"][-1]
+    assert {"f:status": {".": {}, "f:mood": {}}} == written["fieldsV1"]
     assert ({"mood": "good"}, 9, 1) == (
         asleep["status"],
         asleep["spec"]["lives"],
@@ -215,18 +221,38 @@ def test_status_without_a_subresource() -> None:
 def test_patches() -> None:
     """JSON and merge patches apply; how lists merge is not known."""
 
-    async def live() -> tuple[Json, int]:
+    async def live() -> tuple[Json, Response]:
         server = await with_cats()
         await ask(server, "POST", CATS, cat())
         patch = {"spec": {"lives": 8, "toys": None}}
         changed = await ask(server, "PATCH", f"{CATS}/tom", patch, headers={"content-type": MERGE})
         strategic = {"content-type": STRATEGIC}
         refused = await ask(server, "PATCH", f"{CATS}/tom", patch, headers=strategic)
-        return body(changed)["spec"], refused.status
+        return body(changed)["spec"], refused
 
-    spec, status = asyncio.run(live())
+    spec, refused = asyncio.run(live())
     assert {"lives": 8, "nothing": None} == spec
-    assert 415 == status
+    assert 415 == refused.status
+    assert json.loads(refused.body)["message"].endswith(
+        "accepted media types include: application/json-patch+json, "
+        "application/merge-patch+json, application/apply-patch+yaml"
+    )
+
+
+def test_updates_name_a_version() -> None:
+    """Without one, a write that came in between could be lost."""
+
+    async def live() -> tuple[Response, Response]:
+        server = await with_cats()
+        made = body(await ask(server, "POST", CATS, cat()))
+        blind = await ask(server, "PUT", f"{CATS}/tom", cat(lives=8))
+        return blind, await ask(server, "PUT", f"{CATS}/tom", {**made, "spec": {"lives": 8}})
+
+    blind, seeing = asyncio.run(live())
+    details = json.loads(blind.body)["details"]
+    assert (422, "cats") == (blind.status, details["kind"])
+    assert ["metadata.resourceVersion"] == [one["field"] for one in details["causes"]]
+    assert {"lives": 8} == body(seeing)["spec"]
 
 
 def test_server_side_apply() -> None:
@@ -257,7 +283,7 @@ def test_watches_lists_and_tables() -> None:
     """Custom resources are selected, watched and printed like other kinds."""
     column = {"name": "Lives", "type": "integer", "jsonPath": ".spec.lives"}
 
-    async def live() -> tuple[Json, list[str], Json]:
+    async def live() -> tuple[Json, Json, Json]:
         server = await with_cats(additionalPrinterColumns=[column])
         version = body(await ask(server, "GET", CATS))["metadata"]["resourceVersion"]
         query = {"watch": ("1",), "resourceVersion": (version,), "timeoutSeconds": ("5",)}
@@ -270,11 +296,13 @@ def test_watches_lists_and_tables() -> None:
         found = body(await ask(server, "GET", "/apis/example.com/v1/cats", query=selected))
         table = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
         shown = body(await ask(server, "GET", CATS, headers=table))
-        return event, [one["metadata"]["name"] for one in found["items"]], shown
+        return event, found, shown
 
-    event, names, shown = run(live())
+    event, found, shown = run(live())
     assert ("ADDED", "Cat") == (event["type"], event["object"]["kind"])
-    assert ["tom"] == names
+    # Unlike those of other kinds, their items have a kind.
+    assert [("tom", "Cat")] == [(one["metadata"]["name"], one["kind"]) for one in found["items"]]
+    assert "" == found["metadata"]["continue"]
     assert ["Name", "Lives"] == [one["name"] for one in shown["columnDefinitions"]]
     assert [["tom", 9]] == [row["cells"] for row in shown["rows"]]
 

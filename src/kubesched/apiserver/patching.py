@@ -33,6 +33,7 @@ from kubesched.apiserver.status import (
     bad_request,
     rejected_patch,
     unfit_patch,
+    unsupported_media_type,
     unsupported_patch_type,
 )
 from kubesched.apiserver.times import Clock
@@ -211,6 +212,8 @@ def _same(one: Any, other: Any) -> bool:
 # Patches of all kinds.
 
 _TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_TYPE)
+# How lists of custom resources merge is not known.
+_CUSTOM_TYPES: Final = (JSON_PATCH, MERGE_PATCH, APPLY_TYPE)
 
 
 class Patch:
@@ -324,10 +327,11 @@ def check_type(media_type: str, resource: Resource) -> None:
     Raises:
         StatusError: It is another one.
     """
-    is_strategic = media_type == STRATEGIC_MERGE_PATCH
-    # How lists of custom resources merge is not known.
-    if media_type not in _TYPES or (is_strategic and resource.definition is not None):
-        raise unsupported_patch_type()
+    if resource.definition is None:
+        if media_type not in _TYPES:
+            raise unsupported_patch_type()
+    elif media_type not in _CUSTOM_TYPES:
+        raise unsupported_media_type(*_CUSTOM_TYPES)
 
 
 def merge(current: Plain, patch: Any) -> Any:

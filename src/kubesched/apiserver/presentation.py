@@ -102,14 +102,20 @@ class Presentation:
         )
 
     def _plain_list(self, found: ObjectList) -> bytes:
-        resource = self._resource
+        resource, metadata = self._resource, found.metadata()
+        if resource.definition is None:
+            items = [stored.item(resource) for stored in found.items]
+        else:
+            # Custom resources keep their kind, and their lists say that they are whole.
+            items = [stored.json(resource) for stored in found.items]
+            metadata.setdefault("continue", "")
         return b"".join(
             (
                 f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}",'.encode(),
                 b'"metadata":',
-                encode(found.metadata()),
+                encode(metadata),
                 b',"items":[',
-                b",".join([stored.item(resource) for stored in found.items]),
+                b",".join(items),
                 b"]}",
             )
         )

@@ -254,6 +254,8 @@ def _defined(definition: Plain) -> Iterator[Resource]:
             storage_path=f"{spec['group']}/{names['plural']}",
             generation_fields=("spec",),
             first_generation=1,
+            needs_version=True,
+            is_status_only=True,
             definition=definition,
         )
 

@@ -112,7 +112,7 @@ def _with_generation(resource: Resource, new: Plain, old: Plain) -> Plain:
 def _status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
     """Return the old object with the new status."""
     if resource.definition is not None:
-        kept = {**old, "metadata": new["metadata"]}
+        kept = {**old, "metadata": _metadata_of_object(new, old)}
         return {**kept, "status": new["status"]} if "status" in new else without(kept, "status")
     if "spec" in old:
         new["spec"] = old["spec"]

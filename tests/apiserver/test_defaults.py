@@ -57,6 +57,7 @@ def test_stored_objects_are_valid() -> None:
         pytest.param("nginx:latest", "Always", id="latest"),
         pytest.param("nginx:1.25", "IfNotPresent", id="tag"),
         pytest.param("registry:5000/nginx", "Always", id="port of the registry"),
+        pytest.param("Nginx", "IfNotPresent", id="malformed"),
         pytest.param(f"nginx@sha256:{'0' * 64}", "IfNotPresent", id="digest"),
     ],
 )

@@ -5,7 +5,7 @@ are functions here, by type, and so are fields that have two names and are kept 
 
 Upstream: pkg/apis/*/*/defaults.go, zz_generated.defaults.go (v1.36)
 Differs:  the time of a device taint is neither filled in nor updated when its effect changes;
-          autoscalers get the number of replicas only; malformed image names are accepted.
+          autoscalers get the number of replicas only.
 """
 
 from __future__ import annotations
@@ -319,14 +319,18 @@ def _custom_resource(definition: Plain) -> None:
 
 
 _IDENTIFIER: Final = re.compile("[a-f0-9]{64}")
+_COMPONENT: Final = re.compile("[a-z0-9]+(?:(?:[.]|_{1,2}|-+)[a-z0-9]+)*")
 
 
 def is_latest(image: str) -> bool:
-    """Return whether an image is the latest one: it has neither another tag nor a digest."""
+    """Return whether an image is the latest one: it has neither another tag nor a digest.
+
+    A malformed name is no image at all.
+    """
     if "@" in image or _IDENTIFIER.fullmatch(image):
         return False
-    _, _, tag = image.rpartition("/")[2].partition(":")
-    return tag in ("", "latest")
+    name, _, tag = image.rpartition("/")[2].partition(":")
+    return tag in ("", "latest") and _COMPONENT.fullmatch(name) is not None
 
 
 _FUNCTIONS: Final[Mapping[str, Callable[[Plain], None]]] = {

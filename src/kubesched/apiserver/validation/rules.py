@@ -1,6 +1,6 @@
 """The interpreter of the rules of fields in the schema's tables.
 
-    required            the field is not empty
+    required            the field is not empty; with (words), which the error shows
     filled(form)        the field, if it is given, is not empty; with a form: has that form
     is(form)            a text, or each text of a list, has a form of `formats.FORMS`
     keys(form)          each key of a map has a form
@@ -263,9 +263,10 @@ def _given(value: Any, path: str, errors: FieldErrors) -> None:
         errors.required(path)
 
 
-def _required(value: Any, path: str, errors: FieldErrors) -> None:
+def _required(*arguments: Any) -> None:
+    *details, value, path, errors = arguments
     if not value:
-        errors.required(path)
+        errors.required(path, *details)
 
 
 def _filled(value: Any, path: str, errors: FieldErrors) -> None:

@@ -49,7 +49,7 @@ from kubesched.apiserver.owned_values import (
     with_named,
     without_below,
 )
-from kubesched.apiserver.plain import Plain, deep_copy
+from kubesched.apiserver.plain import Plain, deep_copy, get
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.status import StatusError, bad_request, internal
@@ -104,9 +104,7 @@ def _checked_type(resource: Resource, applied: Plain) -> ObjectType:
     version, kind = str(applied.get("apiVersion", "")), str(applied.get("kind", ""))
     if (version, kind) != (resource.api_version, resource.kind):
         raise bad_request(f"invalid object type: {_kind_text(version, kind)}")
-    metadata = applied.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    if metadata.get("managedFields") is not None:
+    if get(applied, "metadata", "managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     object_type = resource.type
     found = list(type_errors(applied, object_type))
@@ -126,9 +124,7 @@ def unfit(applied: Plain, why: str) -> StatusError:
 
 
 def _shown(applied: Plain) -> str:
-    metadata = applied.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    namespace, name = (_text(metadata.get(part)) for part in ("namespace", "name"))
+    namespace, name = (_text(get(applied, "metadata", part)) for part in ("namespace", "name"))
     return f"{namespace}/{name}; {_kind_text(applied['apiVersion'], applied['kind'])}"
 
 

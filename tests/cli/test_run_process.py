@@ -8,6 +8,8 @@ import pytest
 
 from .cluster import run
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 @pytest.mark.parametrize(
     ("text", "words"),
@@ -40,6 +42,17 @@ def test_arguments_of_plugins_are_checked_with_the_rest(tmp_path: Path) -> None:
     lines = run("run", "--config", file).output.splitlines()
     fields = [line.removeprefix(f"kubesched: error: {file}: ").partition(":")[0] for line in lines]
     assert ["parallelism", "profiles[0].pluginConfig[0].args.hardPodAffinityWeight"] == fields
+
+
+def test_the_written_configuration_has_the_plugins(tmp_path: Path) -> None:
+    """Those that flags add, once, also when it is read again with the same flags."""
+    plugin = ROOT / "examples" / "plugins" / "keep_gpu_nodes_free.py"
+    added = ("--plugin", f"{plugin}:KeepGpuNodesFree", "--write-config-to")
+    file = tmp_path / "config.yaml"
+    assert 0 == run("run", *added, file).exit_code
+    again = run("run", "--config", file, *added, "-").stdout
+    assert file.read_text() == again
+    assert 1 == again.count("KeepGpuNodesFree")
 
 
 def test_a_configuration_that_cannot_be_written_names_the_flag(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def test_an_apply_with_a_uid_does_not_create() -> None:
         pytest.param("merge-patch", {"kind": "Pod"}, 422, id="merge"),
         pytest.param("merge-patch", {"apiVersion": "v2"}, 422, id="merge, version"),
         pytest.param("merge-patch", {"kind": None}, 200, id="merge, nothing"),
+        pytest.param("merge-patch", {"apiVersion": None}, 400, id="merge, no version"),
         pytest.param(
             "json-patch", [{"op": "add", "path": "/kind", "value": []}], 422, id="JSON patch"
         ),

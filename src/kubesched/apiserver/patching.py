@@ -280,6 +280,9 @@ class Patch:
         """Return the object with the kind that it had, which no patch changes."""
         own = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
         if self._type != STRATEGIC_MERGE_PATCH:
+            if not changed.get("apiVersion"):
+                # Upstream reads nothing of an object without a version, not even its name.
+                check_name(self._operation, {})
             for name, value in own.items():
                 if changed.get(name) not in (None, "", value):
                     raise unfit_patch(f"{name} is not {value}")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kubesched.api.field_errors import ConfigError
-from kubesched.app.options import DeprecatedOptions, ElectionOptions, Options, configuration_of
+from kubesched.app.options import DeprecatedOptions, ElectionOptions, Options, with_flags
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import encode_configuration
+from kubesched.config.load import default_configuration, encode_configuration, load_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.profile_building import build_profiles
 
@@ -31,7 +31,7 @@ def errors_of(text: str, tmp_path: Path) -> tuple[str, ...]:
     path.write_text(text, encoding="utf-8")
     gates = FeatureGates()
     try:
-        configuration = configuration_of(Options(config_file=path))
+        configuration = load_configuration(path, gates)
         build_profiles(in_tree_setup(gates, configuration), random.Random(0))
     except ConfigError as error:
         return tuple(str(field_error) for field_error in error.errors)
@@ -89,7 +89,8 @@ def test_every_default_is_filled_in_as_recorded(case: dict[str, Any], tmp_path: 
     """`--write-config-to` writes what kube-scheduler writes."""
     path = tmp_path / "config.yaml"
     path.write_text(case["config_text"], encoding="utf-8")
-    configuration = configuration_of(Options(config_file=path))
+    configuration = load_configuration(path, FeatureGates())
+    configuration = with_flags(configuration, Options(config_file=path))
     assert case["written"] == encode_configuration(configuration)
 
 
@@ -98,7 +99,8 @@ def test_election_flags_win_over_the_file(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(ERRORS[0]["config_text"].replace("v1beta3", "v1"), encoding="utf-8")
     election = ElectionOptions(leader_elect=True, resource_name="mine")
-    found = configuration_of(Options(config_file=path, election=election)).leader_election
+    options = Options(config_file=path, election=election)
+    found = with_flags(load_configuration(path, FeatureGates()), options).leader_election
     assert (True, "mine", 15.0) == (
         found.leader_elect,
         found.resource_name,
@@ -109,7 +111,8 @@ def test_election_flags_win_over_the_file(tmp_path: Path) -> None:
 def test_deprecated_flags_count_without_a_file_only(tmp_path: Path) -> None:
     """`--kube-api-qps` is ignored beside `--config`."""
     deprecated = DeprecatedOptions(kubeconfig="k", kube_api_qps=7.0, profiling=False)
-    flags = configuration_of(Options(deprecated=deprecated))
+    gates = FeatureGates()
+    flags = with_flags(default_configuration(gates), Options(deprecated=deprecated))
     assert ("k", 7.0, False, False) == (
         flags.client_connection.kubeconfig,
         flags.client_connection.qps,
@@ -118,7 +121,6 @@ def test_deprecated_flags_count_without_a_file_only(tmp_path: Path) -> None:
     )
     path = tmp_path / "config.yaml"
     path.write_text(ERRORS[0]["config_text"].replace("v1beta3", "v1"), encoding="utf-8")
-    assert (
-        50.0
-        == configuration_of(Options(config_file=path, deprecated=deprecated)).client_connection.qps
-    )
+    options = Options(config_file=path, deprecated=deprecated)
+    file = with_flags(load_configuration(path, gates), options)
+    assert 50.0 == file.client_connection.qps

@@ -13,11 +13,12 @@ from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.app.election import Election
 from kubesched.app.environment import REAL_ENVIRONMENT
 from kubesched.app.http_exchange import HttpRequest
-from kubesched.app.options import ElectionOptions, Options, ServingOptions, configuration_of
+from kubesched.app.options import ElectionOptions, Options, ServingOptions, with_flags
 from kubesched.app.process import EXIT_DONE, EXIT_FAILED, SchedulerProcess
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
 from kubesched.client.leader_election import LeaderCallbacks
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
 
 SCHEDULER = User("system:kube-scheduler", ("system:authenticated",))
@@ -60,7 +61,7 @@ class Cluster:
         self.reports: list[Plain] = []
         self.process = SchedulerProcess(
             options,
-            configuration_of(options),
+            with_flags(default_configuration(options.feature_gates), options),
             in_tree_registry(),
             ConnectionSettings(server=server.url, user=UserSettings(token=TOKEN)),
             report=self.reports.append if options.dry_run else None,
@@ -168,7 +169,7 @@ def test_flagz_and_statusz(gates: dict[str, bool], expected: tuple[int, int]) ->
     options = options_with(feature_gates=FeatureGates.of(gates))
     process = SchedulerProcess(
         options,
-        configuration_of(options),
+        with_flags(default_configuration(options.feature_gates), options),
         in_tree_registry(),
         ConnectionSettings(server="http://127.0.0.1:1"),
         flags={"config": "a.yaml"},
@@ -200,7 +201,12 @@ def test_decisions_are_served_if_they_are_kept(records: int, port: int, status: 
     serving = ServingOptions(secure_port=port)
     options = msgspec.structs.replace(options_with(decision_records=records), serving=serving)
     settings = ConnectionSettings(server="http://127.0.0.1:1")
-    process = SchedulerProcess(options, configuration_of(options), in_tree_registry(), settings)
+    process = SchedulerProcess(
+        options,
+        with_flags(default_configuration(options.feature_gates), options),
+        in_tree_registry(),
+        settings,
+    )
     answer = process._endpoints().answer(HttpRequest(path="/debug/decisions"))
     assert status == answer.status
 

@@ -14,12 +14,11 @@ import yaml
 from kubesched import __version__
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Pod
-from kubesched.app.options import ALWAYS_ALLOWED_PATHS, SECURE_PORT_DEFAULT
-from kubesched.app.options import configuration_of as of
+from kubesched.app.options import ALWAYS_ALLOWED_PATHS, SECURE_PORT_DEFAULT, with_flags
 from kubesched.cli.run import run
 from kubesched.cli.run_process import options_of
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import load_configuration
+from kubesched.config.load import default_configuration, load_configuration
 from tests.deploy.shipped import (
     CHART,
     MANIFESTS,
@@ -112,7 +111,7 @@ def test_the_chart_passes_unknown_configuration_fields_on() -> None:
 def test_the_static_pod_uses_kube_schedulers_identity() -> None:
     """Its kubeconfig for all connections, its lock, and its port on loopback."""
     options = options_of(flags_of("static-pod"))
-    configuration = of(options)
+    configuration = with_flags(default_configuration(options.feature_gates), options)
     kubeconfig = "/etc/kubernetes/scheduler.conf"
     assert kubeconfig == configuration.client_connection.kubeconfig
     assert kubeconfig == options.access.authentication_kubeconfig

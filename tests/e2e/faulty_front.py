@@ -14,9 +14,9 @@ from enum import Enum
 from typing import Final
 from urllib.parse import urlsplit
 
+from kubesched.apiserver.server import close_listener
+
 _CHUNK_BYTES: Final = 2**16
-# From an accepted connection to its handler.
-_ACCEPT_TURNS: Final = 4
 _NO_LINGERING: Final = struct.pack("ii", 1, 0)
 _HOST: Final = "127.0.0.1"
 
@@ -114,12 +114,7 @@ class FaultyFront:
     async def _close(self) -> None:
         server, self._server = self._server, None
         if server is not None:
-            # asyncio loses an accepted connection that is not yet handled.
-            for one in server.sockets:
-                asyncio.get_running_loop().remove_reader(one)
-            for _ in range(_ACCEPT_TURNS):
-                await asyncio.sleep(0)
-            server.close()
+            await close_listener(server)
         self.reset()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -220,9 +220,22 @@ def fill(registry: ObjectRegistry) -> None:
 _BODY_MAX: Final = 3 * 1024 * 1024
 _BROWSERS: Final = ("curl", "Wget", "Mozilla/5.0")
 _STOP_SECONDS: Final = 1.0
-# asyncio accepts a connection in one turn of its loop, opens a transport in the next, and calls the
-# protocol in the one after.
-_ACCEPT_TURNS: Final = 2
+# asyncio accepts a connection in one turn of its loop, opens a transport in the next, calls the
+# protocol in the one after, and starts the handler of a stream after that.
+_ACCEPT_TURNS: Final = 4
+
+
+async def close_listener(listener: asyncio.Server) -> None:
+    """Close a listener when the connections that it has accepted are with their handlers.
+
+    asyncio loses a connection whose listener is closed before its transport is opened, so that the
+    client would never see it end.
+    """
+    for one in listener.sockets:
+        asyncio.get_running_loop().remove_reader(one)
+    for _ in range(_ACCEPT_TURNS):
+        await asyncio.sleep(0)
+    listener.close()
 
 
 class HttpFront:
@@ -262,13 +275,7 @@ class HttpFront:
         serving, self._serving = self._serving, None
         if serving is not None:
             listener, connections = serving
-            # asyncio loses an accepted connection whose listener is closed before its transport is
-            # opened, so that the client would never see it end.
-            for one in listener.sockets:
-                asyncio.get_running_loop().remove_reader(one)
-            for _ in range(_ACCEPT_TURNS):
-                await asyncio.sleep(0)
-            listener.close()
+            await close_listener(listener)
             for task in tuple(self._streaming):
                 task.cancel()
             transports = [connection.transport for connection in connections.connections]

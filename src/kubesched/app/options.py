@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from kubesched.api.field_errors import FieldError
 from kubesched.app.metrics.exposure import EVERYTHING, Exposure
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration, LeaderElection
 
 SECURE_PORT_DEFAULT: Final = 10259
@@ -162,20 +161,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     decision_records: int = 10_000
 
 
-def configuration_of(options: Options) -> Configuration:
-    """Return the configuration of the file or the flags, overridden by the election flags.
-
-    Raises:
-        ConfigError: With every field error of the file.
-    """
-    gates = options.feature_gates
-    if options.config_file is None:
-        return with_flags(default_configuration(gates), options)
-    return with_flags(load_configuration(options.config_file, gates), options)
-
-
 def with_flags(configuration: Configuration, options: Options) -> Configuration:
-    """Return a configuration, read from the file if there is one, overridden by the flags."""
+    """Return a configuration, which is the file's if there is one, overridden by the flags."""
     if options.config_file is None:
         configuration = _of_flags(configuration, options.deprecated)
     election = replace(configuration.leader_election, **_given(options.election))

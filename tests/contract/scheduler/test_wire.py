@@ -21,9 +21,10 @@ from kubesched.apiserver.request import ApiRequest, Response
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.apiserver.status import StatusError, refused
 from kubesched.app.environment import REAL_ENVIRONMENT
-from kubesched.app.options import ElectionOptions, Options, ServingOptions, configuration_of
+from kubesched.app.options import ElectionOptions, Options, ServingOptions, with_flags
 from kubesched.app.process import SchedulerProcess
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
+from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
 
 from .comparing import calm_parameter
@@ -108,7 +109,7 @@ async def _play(record: Plain, expected: set[Exchange]) -> set[Exchange]:
     )
     process = SchedulerProcess(
         options,
-        configuration_of(options),
+        with_flags(default_configuration(options.feature_gates), options),
         in_tree_registry(),
         ConnectionSettings(server=server.url, user=UserSettings(token=_TOKEN)),
         environment=replace(REAL_ENVIRONMENT, settle_memory=lambda: None),

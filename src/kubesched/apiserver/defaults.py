@@ -325,7 +325,7 @@ _COMPONENT: Final = re.compile("[a-z0-9]+(?:(?:[.]|_{1,2}|-+)[a-z0-9]+)*")
 def is_latest(image: str) -> bool:
     """Return whether an image is the latest one: it has neither another tag nor a digest.
 
-    A malformed name is no image at all.
+    False for a malformed name.
     """
     if "@" in image or _IDENTIFIER.fullmatch(image):
         return False

@@ -3,7 +3,9 @@
 Upstream: staging/src/k8s.io/apiserver/pkg/registry/{generic/registry/store.go,rest/delete.go},
           pkg/registry/core/{pod,namespace} (v1.36)
 Invariants: a pod's deletion is always marked before it is removed; what is marked stays marked.
-Differs:  nothing.
+Differs:  an object whose deletion removes the finalizers `orphan` or `foregroundDeletion` is shown
+          without them, and may be deleted with a precondition on its version; upstream writes it
+          first, so that the version no longer fits.
 """
 
 from __future__ import annotations

@@ -168,8 +168,8 @@ class ListOptions(msgspec.Struct, frozen=True):
 def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> ListOptions:
     """Return the options of a request; raises StatusError if they are invalid.
 
-    Of several errors the first is reported: numbers, labels, options that exclude each other,
-    fields.
+    Only the first error is reported. Numbers are read first, then labels, then options that exclude
+    each other, and fields last.
     """
     timeout, fields = request.parameter("timeoutSeconds"), request.parameter("fieldSelector")
     limit = max(0, _number(request.parameter("limit") or "0"))

@@ -3,7 +3,7 @@
 Upstream: staging/src/k8s.io/apiserver/pkg/storage/cacher (GetList), etcd3/store.go (v1.36)
 Rejects:  with 400: continue tokens that this server did not issue; with 410: versions that are no
           longer kept.
-Differs:  nothing.
+Differs:  a list with a limit of 1 that selects an object by its name may have a continue token.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ Rejects:  400 if a JSON patch is not a list of operations; 413 if it has too man
           that change the name.
 Invariants: the object and the patch handed in are not changed.
 Differs:  the `test` of a JSON patch compares numbers by type and value; upstream compares their
-          text. Messages do not show the outcome of a patch.
+          text. Messages do not show the outcome of a patch. Where a patch removes the version of
+          an object, the fields that upstream then does not know are not listed.
 """
 
 from __future__ import annotations
@@ -277,7 +278,11 @@ class Patch:
         return self._of_kind(changed)
 
     def _of_kind(self, changed: Plain) -> Plain:
-        """Return the object with the kind that it had, which no patch changes."""
+        """Return the object with its own kind and version.
+
+        Raises:
+            StatusError: The patch changed them.
+        """
         own = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
         if self._type != STRATEGIC_MERGE_PATCH:
             if not changed.get("apiVersion"):

@@ -1,7 +1,7 @@
 """Presentation of objects, lists and events: plain, as a table, or metadata only.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go (v1.36)
-Differs:  nothing.
+Differs:  a list of metadata without items is [], where upstream writes null.
 """
 
 from __future__ import annotations

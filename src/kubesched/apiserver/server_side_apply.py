@@ -115,7 +115,7 @@ def _checked_type(resource: Resource, applied: Plain) -> ObjectType:
 
 
 def unfit(applied: Plain, why: str) -> StatusError:
-    """Return the error for an apply whose outcome cannot be an object of its kind."""
+    """Return the error for an apply whose result has a value of a wrong form."""
     kind = _kind_text(applied["apiVersion"], applied["kind"])
     return internal(
         f"failed to convert new object ({_shown(applied)}) to proper version: "

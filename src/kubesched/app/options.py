@@ -162,7 +162,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_flags(configuration: Configuration, options: Options) -> Configuration:
-    """Return a configuration, which is the file's if there is one, overridden by the flags."""
+    """Return a configuration overridden by the flags; a file wins over the deprecated ones."""
     if options.config_file is None:
         configuration = _of_flags(configuration, options.deprecated)
     election = replace(configuration.leader_election, **_given(options.election))

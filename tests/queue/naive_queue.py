@@ -389,9 +389,13 @@ class NaiveQueue:
             strategy = self.worth(pod, happened)
             if strategy == "skip":
                 continue
+            gate, position = pod.gate, self.unschedulable.index(pod)
             self.unschedulable.remove(pod)
-            if self.wakes(self.requeue(pod, strategy, happened.event.label, now)):
-                woke = True
+            place = self.requeue(pod, strategy, happened.event.label, now)
+            if gate and gate == pod.gate and place == "unschedulable":  # It keeps its position.
+                self.unschedulable.remove(pod)
+                self.unschedulable.insert(position, pod)
+            woke = self.wakes(place) or woke
         self.record(happened.event, happened.old, happened.new)
         return woke
 

@@ -140,7 +140,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         if not _has_attachable(other):
             return True
         snapshot = state.snapshot
-        return not self._csi_nodes.of(snapshot.nodes, snapshot.objects).has_any_limit
+        return not self._csi_nodes.of(snapshot.nodes, snapshot.objects).limited
 
     def filter(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where a driver would exceed its limit."""
@@ -158,7 +158,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
                     text = f"{name} CSI driver is not installed on the node"
                     missing = where & ~csi_nodes.has_driver(name)[rows]
                     rejections.append((missing, unschedulable(text)))
-        new = state.on_nodes(has_csi_node=True) if csi_nodes.has_any_limit else {}
+        new = state.on_nodes(has_csi_node=True) if csi_nodes.limited else {}
         if new and not isinstance(new, Status):
             doubtful = self._may_exceed(new, nodes, rows, snapshot, csi_nodes)
             if doubtful is not None and np.count_nonzero(doubtful):
@@ -173,7 +173,8 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return claims, CSINodes and volume attachments, with what they depend on."""
         yield from kinds_of_claims(pod.pod, snapshot.objects)
-        yield from kinds_of_limits(pod.pod, snapshot.objects)
+        limited = self._csi_nodes.of(snapshot.nodes, snapshot.objects).limited
+        yield from kinds_of_limits(pod.pod, snapshot.objects, limited)
 
     def describe(self, state: NewVolumes, pod: PodInfo, nodes: NodeTable) -> str:
         """Return the counts and the limit of the first driver that exceeds it."""

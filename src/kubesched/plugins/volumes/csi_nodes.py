@@ -30,7 +30,7 @@ class CsiNodeColumns:
         exists: Bool per row: whether the node has a CSINode.
         cases: The values that occur in `exists`, True first.
         has_limits: Bool per row: whether a driver has a limit there.
-        has_any_limit: Whether a driver has a limit on any row.
+        limited: The drivers that have a limit on some row.
     """
 
     def __init__(self, nodes: list[CSINode | None]) -> None:
@@ -39,7 +39,7 @@ class CsiNodeColumns:
         self.cases = tuple(sorted({node is not None for node in nodes}, reverse=True))
         limits = [limits_of(node) for node in nodes]
         self.has_limits = np.array([bool(one) for one in limits], np.bool_)
-        self.has_any_limit = any(limits)
+        self.limited = frozenset[str]().union(*limits)
         self._limits = limits
         self._limit_columns: dict[str, NDArray[np.int64]] = {}
         self._migrated: dict[str, NDArray[np.bool_] | None] = {}

@@ -25,7 +25,6 @@ from kubesched.plugins.volumes.claims import (
     has_claims,
     known_claims,
 )
-from kubesched.plugins.volumes.csi_nodes import limits_of
 from kubesched.snapshot.objects import Objects
 
 
@@ -61,8 +60,11 @@ def kinds_of_new_volumes(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
             yield NeededKind(CSIStorageCapacity, "they report the capacity for volumes")
 
 
-def kinds_of_limits(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
-    """Yield the kinds that determine the number and limit of volumes on a node."""
+def kinds_of_limits(pod: Pod, objects: Objects, limited: frozenset[str]) -> Iterator[NeededKind]:
+    """Yield the kinds that determine the number and limit of volumes on a node.
+
+    `limited` are the drivers that have a limit on some node.
+    """
     if not any(map(may_attach, pod.spec.volumes)):
         return
     yield NeededKind(CSINode, "they limit the volumes of a node")
@@ -72,8 +74,7 @@ def kinds_of_limits(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
     except AttachableError:
         if objects.knows(PersistentVolumeClaim):
             return
-    limited = {driver for node in objects.list(CSINode) for driver in limits_of(node)}
-    if not objects.knows(CSINode) or limited.intersection(found.values()):
+    if not objects.knows(CSINode) or not limited.isdisjoint(found.values()):
         yield NeededKind(VolumeAttachment, "they count towards the limit of a node's volumes")
 
 

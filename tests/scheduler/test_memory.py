@@ -21,6 +21,7 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
 )
+from kubesched.framework.preemption import verdict_memory
 from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure, unschedulable
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Placed
@@ -47,6 +48,12 @@ GUEST = make_pod_info("guest", node_name="a")
 NO = unschedulable("no")
 
 _numbers = st.integers(0, 999)
+
+
+@pytest.fixture(autouse=True)
+def _screening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Screen also the few rows of these clusters before victims are sought there."""
+    monkeypatch.setattr(verdict_memory, "FEW_ROWS", 0)
 
 
 class ClusterHistory(RuleBasedStateMachine):

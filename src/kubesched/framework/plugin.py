@@ -48,6 +48,8 @@ class Scope(Enum):
     __hash__ = object.__hash__
 
 
+OF_SUMS: Final = frozenset((Scope.NODE, Scope.NODES, Scope.USAGE))
+"""Scopes that include nothing of pods on nodes but sums of their requests."""
 UNSIGNED: Final = object()
 """Returned by `sign` for a pod whose answers must not be cached."""
 NOT_SHARED: Final = object()
@@ -229,8 +231,11 @@ class FilterPlugin(Plugin, Generic[S]):
 
     Attributes:
         no_filter_state: The error text if the profile does not run the plugin's `pre_filter`.
+        fewer_pods_help: Whether a row that passes also passes when pods leave it, for a `scope`
+            that includes pods; makes preemption fast.
     """
 
+    fewer_pods_help: ClassVar[bool] = False
     no_filter_state: ClassVar[str] = "there is no state, because pre_filter is not enabled"
 
     def __init_subclass__(cls) -> None:

@@ -37,6 +37,7 @@ class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
 
     name: ClassVar = "NodePorts"
     scope: ClassVar = Scope.ROW
+    fewer_pods_help: ClassVar = True
     signs_base: ClassVar = True
     rejection: ClassVar = unschedulable(
         "node(s) didn't have free ports for the requested pod ports"

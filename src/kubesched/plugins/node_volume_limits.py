@@ -98,6 +98,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
 
     name: ClassVar = "NodeVolumeLimits"
     scope: ClassVar = Scope.ROW
+    fewer_pods_help: ClassVar = True
     signs_base: ClassVar = True
     survivors_only: ClassVar = True
     rejection: ClassVar = unschedulable("node(s) exceed max volume count")

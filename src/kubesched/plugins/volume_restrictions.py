@@ -97,6 +97,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
 
     name: ClassVar = "VolumeRestrictions"
     scope: ClassVar = Scope.ROW
+    fewer_pods_help: ClassVar = True
     signs_base: ClassVar = True
     disk_conflict: ClassVar = unschedulable("node(s) had no available disk")
     claim_conflict: ClassVar = unschedulable(

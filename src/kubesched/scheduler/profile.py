@@ -20,6 +20,7 @@ from kubesched.config.types import ProfileConfiguration
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import FilterReads
 from kubesched.framework.plugin import (
+    OF_SUMS,
     UNSIGNED,
     BindPlugin,
     FilterPlugin,
@@ -472,9 +473,17 @@ class Profile:
         """Return what the answers of `filter_rows` depend on."""
         scopes: dict[str, Scope] = {}
         versions: list[Hashable] = []
+        screening: dict[str, bool] = {}
+        # An extension of a user's plugin may fail for a pod, which is then the verdict on its node.
+        extended = {plugin.name: plugin for plugin, _ in self._extensions(cycle)}
+        screens = self.remembers and self._checks.keys().isdisjoint(extended.values())
         for plugin in self.filter_plugins:
             if plugin.name in cycle.skip_filter:
                 continue
+            of_sums = plugin.scope in OF_SUMS and plugin.name not in extended
+            screens = screens and (of_sums or plugin.fewer_pods_help)
+            if screens:
+                screening[plugin.name] = of_sums
             scopes[plugin.name] = Scope.CLUSTER
             if not self.remembers or plugin.scope is Scope.CLUSTER:
                 continue
@@ -488,7 +497,7 @@ class Profile:
             versions += map(self.objects.version, plugin.signed_kinds)
             if not self.signs_by_template(plugin):
                 versions.append(sign)
-        return FilterReads(scopes, tuple(versions))
+        return FilterReads(scopes, tuple(versions), screening)
 
     def ignoring(
         self, filters: Collection[str], cycle: CycleState, pod: PodInfo

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import ClassVar, TypeAlias
 
 import msgspec
@@ -15,6 +16,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import FilterReads
 from kubesched.framework.plugin import (
+    OF_SUMS,
     FilterPlugin,
     Plugin,
     PreFilterExtensions,
@@ -66,6 +68,7 @@ class Ports(FilterPlugin[None]):
 
     name: ClassVar = "Ports"
     scope: ClassVar = Scope.ROW
+    fewer_pods_help: ClassVar = True
 
     def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Check each set of ports for conflicts."""
@@ -182,12 +185,17 @@ class ScopedHandle(FakeHandle):
         self.versions = (0,)
 
     def reads_of_filters(self, cycle: CycleState, pod: PodInfo) -> FilterReads:
-        """Return the scopes."""
-        filters = [plugin for plugin in self.plugins if isinstance(plugin, FilterPlugin)]
-        scopes = {
-            plugin.name: plugin.scope for plugin in filters if plugin.name not in cycle.skip_filter
-        }
-        return FilterReads(scopes, self.versions)
+        """Return the scopes; plugins that fail to remove pods keep rows from being screened."""
+        filters = [
+            plugin
+            for plugin in self.plugins
+            if isinstance(plugin, FilterPlugin) and plugin.name not in cycle.skip_filter
+        ]
+        scopes = {plugin.name: plugin.scope for plugin in filters}
+        screens = not any(isinstance(plugin, Fragile) for plugin in self.plugins)
+        first = takewhile(lambda each: each.scope in OF_SUMS or each.fewer_pods_help, filters)
+        screening = {each.name: each.scope in OF_SUMS for each in first if screens}
+        return FilterReads(scopes, self.versions, screening)
 
 
 def question_of(

@@ -14,6 +14,7 @@ from kubesched.framework.preemption.candidates import (
     potential_rows,
     rows_needed,
 )
+from kubesched.framework.preemption.screening import Screening
 from kubesched.framework.preemption.verdict_memory import VerdictMemory, Verdicts
 from kubesched.framework.preemption.victims import select_victims_on_node
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure
@@ -79,7 +80,7 @@ def test_collect(
 ) -> None:
     """The dry run ends when there are enough candidates, one of which violates no budget."""
     nodes = make_snapshot([make_node(f"node-{number}") for number in range(len(found))]).nodes
-    verdicts = Verdicts(nodes, DisruptionBudgets(ObjectStore()))
+    verdicts = Verdicts(nodes, DisruptionBudgets(ObjectStore()), Screening())
     rows = np.arange(len(found))
     verdicts.put(rows, found)
     tried = rows[: rows_needed(verdicts.costs[0], wanted) or len(found)]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
 from kubesched.api.policy import PodDisruptionBudget
+from kubesched.framework.preemption import verdict_memory
 from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.candidates import Sampling, find_candidates
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
@@ -288,13 +289,16 @@ def plain(found: Candidate | Status) -> tuple[list[str], int] | str:
 
 
 @pytest.mark.slow
-@given(cases())
-def test_decision_equals_its_slow_twin(case: Case) -> None:
+@given(cases(), st.booleans())
+def test_decision_equals_its_slow_twin(case: Case, screens: bool) -> None:
     """Candidates, victims, violations and statuses are those of the specification."""
     snapshot = snapshot_of(case)
     question = question_about(case, snapshot)
     statuses = NodeToStatus.of(case.statuses)
-    run = find_candidates(question, statuses, Sampling(percentage=100), VerdictMemory())
+    with pytest.MonkeyPatch.context() as patch:
+        if screens:
+            patch.setattr(verdict_memory, "FEW_ROWS", 0)
+        run = find_candidates(question, statuses, Sampling(percentage=100), VerdictMemory())
     found: dict[str, Candidate | Status] = {c.node_name: c for c in run.candidates}
     found |= run.node_statuses
     expected = {

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from kubesched.framework.preemption.budgets import BudgetKey, DisruptionBudgets
 from kubesched.framework.preemption.candidate import CRITERIA, Candidate
 from kubesched.framework.preemption.eligibility import lower_priority_pods
+from kubesched.framework.preemption.screening import Screening
 from kubesched.framework.preemption.victim_rows import contested_rows, select_victims_on_rows
 from kubesched.framework.preemption.victim_sums import (
     KnownSums,
@@ -40,6 +41,8 @@ from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import NO_NOMINATED_PODS
 
 _ROWS_MAX: Final = 1 << 18
+FEW_ROWS: Final = 16
+"""Up to this number of rows, screening takes longer than it saves."""
 _UNKNOWN: Final = -1
 _NO_CANDIDATE: Final = (-1,) * (len(CRITERIA) - 1)
 _NO_ROWS: Final[Mapping[int, int]] = {}
@@ -55,7 +58,11 @@ class Verdicts:
     """
 
     def __init__(
-        self, nodes: NodeColumns, budgets: DisruptionBudgets, stamp: object = None
+        self,
+        nodes: NodeColumns,
+        budgets: DisruptionBudgets,
+        screening: Screening,
+        stamp: object = None,
     ) -> None:
         rows = len(nodes)
         self.found: NDArray[np.object_] = np.full(rows, NO_VICTIMS, np.object_)
@@ -63,6 +70,7 @@ class Verdicts:
         self.costs[-1] = nodes.name_ranks
         self._stamp = stamp
         self._budgets = budgets
+        self._screening = screening
         # The versions of the rows when they were judged.
         self._versions = np.full(rows, _UNKNOWN, np.int64)
         self._failed: list[int] = []
@@ -112,17 +120,23 @@ class Verdicts:
         for row, verdict in zip(rows.tolist(), found, strict=True):
             if isinstance(verdict, Status) and not verdict.is_rejected:
                 self._failed.append(row)
-            if self._budgets:
+            if self._budgets and isinstance(verdict, Candidate):
                 potential = lower_priority_pods(question.pod, nodes, row)
                 for key, pods in self._budgets.count(potential).items():
                     self._protected.setdefault(key, {})[row] = pods
 
     def _select_victims(self, question: Question, rows: list[int]) -> list[Verdict]:
-        by_sums = rows_of_sums(question, rows, self._contested)
+        found: dict[int, Verdict] = {}
+        remaining = rows
+        if len(rows) > FEW_ROWS:
+            uncontested = [row for row in rows if row not in self._contested]
+            found |= self._screening.reject(question, uncontested)
+            remaining = [row for row in rows if row not in found]
+        by_sums = rows_of_sums(question, remaining, self._contested)
         verdicts = select_victims_by_sums(question, by_sums, self._contested, self._sums)
-        found = dict(zip(by_sums, verdicts, strict=True))
+        found |= zip(by_sums, verdicts, strict=True)
         if question.rows_are_independent:
-            together = [row for row in rows if row not in found and row not in self._contested]
+            together = [row for row in remaining if row not in found and row not in self._contested]
             found |= zip(together, select_victims_on_rows(question, together), strict=True)
         return [
             found[row] if row in found else select_victims_on_node(question, row) for row in rows
@@ -159,6 +173,7 @@ class VerdictMemory:
     """The verdicts of one plugin."""
 
     def __init__(self) -> None:
+        self._screening = Screening()
         self._known: OrderedDict[tuple[PodTemplate, str], Verdicts] = OrderedDict()
 
     def about(self, question: Question) -> Verdicts:
@@ -170,12 +185,13 @@ class VerdictMemory:
     def _recall(self, question: Question) -> Verdicts:
         pod, nodes = question.pod, question.snapshot.nodes
         if not question.verdicts_can_be_kept:
-            return Verdicts(nodes, question.budgets)
+            return Verdicts(nodes, question.budgets, self._screening)
         stamp = (nodes, nodes.epoch, question.snapshot.objects, question.reads.versions)
         key = (pod.template, pod.pod.spec.node_name)
         known = self._known.get(key)
         if known is None or not known.renew(question, stamp):
-            known = self._known[key] = Verdicts(nodes, question.budgets, stamp)
+            known = Verdicts(nodes, question.budgets, self._screening, stamp)
+            self._known[key] = known
         self._known.move_to_end(key)
         self._bound(nodes)
         return known

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Scope
+from kubesched.framework.plugin import OF_SUMS, Scope
 from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.importance import by_importance
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict, verdict
@@ -33,7 +33,6 @@ _Amounts: TypeAlias = tuple[Hashable, tuple[Hashable, ...], tuple[Hashable, ...]
 _Outcome: TypeAlias = "Status | tuple[int, ...]"
 """Why the preemptor does not fit even without these pods, or which of them cannot return."""
 
-_OF_SUMS: Final = frozenset((Scope.NODE, Scope.NODES, Scope.USAGE))
 _OUTCOMES_MAX: Final = 512
 _NO_AMOUNTS: Final = np.zeros((0, 1), np.int64)
 
@@ -45,9 +44,9 @@ def rows_of_sums(question: Question, rows: Sequence[int], rivals: Rivals) -> lis
     ignore all pods that would come or go.
     """
     nodes, pod, scopes = question.snapshot.nodes, question.pod, question.reads.scopes
-    if not pod.template.requests.keys() <= nodes.resources.keys():
+    if not question.requests_have_columns:
         return []
-    reading_more = [name for name, scope in scopes.items() if scope not in _OF_SUMS]
+    reading_more = [name for name, scope in scopes.items() if scope not in OF_SUMS]
     if not reading_more and question.rows_are_independent:
         return list(rows)
     is_ignored = question.handle.ignoring(reading_more, question.cycle, pod)

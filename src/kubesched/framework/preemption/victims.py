@@ -59,6 +59,11 @@ class Question(msgspec.Struct, frozen=True, dict=True):
         """What the filters' answers depend on."""
         return self.handle.reads_of_filters(self.cycle, self.pod)
 
+    @property
+    def requests_have_columns(self) -> bool:
+        """Whether the node table has columns for all resources that the preemptor requests."""
+        return self.pod.template.requests.keys() <= self.snapshot.nodes.resources.keys()
+
     @cached_property
     def verdicts_can_be_kept(self) -> bool:
         """Whether the verdict on a row depends on that row and the versions in `reads` alone."""

@@ -259,3 +259,28 @@ def test_a_node_that_an_earlier_step_has_removed() -> None:
     with pytest.raises(QuestionError) as raised:
         planned([node("a"), node("b")], {"removeNode": "a"}, {"cordon": "a"})
     assert "steps[1].cordon: a: an earlier step has removed this node" == str(raised.value)
+
+
+def test_unknown_names_of_later_steps_are_reported_before_anything_is_done() -> None:
+    """Placing many pending pods takes long."""
+    steps = [{"removeNode": "a"}, {"setPriority": {"workload": "deploy/api", "priority": 1}}]
+    watched: list[tuple[int, int, int]] = []
+
+    async def ask(cluster: TrialCluster) -> WhatIfReport:
+        plan = decode_plan({"steps": steps})
+        return await what_if(cluster, plan, {}, lambda *numbers: watched.append(numbers))
+
+    with pytest.raises(QuestionError) as raised:
+        tried([node("a"), node("b"), *web("a"), make_pod("new")], ask)
+    assert str(raised.value).startswith("steps[1].setPriority: deploy/api: namespace default has")
+    assert {(0, 2, 0)} == set(watched)
+
+
+def test_steps_may_name_what_earlier_steps_create() -> None:
+    """Such as nodes that have a label only after a step."""
+    report = planned(
+        [node("a"), node("b")],
+        {"label": {"nodes": "a", "set": {"pool": "old"}}},
+        {"cordon": "pool=old"},
+    )
+    assert "cordon a" == report.steps[1]

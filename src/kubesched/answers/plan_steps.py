@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import singledispatchmethod
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from kubesched.answers.plan import (
     LabelNodes,
     LoseZone,
     Names,
+    OfNodes,
     OfWorkload,
     PlanStep,
     RemoveNodes,
@@ -67,6 +69,27 @@ class PlanRun:
         self.removed: set[str] = set()
         self.waiting: list[DrainedPod] = []
 
+    def check(self, steps: Sequence[tuple[str, PlanStep]]) -> None:
+        """Look up what steps name, unless an earlier step may have created it.
+
+        Raises:
+            QuestionError: Something does not exist.
+        """
+        knows_nodes = knows_workloads = True
+        for path, step in steps:
+            with _at(path):
+                if knows_nodes and isinstance(step, OfNodes):
+                    self._names(step.nodes)
+                elif knows_nodes and isinstance(step, LoseZone):
+                    self._nodes_of_zone(step.zone)
+                elif knows_workloads and isinstance(step, ScaleWorkload):
+                    if self._workload(step) is None and step.replicas:
+                        self._existing_pods_of(step)
+                elif knows_workloads and isinstance(step, SetPriority):
+                    self._existing_pods_of(step)
+            knows_nodes &= not isinstance(step, AddNodes | LabelNodes | ApplyManifest)
+            knows_workloads &= not isinstance(step, ApplyManifest)
+
     async def carry_out(self, path: str, step: PlanStep) -> str:
         """Carry a step out; return what it did, in words.
 
@@ -75,15 +98,12 @@ class PlanRun:
         """
         # Backoff of the step before does not decide who gets the room that this one makes.
         await self._cluster.rehearsal.pause()
-        try:
+        with _at(path):
             if isinstance(step, DrainNodes):
                 done = await self._drain(step)
             else:
                 done = self._do(step)
             await self._cluster.settle()
-        except QuestionError as error:
-            place = f"{path}.{error.field}" if error.field else path
-            raise QuestionError(f"{place}: {error}") from error
         return done
 
     # Nodes.
@@ -116,16 +136,19 @@ class PlanRun:
 
     @_do.register
     def _(self, step: LoseZone) -> str:
+        nodes = self._nodes_of_zone(step.zone)
+        pods = self._remove(nodes)
+        return f"lose zone {step.zone}: {count(len(nodes), 'node')} with {count(pods, 'pod')}"
+
+    def _nodes_of_zone(self, wanted: str) -> list[str]:
         zones: dict[str, list[str]] = {}
         for node in self._cluster.server.all(Node):
             zone = node.metadata.labels.get(ZONE, "")
             zones.setdefault(zone, []).append(node.metadata.name)
         zones.pop("", None)
-        if step.zone not in zones:
-            raise QuestionError(_no_such("zone", step.zone, zones))
-        nodes = zones[step.zone]
-        pods = self._remove(nodes)
-        return f"lose zone {step.zone}: {count(len(nodes), 'node')} with {count(pods, 'pod')}"
+        if wanted not in zones:
+            raise QuestionError(_no_such("zone", wanted, zones))
+        return zones[wanted]
 
     def _remove(self, nodes: Sequence[str]) -> int:
         self._removed_nodes.update(nodes)
@@ -263,9 +286,7 @@ class PlanRun:
 
     @_do.register
     def _(self, step: SetPriority) -> str:
-        pods = self._pods_of(step)
-        if not pods:
-            raise self._no_pods(step)
+        pods = self._existing_pods_of(step)
         priority = step.priority
         if priority is None:
             priority = self._priority_of(step.class_name)
@@ -302,6 +323,12 @@ class PlanRun:
             and not pod.metadata.deletion_timestamp
             and belongs_to(pod, kind, name)
         ]
+
+    def _existing_pods_of(self, step: OfWorkload) -> list[Pod]:
+        pods = self._pods_of(step)
+        if not pods:
+            raise self._no_pods(step)
+        return pods
 
     def _workload(self, step: OfWorkload) -> Scaled | None:
         kind, name = step.kind_and_name
@@ -349,6 +376,16 @@ class PlanRun:
                 ]
                 create_workload(self._cluster, item, None, pods)
         return f"apply {step.file}"
+
+
+@contextmanager
+def _at(path: str) -> Iterator[None]:
+    """Add to an error the step's path in the plan."""
+    try:
+        yield
+    except QuestionError as error:
+        place = f"{path}.{error.field}" if error.field else path
+        raise QuestionError(f"{place}: {error}") from error
 
 
 def _near_label(selector: str, labels: Mapping[str, Mapping[str, str]]) -> str:

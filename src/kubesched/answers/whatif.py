@@ -122,11 +122,13 @@ async def what_if(
         QuestionError: A step names something that does not exist.
     """
     after_step = cluster.watched(watch, len(steps))
+    run = PlanRun(cluster, manifests)
+    # Placing many pending pods takes long, so a misspelt name is reported first.
+    run.check(steps)
     await cluster.place_pending()
     pods = {uid: _before(uid, pod, cluster) for uid, pod in cluster.pods().items()}
     before = use_of(cluster)
     earlier = len(cluster.evictions)
-    run = PlanRun(cluster, manifests)
     done = []
     for path, step in steps:
         done.append(await run.carry_out(path, step))

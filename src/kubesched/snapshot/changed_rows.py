@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from array import array
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kubesched.snapshot.node_columns import NodeColumns
 
 
@@ -35,3 +38,14 @@ class ChangedRows:
     def forget(self) -> None:
         """Return None the next time."""
         self._epoch = -1
+
+
+def fitted(kept: NDArray[np.int64], table: NodeColumns) -> NDArray[np.int64]:
+    """Return what is kept with the number of rows that the table has now, in the last axis.
+
+    New rows are 0, which is no row's version.
+    """
+    added = len(table) - kept.shape[-1]
+    if added > 0:
+        return np.concatenate((kept, np.zeros((*kept.shape[:-1], added), np.int64)), axis=-1)
+    return kept[..., : len(table)]

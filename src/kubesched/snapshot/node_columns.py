@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, MutableSequence
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import Final, TypeVar
 
 import numpy as np
@@ -40,6 +40,7 @@ from kubesched.snapshot.pod_info import PodInfo
 V = TypeVar("V")
 D = TypeVar("D", bound=np.generic)
 
+_versions = count(1)
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _RESOURCES_MAX: Final = 64
 _RARE_PLAIN_MAX: Final = PLAIN_MAX >> 16
@@ -57,7 +58,8 @@ class NodeColumns(NodeTable):
         epoch: Increases when a node is added, removed or changed; invalidates cached answers.
         changes: Rows where a pod was added or removed in this epoch, oldest first.
         changes_dropped: The number of oldest entries that were dropped from `changes`.
-        row_versions: How often each row or one of its pods has changed; comparable within an epoch.
+        row_versions: A number per row that is another one whenever its pods change. No row of any
+            table has it again, so rows with equal numbers have the same pods.
     """
 
     def __init__(self, resources_max: int = _RESOURCES_MAX) -> None:
@@ -174,7 +176,7 @@ class NodeColumns(NodeTable):
             self._allocate(2 * row, len(self._requested))
         self.row_of[name] = row
         self.names.append(name)
-        self.row_versions.append(0)
+        self.row_versions.append(next(_versions))
         self.nodes.append(node)
         self.pods.append({})
         self.used_ports.append(NO_PORTS)
@@ -295,7 +297,7 @@ class NodeColumns(NodeTable):
         if as_newest:
             del pods[info.uid]
         pods[info.uid] = info
-        self.row_versions[row] += 1
+        self.row_versions[row] = next(_versions)
 
     def relabel_pod(self, before: PodInfo, info: PodInfo, row: int) -> None:
         """Replace a pod of a row by a version that occupies the same, and list it last."""
@@ -417,7 +419,7 @@ class NodeColumns(NodeTable):
 
     def _note_change(self, row: int) -> None:
         self.changes.append(row)
-        self.row_versions[row] += 1
+        self.row_versions[row] = next(_versions)
         if len(self.changes) > 4 * len(self.names) + 4096:
             drop = len(self.changes) // 2
             del self.changes[:drop]

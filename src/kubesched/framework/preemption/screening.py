@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question
 from kubesched.framework.status import Status
+from kubesched.snapshot.changed_rows import fitted
 from kubesched.snapshot.node_columns import NodeColumns
 
 _PRIORITIES_MAX: Final = 16
@@ -32,16 +33,18 @@ class LowerUsage:
     """What the pods that preemptors of one priority may preempt add to the rows of a table."""
 
     def __init__(self, nodes: NodeColumns) -> None:
-        rows = len(nodes)
-        self._amounts = np.zeros((len(nodes.amounts_of_pods(())), rows), np.int64)
-        self._counts = np.zeros(rows, np.int64)
-        self._versions = np.full(rows, -1, np.int64)
+        self._amounts = np.zeros((len(nodes.amounts_of_pods(())), 0), np.int64)
+        self._counts = self._versions = np.zeros(0, np.int64)
 
     def of(
         self, question: Question, rows: NDArray[np.intp]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the number of pods per row, and what they add, one column per row."""
         nodes = question.snapshot.nodes
+        if len(self._versions) != len(nodes):
+            self._amounts = fitted(self._amounts, nodes)
+            self._counts = fitted(self._counts, nodes)
+            self._versions = fitted(self._versions, nodes)
         versions = np.frombuffer(nodes.row_versions, np.int64)[rows]
         is_stale = self._versions[rows] != versions
         if is_stale.any():
@@ -63,7 +66,7 @@ class Screening:
 
     def __init__(self) -> None:
         self._usage: OrderedDict[int, LowerUsage] = OrderedDict()
-        self._stamp: tuple[NodeColumns, int, int] | None = None
+        self._resources = 0
 
     def reject(self, question: Question, rows: Sequence[int]) -> Mapping[int, Status]:
         """Return the verdict on each row that is rejected for sure.
@@ -91,9 +94,8 @@ class Screening:
 
     def _usage_below(self, question: Question) -> LowerUsage:
         nodes, priority = question.snapshot.nodes, question.pod.priority
-        stamp = (nodes, nodes.epoch, len(nodes.resources))
-        if stamp != self._stamp:
-            self._stamp = stamp
+        if self._resources != len(nodes.resources):
+            self._resources = len(nodes.resources)
             self._usage.clear()
         if priority not in self._usage:
             self._usage[priority] = LowerUsage(nodes)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.snapshot.changed_rows import ChangedRows
+from kubesched.snapshot.changed_rows import ChangedRows, fitted
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -30,18 +30,25 @@ class RowTally:
         self._weigh = weigh
         self._changed = ChangedRows()
         self._sums = np.zeros(0, np.int64)
+        self._versions = np.zeros(0, np.int64)
         self.renewed: Sequence[int] | None = None
 
     def of(self, table: NodeColumns) -> NDArray[np.int64]:
         """Return the sums as int64 per row; valid until the table changes."""
         changed = self._changed.read(table)
         self.renewed = None if changed is None else list(dict.fromkeys(changed))
-        if self.renewed is None:
-            self._sums = np.array([self.sum_of(pods.values()) for pods in table.pods], np.int64)
-        else:
-            for row in self.renewed:
-                self._sums[row] = self.sum_of(table.pods[row].values())
+        for row in self._differing(table) if self.renewed is None else self.renewed:
+            self._sums[row] = self.sum_of(table.pods[row].values())
+            self._versions[row] = table.row_versions[row]
         return self._sums
+
+    def _differing(self, table: NodeColumns) -> list[int]:
+        """Return the rows of a table with other nodes that have not the pods they had."""
+        self._sums = fitted(self._sums, table)
+        self._versions = fitted(self._versions, table)
+        is_other = self._versions != np.frombuffer(table.row_versions, np.int64)
+        rows: list[int] = np.flatnonzero(is_other).tolist()
+        return rows
 
     def sum_of(self, pods: Iterable[PodInfo]) -> int:
         """Return the sum over some pods."""

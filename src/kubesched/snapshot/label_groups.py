@@ -32,8 +32,8 @@ V = TypeVar("V")
 X = TypeVar("X")
 
 GroupKey = tuple[str, Labels, bool, AffinityTerms | None]
-_Place = tuple[str | None, Marker]
-"""A namespace, or None for all, and a marker there."""
+_Place = tuple[str | None, Marker | None]
+"""A namespace, or None for all, and a marker there, or None for all pods."""
 
 
 class LabelGroup:
@@ -80,13 +80,12 @@ class _View:
         return self.question.weigh(group)
 
     def places(self) -> Iterator[_Place]:
-        """Iterate over the places in the index of groups that may count; needs markers."""
-        for marker in self.question.markers or ():
-            if self.question.namespaces is None:
-                yield None, marker
-            else:
-                for namespace in sorted(self.question.namespaces):
-                    yield namespace, marker
+        """Iterate over the places of groups that may count."""
+        namespaces = self.question.namespaces
+        everywhere = (None,) if namespaces is None else sorted(namespaces)
+        for marker in (None,) if self.question.markers is None else self.question.markers:
+            for namespace in (None,) if _is_term(marker) else everywhere:
+                yield namespace, marker
 
 
 class LabelGroups:
@@ -107,7 +106,6 @@ class LabelGroups:
         self._by_place: dict[_Place, dict[LabelGroup, None]] = {}
         self._views: OrderedDict[PodSum, _View] = OrderedDict()
         self._views_by_place: dict[_Place, dict[PodSum, _View]] = {}
-        self._views_of_any: dict[PodSum, _View] = {}
         self._views_next = _VIEWS_MIN + 1
         self._priorities: Counter[int] = Counter()
 
@@ -135,8 +133,6 @@ class LabelGroups:
         view = _View(question, len(self._by_row))
         for group in self._candidates(view):
             self._attach(view, group)
-        if question.markers is None:
-            self._views_of_any[question] = view
         for place in view.places():
             self._views_by_place.setdefault(place, {})[question] = view
         self._views[question] = view
@@ -148,14 +144,13 @@ class LabelGroups:
         question = view.question
         if question.markers is not None:
             self._index_keys(question.markers)
+            places: Iterable[_Place] = view.places()
             if question.namespaces is None:
-                places: Iterable[_Place] = (
+                places = (
                     (namespace, marker)
-                    for marker in question.markers
-                    for namespace in self._by_namespace
+                    for _, marker in places
+                    for namespace in ((None,) if _is_term(marker) else self._by_namespace)
                 )
-            else:
-                places = view.places()
             return dict.fromkeys(
                 group for place in places for group in self._by_place.get(place, ())
             )
@@ -178,12 +173,13 @@ class LabelGroups:
                         place = (group.namespace, (key, value))
                         self._by_place.setdefault(place, {})[group] = None
 
-    def _markers_of(self, group: LabelGroup) -> Iterator[Marker]:
+    def _places_of(self, group: LabelGroup) -> Iterator[_Place]:
         for item in group.labels.items():
             if item[0] in self._indexed_keys:
-                yield item
+                yield group.namespace, item
         if group.affinity is not None:
-            yield from owned_terms_of(group.affinity)
+            for term in owned_terms_of(group.affinity):
+                yield None, term
 
     @staticmethod
     def _attach(view: _View, group: LabelGroup) -> None:
@@ -204,7 +200,6 @@ class LabelGroups:
             cells -= view.counts.cells
             for group in self._candidates(view):
                 group.views.pop(question, None)
-            self._views_of_any.pop(question, None)
             for place in view.places():
                 _discard(self._views_by_place, place, question)
         self._views_next = max(_VIEWS_MIN + 1, len(self._views) * 9 // 8)
@@ -273,14 +268,13 @@ class LabelGroups:
         self._by_namespace.setdefault(namespace, {})[group] = None
         if group.affinity is not None:
             self.owned_terms.count(group.affinity, 1)
-        for view in self._views_of_any.values():
-            self._attach(view, group)
-        for marker in self._markers_of(group):
-            self._by_place.setdefault((namespace, marker), {})[group] = None
-            for place in ((namespace, marker), (None, marker)):
-                for question, view in self._views_by_place.get(place, {}).items():
-                    if question not in group.views:
-                        self._attach(view, group)
+        places = list(self._places_of(group))
+        for place in places:
+            self._by_place.setdefault(place, {})[group] = None
+        for place in (*places, *((None, marker) for _, marker in places), *_all_in(namespace)):
+            for question, view in self._views_by_place.get(place, {}).items():
+                if question not in group.views:
+                    self._attach(view, group)
         return group
 
     def _drop_group(self, group: LabelGroup) -> None:
@@ -288,8 +282,8 @@ class LabelGroups:
         for template in group.templates:
             del self._by_template[template, group.is_terminating]
         _discard(self._by_namespace, group.namespace, group)
-        for marker in self._markers_of(group):
-            _discard(self._by_place, (group.namespace, marker), group)
+        for place in self._places_of(group):
+            _discard(self._by_place, place, group)
         if group.affinity is not None:
             self.owned_terms.count(group.affinity, -1)
 
@@ -301,6 +295,16 @@ class LabelGroups:
                 for row, pods in group.rows.items():
                     expected[row] += view.weight_of(group) * pods
             assert np.array_equal(expected, view.counts.column()), f"{view.question} drifted"
+
+
+def _is_term(marker: Marker | None) -> bool:
+    """Whether a marker is an affinity term, which is sought in all namespaces."""
+    return marker is not None and not isinstance(marker[0], str)
+
+
+def _all_in(namespace: str) -> tuple[_Place, _Place]:
+    """Return the places of all pods of a namespace."""
+    return (namespace, None), (None, None)
 
 
 def _discard(index: dict[K, dict[V, X]], key: K, value: V) -> None:

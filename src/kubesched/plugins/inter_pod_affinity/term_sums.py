@@ -129,7 +129,7 @@ def preferences_of(
     hard_weight: int,
     objects: Objects,
 ) -> tuple[Preference, ...]:
-    """Return the sums for scoring, per topology key.
+    """Return the sums for scoring; those of a topology key add up.
 
     `owned` are terms of pods on nodes that match the pod to place; a required affinity term among
     them weighs `hard_weight`.
@@ -138,18 +138,16 @@ def preferences_of(
     if terms is not None:
         incoming += [resolve(term, objects, term.weight) for term in terms.preferred_affinity]
         incoming += [resolve(term, objects, -term.weight) for term in terms.preferred_anti_affinity]
-    keys = topology_keys((*incoming, *(term for _, term in owned)))
-    return tuple(
-        (
-            key,
-            *_preference(
-                tuple(term for term in incoming if term.topology_key == key),
-                frozenset(pair for pair in owned if pair[1].topology_key == key),
-                hard_weight,
-            ),
-        )
-        for key in keys
-    )
+    found: list[Preference] = []
+    for key in topology_keys((*incoming, *(term for _, term in owned))):
+        to_others = tuple(term for term in incoming if term.topology_key == key)
+        from_others = frozenset(pair for pair in owned if pair[1].topology_key == key)
+        if from_others and _needed_labels(to_others) is None:
+            # Apart, because only one of the sums has to visit pods without regard to labels.
+            found.append((key, *_preference(to_others, frozenset(), hard_weight)))
+            to_others = ()
+        found.append((key, *_preference(to_others, from_others, hard_weight)))
+    return tuple(found)
 
 
 @lru_cache(maxsize=_QUESTIONS_MAX)

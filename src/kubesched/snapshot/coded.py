@@ -58,7 +58,10 @@ class Coded(Generic[T]):
         wanted = [positions[value] for value in values if value in positions]
         if len(wanted) == 1:
             return np.equal(self.codes, wanted[0])
-        return np.isin(self.codes, wanted)
+        # Looked up by code: numpy.isin takes eight times as long.
+        is_wanted = np.zeros(len(self.values), np.bool_)
+        is_wanted[wanted] = True
+        return is_wanted.take(self.codes)
 
     def take(self, rows: NDArray[np.intp] | slice) -> Coded[T]:
         """Return the column of these rows, with the same codes."""

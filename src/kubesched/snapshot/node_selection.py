@@ -21,7 +21,6 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
 _NAME_FIELD: Final = "metadata.name"
-_COMPARED_ONE_BY_ONE_MAX: Final = 8
 
 
 def match_required_node_affinity(pod: PodInfo, nodes: NodeTable) -> NDArray[np.bool_]:
@@ -86,29 +85,16 @@ def _match_label(
 ) -> NDArray[np.bool_]:
     match requirement.operator:
         case "In":
-            return _is_in(column, requirement.values)
+            return column.is_in(requirement.values)
         case "NotIn":
             # A node without the label has none of the values.
-            return ~_is_in(column, requirement.values)
+            return ~column.is_in(requirement.values)
         case "Exists":
             return ~column.equals(None)
         case "DoesNotExist":
             return column.equals(None)
         case operator:
             return _compare(column, requirement.values[0], greater=operator == "Gt")
-
-
-def _is_in(column: Coded[str | None], values: tuple[str, ...]) -> NDArray[np.bool_]:
-    positions = column.positions
-    codes = [positions[value] for value in values if value in positions]
-    if not codes:
-        return np.zeros(len(column), np.bool_)
-    if len(codes) > _COMPARED_ONE_BY_ONE_MAX:
-        return np.isin(column.codes, codes)
-    matched: NDArray[np.bool_] = column.codes == codes[0]
-    for code in codes[1:]:
-        matched |= column.codes == code
-    return matched
 
 
 def _compare(column: Coded[str | None], text: str, *, greater: bool) -> NDArray[np.bool_]:

@@ -20,7 +20,7 @@ from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.dra import ClaimWriter
-from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
+from kubesched.framework.plugin_error import ReportPluginError, is_in_tree, log_plugin_error
 from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.pod_group_states import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
@@ -147,8 +147,9 @@ def assemble(
     profiles = build_profiles(setup, random, services, observer_of)
     options = options or queue_options(setup)
     first = next(iter(profiles.values()))
+    sorter = first.queue_sort_plugin
     queue = SchedulingQueue(
-        first.queue_sort_plugin.sort_key if first.sorts_in_tree else first.sort_key,
+        sorter.sort_key if is_in_tree(type(sorter)) else first.sort_key,
         {name: _rules_of(profile, cache, setup) for name, profile in profiles.items()},
         options,
         nominator=nominator,

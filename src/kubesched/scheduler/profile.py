@@ -41,11 +41,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.plugin_answers import AnswerChecks, check_answer, check_sort_key
 from kubesched.framework.plugin_error import PluginError, error_text, extension_point_of, is_in_tree
-from kubesched.framework.pod_group_plugin import (
-    PlacementGeneratePlugin,
-    PlacementScorePlugin,
-    PodGroupPostFilterPlugin,
-)
+from kubesched.framework.pod_group_plugin import PlacementGeneratePlugin, PlacementScorePlugin
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.registry import Registry
 from kubesched.framework.services import Services, services_for
@@ -174,7 +170,10 @@ class Profile:
             ExtensionPoint.PLACEMENT_GENERATE, PlacementGeneratePlugin
         )
         self.placement_score_plugins = at(ExtensionPoint.PLACEMENT_SCORE, PlacementScorePlugin)
-        self.pod_group_post_filter_plugins = self._pod_group_post_filter_plugins()
+        preempts_for_groups = self.feature_gates.enabled("WorkloadAwarePreemption")
+        self.pod_group_post_filter_plugins = (
+            built.pod_group_post_filters() if preempts_for_groups else ()
+        )
         self.pre_filter_extensions = tuple(
             plugin for plugin in self.pre_filter_plugins if isinstance(plugin, PreFilterExtensions)
         )
@@ -187,13 +186,6 @@ class Profile:
         An out-of-tree plugin may read more of a pod, such as its name or an annotation.
         """
         return plugin.signs_base or plugin.per_template or plugin not in self._checks
-
-    def _pod_group_post_filter_plugins(self) -> tuple[PodGroupPostFilterPlugin, ...]:
-        """DefaultPreemption, if it runs in the profile; there is no such extension point."""
-        if not self.feature_gates.enabled("WorkloadAwarePreemption"):
-            return ()
-        plugin = self.plugins.get("DefaultPreemption")
-        return (plugin,) if isinstance(plugin, PodGroupPostFilterPlugin) else ()
 
     # The wrappers through which all plugins are called.
 
@@ -285,11 +277,6 @@ class Profile:
             if is_sampled:
                 timer.answered(extension_point, plugin.name, code, began)
 
-    @property
-    def sorts_in_tree(self) -> bool:
-        """Whether the QueueSort plugin is in-tree."""
-        return self.queue_sort_plugin not in self._checks
-
     def sort_key(self, queued: QueuedPodInfo) -> tuple[int | float, ...]:
         """Return the key of the QueueSort plugin.
 
@@ -307,6 +294,13 @@ class Profile:
     def ask_sign(self, plugin: Plugin, pod: PodInfo) -> Hashable:
         """Return the plugin's sign of a pod, which is hashable."""
         return self.ask(SIGN, plugin, _hashed_sign, plugin, pod)
+
+    def sign_or_unsigned(self, plugin: Plugin, pod: PodInfo) -> Hashable:
+        """Return the plugin's sign of a pod; UNSIGNED if it fails."""
+        try:
+            return self.ask_sign(plugin, pod)
+        except PluginFailure:
+            return UNSIGNED
 
     def ask_pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Run a PreEnqueue plugin; a failure holds the pod back and is logged."""
@@ -487,16 +481,12 @@ class Profile:
             scopes[plugin.name] = Scope.CLUSTER
             if not self.remembers or plugin.scope is Scope.CLUSTER:
                 continue
-            try:
-                sign = self.ask_sign(plugin, pod)
-            except PluginFailure:
-                continue
-            if sign is UNSIGNED:
-                continue
-            scopes[plugin.name] = plugin.scope
-            versions += map(self.objects.version, plugin.signed_kinds)
-            if not self.signs_by_template(plugin):
-                versions.append(sign)
+            sign = self.sign_or_unsigned(plugin, pod)
+            if sign is not UNSIGNED:
+                scopes[plugin.name] = plugin.scope
+                versions += map(self.objects.version, plugin.signed_kinds)
+                if not self.signs_by_template(plugin):
+                    versions.append(sign)
         return FilterReads(scopes, tuple(versions), screening)
 
     def ignoring(

@@ -34,7 +34,11 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.plugin_answers import check_events
 from kubesched.framework.plugin_error import error_text, places_outside
-from kubesched.framework.pod_group_plugin import PlacementGeneratePlugin, PlacementScorePlugin
+from kubesched.framework.pod_group_plugin import (
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+    PodGroupPostFilterPlugin,
+)
 from kubesched.framework.registry import Registry
 
 A = TypeVar("A", bound=Plugin)
@@ -97,6 +101,11 @@ class ProfilePlugins(msgspec.Struct, frozen=True):
             if each.name not in prepared
             and (isinstance(each, PreScorePlugin) or _has_own(each, ScorePlugin, "score_state"))
         )
+
+    def pod_group_post_filters(self) -> tuple[PodGroupPostFilterPlugin, ...]:
+        """Return DefaultPreemption, if it runs; there is no such extension point."""
+        plugin = self.plugins.get("DefaultPreemption")
+        return (plugin,) if isinstance(plugin, PodGroupPostFilterPlugin) else ()
 
 
 def _has_own(plugin: Plugin, point: type[Plugin], method: str) -> bool:

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from kubesched.framework.plugin import UNSIGNED, Plugin, Scope
 from kubesched.scheduler.decision import Rejected
-from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
@@ -93,7 +92,7 @@ class RejectionMemory:
         self._rejections[self._kind_of(pod)] = rejected
 
     def _kind_of(self, pod: PodInfo) -> _Kind:
-        signs = [self._sign(plugin, pod) for plugin in self._signing_pod]
+        signs = [self._profile.sign_or_unsigned(plugin, pod) for plugin in self._signing_pod]
         return pod.template, pod.pod.spec.node_name, tuple(signs)
 
     def _are_alike(self, pod: PodInfo, kind: _Kind) -> tuple[bool, bool]:
@@ -116,15 +115,12 @@ class RejectionMemory:
         # An answer of scope CLUSTER may depend on anything, such as the time.
         return all(
             plugin.per_template
-            or (plugin.scope is not Scope.CLUSTER and self._sign(plugin, pod) is not UNSIGNED)
+            or (
+                plugin.scope is not Scope.CLUSTER
+                and self._profile.sign_or_unsigned(plugin, pod) is not UNSIGNED
+            )
             for plugin in plugins
         )
-
-    def _sign(self, plugin: Plugin, pod: PodInfo) -> Hashable:
-        try:
-            return self._profile.ask_sign(plugin, pod)
-        except PluginFailure:
-            return UNSIGNED
 
 
 def _stamp_of(snapshot: Snapshot) -> _Stamp:

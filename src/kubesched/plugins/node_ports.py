@@ -51,6 +51,10 @@ class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
         ports = pod.template.host_ports
         return PreFilterResult(ports) if ports else PRE_FILTER_SKIP
 
+    def ignores(self, state: HostPorts, pod: PodInfo, other: PodInfo) -> bool:
+        """Return whether the other pod has no host ports."""
+        return not other.template.host_ports
+
     def filter(self, state: HostPorts, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where one of the ports is in use."""
         rejected = nodes.used_ports.map(

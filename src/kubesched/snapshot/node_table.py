@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Taint
-from kubesched.api.integers import wrap
+from kubesched.api.integers import INT64_MAX, wrap
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.host_ports import UsedPorts
 from kubesched.snapshot.images import ImageStates
@@ -165,15 +165,20 @@ class NodeTable(ABC):
         """
         codes: dict[PodTemplate, int] = {}
         index = [codes.setdefault(info.template, len(codes)) for info in pods]
-        amounts = np.zeros((_REQUESTED + len(self.resources), len(codes)), np.int64)
-        for template, at in codes.items():
-            amounts[: _REQUESTED - 1, at] = [wrap(amount) for amount in template.held_non_zero]
-            amounts[_REQUESTED - 1, at] = 1
-            for name, amount in template.held.items():
-                resource = self.resources.get(name)
-                if resource is not None:
-                    amounts[_REQUESTED + resource, at] = wrap(amount)
-        return amounts[:, index]
+        size = _REQUESTED + len(self.resources)
+        # Lists, because writing single numbers into an array takes longer.
+        amounts = [self._amounts_of(template, size) for template in codes]
+        return np.array(amounts, np.int64).reshape(-1, size)[index].T
+
+    def _amounts_of(self, template: PodTemplate, size: int) -> list[int]:
+        amounts = [0] * size
+        amounts[: _REQUESTED - 1] = template.held_non_zero
+        amounts[_REQUESTED - 1] = 1
+        for name, amount in template.held.items():
+            resource = self.resources.get(name)
+            if resource is not None:
+                amounts[_REQUESTED + resource] = amount
+        return amounts if max(amounts) <= INT64_MAX else list(map(wrap, amounts))
 
     def check(self) -> None:
         """Assert that the usage columns equal the sums over the pods."""

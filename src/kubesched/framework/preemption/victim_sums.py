@@ -1,9 +1,10 @@
 """Victims on many nodes at once, if filters read only Node objects and sums of requests.
 
-A call of the filters tries each row without its pods of lower priority, with the first of them that
-may return, with the first two, and so on. The first pod that makes the row too small is a victim,
-and the pods after it are tried in the next call. So the number of calls depends on the number of
-victims, and not on the number of pods. Rows with equal amounts share the outcome.
+A call of the filters tries all rows without their pods of lower priority, with the first of them
+that may return, with the first two, and so on. The first pod that makes a row too small is a
+victim, and the pods after it are tried in the next call. So the number of calls depends on the
+number of victims, and not on the number of rows and pods. Rows with equal amounts share the
+outcome.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption, SelectVictimsOnNode (v1.36)
 Invariants: the verdicts equal those of `select_victims_on_node` row by row.
@@ -12,8 +13,8 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,8 @@ _Outcome: TypeAlias = "Status | tuple[int, ...]"
 """Why the preemptor does not fit even without these pods, or which of them cannot return."""
 
 _OUTCOMES_MAX: Final = 512
-_NO_AMOUNTS: Final = np.zeros((0, 1), np.int64)
+_ALL_RETURN: Final = np.iinfo(np.int64).max
+"""Instead of the first state that does not fit."""
 
 
 def rows_of_sums(question: Question, rows: Sequence[int], rivals: Rivals) -> list[int]:
@@ -90,21 +92,28 @@ def select_victims_by_sums(
     """
     verdicts: list[Verdict] = [NO_VICTIMS] * len(rows)
     trials = _trials(question, rows, rivals)
-    new = [trial for trial in trials if not known.fits_node.item(trial.row)]
-    _measure(question, new)
-    for trial, found in _try(question, question.cycle, new, states=1):
-        known.fits_node[trial.row] = found.passed[0]
-        verdicts[trial.place] = found[0]
-        if not found.passed[0]:
-            question.handle.count_filters(question.cycle, 1, found[0].plugin)
-    trials = [trial for trial in trials if known.fits_node.item(trial.row)]
-    unknown = {trial.key: trial for trial in trials if trial.key not in known.outcomes}
-    _measure(question, list(unknown.values()))
-    found_now = dict(_outcomes(question, list(unknown.values())))
+    fits, outcomes = known.fits_node, known.outcomes
+    tried = [each for each in trials if not (fits.item(each.row) and each.key in outcomes)]
+    found_now: dict[_Amounts, _Outcome] = {}
+    if tried:
+        columns = _Columns(question, tried)
+        new = [at for at, each in enumerate(tried) if not fits.item(each.row)]
+        for at, status in zip(new, columns.without_pods(new), strict=True):
+            fits[tried[at].row] = status.is_success
+            if not status.is_success:
+                verdicts[tried[at].place] = status
+                question.handle.count_filters(question.cycle, 1, status.plugin)
+        unknown = {
+            each.key: at
+            for at, each in enumerate(tried)
+            if fits.item(each.row) and each.key not in outcomes
+        }
+        found_now = dict(zip(unknown, columns.outcomes(list(unknown.values())), strict=True))
     passes = rejections = 0
     for trial in trials:
-        is_new = trial.key in found_now
-        outcome = found_now[trial.key] if is_new else known.outcomes[trial.key]
+        if not fits.item(trial.row):
+            continue
+        outcome = found_now[trial.key] if trial.key in found_now else outcomes[trial.key]
         if isinstance(outcome, Status):
             verdicts[trial.place] = outcome
             question.handle.count_filters(question.cycle, 1, outcome.plugin)
@@ -129,6 +138,26 @@ def _count_evaluations(question: Question, passes: int, rejections: int) -> None
         count(cycle, rejections, next(n for n, scope in scopes.items() if scope is Scope.USAGE))
 
 
+class _Trial(NamedTuple):
+    """A row, and its pods of lower priority.
+
+    Attributes:
+        place: The place of the row among those in question.
+        row: The row.
+        violating: The pods that a disruption budget protects.
+        pods: All pods in the order in which they may return.
+        rivals: The nominated pods that must not be displaced.
+        key: The amounts of the row and of all these pods.
+    """
+
+    place: int
+    row: int
+    violating: list[PodInfo]
+    pods: list[PodInfo]
+    rivals: Sequence[PodInfo]
+    key: _Amounts
+
+
 def _trials(question: Question, rows: Sequence[int], rivals: Rivals) -> list[_Trial]:
     """Return a trial for each row that has pods of lower priority."""
     nodes = question.snapshot.nodes
@@ -136,117 +165,108 @@ def _trials(question: Question, rows: Sequence[int], rivals: Rivals) -> list[_Tr
     for place, row in enumerate(rows):
         potential = lower_priority_pods(question.pod, nodes, row)
         if potential:
-            split = question.budgets.split(by_importance(potential))
-            there = rivals.get(row, ())
-            trials.append(_Trial(place, row, nodes.usage(row), *split, there))
+            violating, others = question.budgets.split(by_importance(potential))
+            pods, there = violating + others, rivals.get(row, ())
+            key = (
+                nodes.usage(row),
+                tuple([pod.template.amounts for pod in pods]),
+                tuple([pod.template.amounts for pod in there]),
+            )
+            trials.append(_Trial(place, row, violating, pods, there, key))
     return trials
 
 
-def _measure(question: Question, trials: Sequence[_Trial]) -> None:
-    """Add up the amounts of trials that need them."""
-    nodes = question.snapshot.nodes
-    trials = [trial for trial in trials if trial.left is _NO_AMOUNTS]
-    amounts = nodes.amounts_of_pods([pod for trial in trials for pod in trial.pods])
-    for trial in trials:
-        count = len(trial.pods)
-        trial.left, amounts = amounts[:, :count], amounts[:, count:]
-        if trial.rivals:
-            its = nodes.amounts_of_pods(trial.rivals)
-            trial.rivals_amounts = its.sum(axis=1, keepdims=True)
+class _Columns:
+    """The pods of all trials, one trial after the other, as columns.
 
-
-def _outcomes(question: Question, trials: list[_Trial]) -> Iterator[tuple[_Amounts, _Outcome]]:
-    """Yield what becomes of the amounts of each trial."""
-    if not trials:
-        return
-    cycle = _skipping_node_filters(question)
-    while trials:
-        undecided: list[_Trial] = []
-        for trial, found in _try(question, cycle, trials):
-            if not found.passed[0]:
-                yield trial.key, found[0]
-            elif trial.decides_all(found.passed[1:].tolist()):
-                yield trial.key, tuple(trial.evicted)
-            else:
-                undecided.append(trial)
-        trials = undecided
-
-
-class _Trial:
-    """A row, and its pods of lower priority in the order in which they may return.
-
-    Attributes:
-        place: The place of the row among those in question.
-        row: The row.
-        violating: The pods that a disruption budget protects.
-        pods: All pods.
-        left: The amounts of the pods that are not decided yet, one column per pod.
-        evicted: Which pods cannot return.
-        evicted_amounts: The sum of their amounts, one column.
-        rivals: The nominated pods that must not be displaced.
-        rivals_amounts: The sum of their amounts, one column; empty without such pods.
-        key: All these amounts at the start, as a key.
+    A state of a trial is named by a pod: those from this one on are missing.
     """
 
-    __slots__ = (
-        "evicted",
-        "evicted_amounts",
-        "key",
-        "left",
-        "place",
-        "pods",
-        "rivals",
-        "rivals_amounts",
-        "row",
-        "violating",
-    )
+    def __init__(self, question: Question, trials: Sequence[_Trial]) -> None:
+        nodes = question.snapshot.nodes
+        self._question = question
+        self._rows = np.array([trial.row for trial in trials], np.intp)
+        self._ends = np.cumsum([len(trial.pods) for trial in trials])
+        self._firsts = np.concatenate(([0], self._ends[:-1]))
+        amounts = nodes.amounts_of_pods([pod for trial in trials for pod in trial.pods])
+        # What the pods before each pod, and before the end, add up to.
+        self._sums = np.zeros((len(amounts), amounts.shape[1] + 1), np.int64)
+        np.cumsum(amounts, axis=1, out=self._sums[:, 1:])
+        is_other = (amounts[:, 1:] != amounts[:, :-1]).any(axis=0)
+        self._changes = np.append(np.flatnonzero(is_other) + 1, amounts.shape[1])
+        self._contested = np.array([bool(trial.rivals) for trial in trials], np.bool_)
+        self._rivals = np.zeros((len(amounts), len(trials)), np.int64)
+        for at in np.flatnonzero(self._contested).tolist():
+            self._rivals[:, at] = nodes.amounts_of_pods(trials[at].rivals).sum(axis=1)
 
-    def __init__(
-        self,
-        place: int,
-        row: int,
-        usage: Hashable,
-        violating: list[PodInfo],
-        others: list[PodInfo],
-        rivals: Sequence[PodInfo],
-    ) -> None:
-        self.place = place
-        self.row = row
-        self.violating = violating
-        self.pods = violating + others
-        self.evicted: list[int] = []
-        self.evicted_amounts = np.zeros(1, np.int64)
-        self.rivals = rivals
-        self.left = self.rivals_amounts = _NO_AMOUNTS
-        self.key: _Amounts = (
-            usage,
-            tuple([pod.template.amounts for pod in self.pods]),
-            tuple([pod.template.amounts for pod in rivals]),
-        )
+    def without_pods(self, which: Sequence[int]) -> list[Status]:
+        """Return the status of each of these trials without all its pods."""
+        if not which:
+            return []
+        at = np.array(which, np.intp)
+        lacks = self._sums[:, self._ends[at]] - self._sums[:, self._firsts[at]]
+        found = self._ask(self._question.cycle, at, lacks)
+        return [found.statuses[code] for code in found.index.tolist()]
 
-    def missing(self) -> NDArray[np.int64]:
-        """Return what the row lacks without the undecided pods, with one of them, with two, ..."""
-        missing = np.zeros((len(self.left), self.left.shape[1] + 1), np.int64)
-        np.cumsum(self.left[:, ::-1], axis=1, out=missing[:, -2::-1])
-        return missing + self.evicted_amounts
+    def outcomes(self, which: Sequence[int]) -> list[_Outcome]:
+        """Return what becomes of each of these trials."""
+        if not which:
+            return []
+        question = self._question
+        cycle = _skipping_node_filters(question)
+        rejected: dict[int, Status] = {}
+        evicted: dict[int, list[int]] = {at: [] for at in which}
+        left = np.array(which, np.intp)
+        firsts, lost = self._firsts[left], np.zeros((len(self._sums), len(left)), np.int64)
+        while len(left):
+            ends = self._ends[left]
+            sizes = ends - firsts + 1
+            begins = np.cumsum(sizes) - sizes
+            of = np.repeat(np.arange(len(left)), sizes)
+            states = np.arange(len(of)) - (begins - firsts)[of]
+            lacks = self._sums[:, ends[of]] - self._sums[:, states] + lost[:, of]
+            found = self._ask(cycle, left[of], lacks)
+            stops = np.minimum.reduceat(np.where(found.passed, _ALL_RETURN, states), begins)
+            for at in np.flatnonzero(stops == firsts).tolist():
+                rejected[left.item(at)] = found[begins.item(at)]
+            # The last pod that has returned is one too many. It leaves, and so do the next ones of
+            # equal amounts, which could not return either.
+            goes_on = (stops > firsts) & (stops < _ALL_RETURN)
+            left, ends, leaving = left[goes_on], ends[goes_on], stops[goes_on] - 1
+            firsts = self._changes[np.searchsorted(self._changes, leaving, side="right")]
+            firsts = np.minimum(firsts, ends)
+            for at, first, end in zip(
+                left.tolist(), leaving.tolist(), firsts.tolist(), strict=True
+            ):
+                evicted[at] += range(first, end)
+            lost = lost[:, goes_on] + self._sums[:, firsts] - self._sums[:, leaving]
+            goes_on = firsts < ends
+            left, firsts, lost = left[goes_on], firsts[goes_on], lost[:, goes_on]
+        begins_at = self._firsts.tolist()
+        return [
+            rejected[at] if at in rejected else tuple([pod - begins_at[at] for pod in pods])
+            for at, pods in evicted.items()
+        ]
 
-    def decides_all(self, fits: list[bool]) -> bool:
-        """Let pods return up to the first one with which the preemptor does not fit.
+    def _ask(
+        self, cycle: CycleState, trials: NDArray[np.intp], lacks: NDArray[np.int64]
+    ) -> NodeToStatus:
+        """Return the status of each trial whose row lacks these amounts, one column per trial.
 
-        `fits` is whether the preemptor fits with one more pod, with two more, and so on. Where this
-        one cannot return, the next ones of equal amounts cannot either. Return whether all pods are
-        decided.
+        Nominated pods are there or not, whichever is worse.
         """
-        stay = [*fits, False].index(False)
-        leaving = self.left[:, stay:]
-        is_equal = (leaving == leaving[:, :1]).all(axis=0).tolist()
-        count = [*is_equal, False].index(False)
-        first = len(self.pods) - leaving.shape[1]
-        self.evicted += range(first, first + count)
-        leaves = leaving[:, :count].sum(axis=1, keepdims=True)
-        self.evicted_amounts = self.evicted_amounts + leaves
-        self.left = leaving[:, count:]
-        return not self.left.shape[1]
+        question = self._question
+        found = _filter(question, cycle, self._rows[trials], -lacks)
+        contested = np.flatnonzero(self._contested[trials])
+        if not len(contested):
+            return found
+        amounts = self._rivals[:, trials[contested]] - lacks[:, contested]
+        # In a table of their own: filters that read Node objects may look rows up by name.
+        with_rivals = _filter(question, cycle, self._rows[trials[contested]], amounts)
+        worse = np.flatnonzero(with_rivals.index)
+        index = found.index.copy()
+        index[contested[worse]] = len(found.statuses) + with_rivals.index[worse]
+        return NodeToStatus(index, (*found.statuses, *with_rivals.statuses))
 
 
 def _skipping_node_filters(question: Question) -> CycleState:
@@ -254,43 +274,6 @@ def _skipping_node_filters(question: Question) -> CycleState:
     return question.cycle.skipping_filters(
         [name for name, scope in scopes.items() if scope is not Scope.USAGE]
     )
-
-
-def _try(
-    question: Question, cycle: CycleState, trials: Sequence[_Trial], states: int | None = None
-) -> Iterator[tuple[_Trial, NodeToStatus]]:
-    """Yield each trial with the statuses of its row without the undecided pods, with one, ...
-
-    Nominated pods are there or not, whichever is worse. `states` is how many of these statuses are
-    wanted, None for all.
-    """
-    if not trials:
-        return
-    missing = [trial.missing()[:, :states] for trial in trials]
-    sizes = [each.shape[1] for each in missing]
-    rows = np.repeat([trial.row for trial in trials], sizes)
-    amounts = -np.concatenate(missing, axis=1)
-    found = _filter(question, cycle, rows, amounts)
-    index, statuses = found.index.copy(), found.statuses
-    contested = np.flatnonzero(
-        np.repeat([trial.rivals_amounts.size > 0 for trial in trials], sizes)
-    )
-    if len(contested):
-        more = [
-            np.repeat(trial.rivals_amounts, size, axis=1)
-            for trial, size in zip(trials, sizes, strict=True)
-            if trial.rivals_amounts.size
-        ]
-        # In a table of their own: filters that read Node objects may look rows up by name.
-        amounts = amounts[:, contested] + np.hstack(more)
-        with_rivals = _filter(question, cycle, rows[contested], amounts)
-        worse = np.flatnonzero(with_rivals.index)
-        index[contested[worse]] = len(statuses) + with_rivals.index[worse]
-        statuses = (*statuses, *with_rivals.statuses)
-    first = 0
-    for trial, size in zip(trials, sizes, strict=True):
-        yield trial, NodeToStatus(index[first : first + size], statuses)
-        first += size
 
 
 def _filter(

@@ -26,6 +26,8 @@ _CELLS_MAX: Final = 1 << 24
 """How many numbers all views may hold; the least recently used view is dropped first."""
 
 _VIEWS_MIN: Final = 32
+_FORGOTTEN_AT_ONCE: Final = 8
+"""How many views are dropped for a new one: each visits all groups that may count in it."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -107,6 +109,7 @@ class LabelGroups:
         self._views: OrderedDict[PodSum, _View] = OrderedDict()
         self._views_by_place: dict[_Place, dict[PodSum, _View]] = {}
         self._views_next = _VIEWS_MIN + 1
+        self._cells_to_free = 0
         self._priorities: Counter[int] = Counter()
 
     @property
@@ -192,17 +195,19 @@ class LabelGroups:
 
     def _forget_old_views(self) -> None:
         # Adding up sizes takes long, so it is done when the number of views has grown by an eighth.
-        if len(self._views) < self._views_next:
-            return
-        cells = sum(view.counts.cells for view in self._views.values())
-        while cells > _CELLS_MAX and len(self._views) > _VIEWS_MIN:
+        if len(self._views) >= self._views_next:
+            cells = sum([view.counts.cells for view in self._views.values()])
+            self._cells_to_free = cells - _CELLS_MAX
+            self._views_next = max(_VIEWS_MIN + 1, len(self._views) * 9 // 8)
+        for _ in range(_FORGOTTEN_AT_ONCE):
+            if self._cells_to_free <= 0 or len(self._views) <= _VIEWS_MIN:
+                return
             question, view = self._views.popitem(last=False)
-            cells -= view.counts.cells
+            self._cells_to_free -= view.counts.cells
             for group in self._candidates(view):
                 group.views.pop(question, None)
             for place in view.places():
                 _discard(self._views_by_place, place, question)
-        self._views_next = max(_VIEWS_MIN + 1, len(self._views) * 9 // 8)
 
     # Changes; called only by the table that owns the groups.
 

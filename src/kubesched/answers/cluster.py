@@ -25,7 +25,7 @@ from kubesched.answers.fit import FitReport, WatchPods, fit, parse_question
 from kubesched.answers.gang import placed_with_gang
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
-from kubesched.answers.top import TopQuestion, TopReport, ask_top, top_group
+from kubesched.answers.top import TopReport, ask_top, top_question
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps
 from kubesched.answers.uncreated import LackedPods, pod_or_lack
 from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
@@ -479,7 +479,7 @@ class Cluster:
                 other.
             PluginError: A plugin raised.
         """
-        question = TopQuestion(top_group(group), pool_label, sort_by, room, room_like)
+        question = top_question(group, pool_label, sort_by, room, room_like)
         like = None
         if room_like is not None:
             like = with_scheduler_name(self._find(room_like, "")[0], self._options.profile)

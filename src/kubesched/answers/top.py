@@ -368,14 +368,6 @@ def _key_of(info: PodInfo, group: TopGroup, owners: Owners) -> _Key:
 # What is asked.
 
 
-def top_group(name: str) -> TopGroup:
-    """Return the group of a name; raises UserError if there is none."""
-    if name not in [*TopGroup]:
-        hint = did_you_mean(name, TopGroup, f"there are {', '.join(TopGroup)}", most=1)
-        raise UserError(f"{name}: there is no such group; {hint}")
-    return TopGroup(name)
-
-
 class TopQuestion(NamedTuple):
     """What is asked.
 
@@ -385,6 +377,7 @@ class TopQuestion(NamedTuple):
         sort_by: As written.
         room: The shape to count the room for, as written; None for none.
         room_like: The pod to count the room for, as `find_pod` takes it; None for none.
+        shape: The amounts of `room`, by resource as written.
     """
 
     group: TopGroup
@@ -392,6 +385,36 @@ class TopQuestion(NamedTuple):
     sort_by: str
     room: str | None
     room_like: str | None
+    shape: dict[str, int]
+
+
+def top_question(
+    group: str, pool_label: str, sort_by: str, room: str | None, room_like: str | None
+) -> TopQuestion:
+    """Return the question.
+
+    Raises:
+        UserError: There is no such group, the shape is wrong, or options contradict each other.
+    """
+    if group not in [*TopGroup]:
+        hint = did_you_mean(group, TopGroup, f"there are {', '.join(TopGroup)}", most=1)
+        raise UserError(f"{group}: there is no such group; {hint}")
+    rows = TopGroup(group)
+    has_room = room is not None or room_like is not None
+    if room is not None and room_like is not None:
+        raise UserError("--room and --room-like are two shapes; leave out one")
+    if has_room and not rows.is_of_nodes:
+        flag = "--room" if room is not None else "--room-like"
+        raise UserError(f"{flag} is for nodes, pools and zones; there is no room in {rows}")
+    if pool_label and rows is not TopGroup.POOLS:
+        raise UserError(f"--pool-label is for pools, and the rows are {rows}; write top pools")
+    if sort_by == BY_ROOM and not has_room:
+        raise UserError("--sort-by room: no room is counted; add --room or --room-like")
+    try:
+        shape = {} if room is None else parse_pod_shape(room)
+    except ValueError as error:
+        raise UserError(f"--room: {error}") from error
+    return TopQuestion(rows, pool_label, sort_by, room, room_like, shape)
 
 
 def ask_top(
@@ -402,11 +425,10 @@ def ask_top(
     `watch` is called now and then with the number of pods like it that fit so far.
 
     Raises:
-        UserError: A label or resource does not exist, or options contradict each other.
+        UserError: A label or resource does not exist.
         PluginError: A plugin raised.
     """
     group = question.group
-    shape = _check_options(question)
     nodes = cluster.cache.nodes
     label = _pool_label(nodes, question.pool_label) if group is TopGroup.POOLS else ""
     sort_by = question.sort_by
@@ -414,7 +436,9 @@ def ask_top(
         sort_by = _resource("--sort-by", sort_by, cluster)
     room: RoomPerNode | None = None
     if question.room is not None:
-        shape = {_resource("--room", name, cluster): amount for name, amount in shape.items()}
+        shape = {
+            _resource("--room", name, cluster): amount for name, amount in question.shape.items()
+        }
         room = room_for_shape(nodes, shape, question.room)
     elif like is not None:
         try:
@@ -422,27 +446,6 @@ def ask_top(
         except ValueError as error:
             raise UserError(f"--room-like {question.room_like}: {error}") from error
     return top(cluster, group, pool_label=label, sort_by=sort_by, room=room)
-
-
-def _check_options(question: TopQuestion) -> dict[str, int]:
-    """Return the shape; empty for none."""
-    group = question.group
-    flag = "--room" if question.room is not None else "--room-like"
-    has_room = question.room is not None or question.room_like is not None
-    if question.room is not None and question.room_like is not None:
-        raise UserError("--room and --room-like are two shapes; leave out one")
-    if has_room and not group.is_of_nodes:
-        raise UserError(f"{flag} is for nodes, pools and zones; there is no room in {group}")
-    if question.pool_label and group is not TopGroup.POOLS:
-        raise UserError(f"--pool-label is for pools, and the rows are {group}; write top pools")
-    if question.sort_by == BY_ROOM and not has_room:
-        raise UserError("--sort-by room: no room is counted; add --room or --room-like")
-    if question.room is None:
-        return {}
-    try:
-        return parse_pod_shape(question.room)
-    except ValueError as error:
-        raise UserError(f"--room: {error}") from error
 
 
 def _pool_label(nodes: NodeTable, given: str) -> str:

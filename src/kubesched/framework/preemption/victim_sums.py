@@ -216,32 +216,33 @@ class _Columns:
         cycle = _skipping_node_filters(question)
         rejected: dict[int, Status] = {}
         evicted: dict[int, list[int]] = {at: [] for at in which}
+        # The trials that are not decided, the first pod of each that may still return, and the
+        # amounts of those that cannot.
         left = np.array(which, np.intp)
         firsts, lost = self._firsts[left], np.zeros((len(self._sums), len(left)), np.int64)
         while len(left):
             ends = self._ends[left]
             sizes = ends - firsts + 1
             begins = np.cumsum(sizes) - sizes
-            of = np.repeat(np.arange(len(left)), sizes)
-            states = np.arange(len(of)) - (begins - firsts)[of]
-            lacks = self._sums[:, ends[of]] - self._sums[:, states] + lost[:, of]
-            found = self._ask(cycle, left[of], lacks)
+            owners = np.repeat(np.arange(len(left)), sizes)
+            states = np.arange(len(owners)) - (begins - firsts)[owners]
+            lacks = self._sums[:, ends[owners]] - self._sums[:, states] + lost[:, owners]
+            found = self._ask(cycle, left[owners], lacks)
             stops = np.minimum.reduceat(np.where(found.passed, _ALL_RETURN, states), begins)
             for at in np.flatnonzero(stops == firsts).tolist():
                 rejected[left.item(at)] = found[begins.item(at)]
             # The last pod that has returned is one too many. It leaves, and so do the next ones of
             # equal amounts, which could not return either.
-            goes_on = (stops > firsts) & (stops < _ALL_RETURN)
-            left, ends, leaving = left[goes_on], ends[goes_on], stops[goes_on] - 1
+            is_lacking = (stops > firsts) & (stops < _ALL_RETURN)
+            left, ends, leaving = left[is_lacking], ends[is_lacking], stops[is_lacking] - 1
             firsts = self._changes[np.searchsorted(self._changes, leaving, side="right")]
             firsts = np.minimum(firsts, ends)
-            for at, first, end in zip(
-                left.tolist(), leaving.tolist(), firsts.tolist(), strict=True
-            ):
+            lost = lost[:, is_lacking] + self._sums[:, firsts] - self._sums[:, leaving]
+            leaves = np.stack((left, leaving, firsts), axis=1).tolist()
+            for at, first, end in leaves:
                 evicted[at] += range(first, end)
-            lost = lost[:, goes_on] + self._sums[:, firsts] - self._sums[:, leaving]
-            goes_on = firsts < ends
-            left, firsts, lost = left[goes_on], firsts[goes_on], lost[:, goes_on]
+            is_left = firsts < ends
+            left, firsts, lost = left[is_left], firsts[is_left], lost[:, is_left]
         begins_at = self._firsts.tolist()
         return [
             rejected[at] if at in rejected else tuple([pod - begins_at[at] for pod in pods])

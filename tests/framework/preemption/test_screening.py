@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 from kubesched.framework.preemption.screening import Screening
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question
+from kubesched.framework.status import NodeToStatus
 from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 
 from .cluster import CpuFit, Ports, ZoneCrowd, question_of
@@ -68,3 +71,19 @@ def test_a_resource_without_a_column_is_not_screened() -> None:
     snapshot = make_snapshot(NODES, PODS)
     pod = make_pod("new", priority=5, requests={"cpu": 3, "example.com/rare": 1})
     assert {"empty": NONE} == rejections(question_of(pod, snapshot), range(4))
+
+
+class NeedsRows(CpuFit):
+    """Fails on a table without rows, as plugins that take a minimum do."""
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Read the first row."""
+        assert nodes.names[0]
+        return super().filter(state, pod, nodes)
+
+
+def test_without_pods_of_lower_priority_no_filter_is_asked() -> None:
+    """There is no row to ask about."""
+    question = question_of(PREEMPTOR, make_snapshot(NODES, PODS), (NeedsRows,))
+    assert {"empty": NONE} == rejections(question, [0])
+    assert {"high": "Insufficient cpu"} == rejections(question, [2])

@@ -26,7 +26,8 @@ from kubesched.framework.status import Status
 from kubesched.snapshot.changed_rows import fitted
 from kubesched.snapshot.node_columns import NodeColumns
 
-_PRIORITIES_MAX: Final = 16
+_ROWS_MAX: Final = 1 << 19
+"""The number of rows that are kept for all priorities together."""
 
 
 class LowerUsage:
@@ -77,9 +78,9 @@ class Screening:
         at = np.array(rows, np.intp)
         counts, amounts = self._usage_below(question).of(question, at)
         found: dict[int, Status] = dict.fromkeys(at[counts == 0].tolist(), NO_VICTIMS)
-        if not any(asked.values()) or not question.requests_have_columns:
-            return found
         remaining = counts > 0
+        if not (any(asked.values()) and remaining.any() and question.requests_have_columns):
+            return found
         at = at[remaining]
         what_if = nodes.take(at)
         what_if.add_amounts(-amounts[:, remaining])
@@ -99,7 +100,7 @@ class Screening:
             self._usage.clear()
         if priority not in self._usage:
             self._usage[priority] = LowerUsage(nodes)
-            if len(self._usage) > _PRIORITIES_MAX:
+            while len(self._usage) > max(1, _ROWS_MAX // len(nodes)):
                 self._usage.popitem(last=False)
         self._usage.move_to_end(priority)
         return self._usage[priority]

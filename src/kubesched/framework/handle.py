@@ -32,9 +32,9 @@ class FilterReads(msgspec.Struct, frozen=True):
         scopes: The scope of each filter that runs; CLUSTER if its answers must not be kept.
         versions: The versions of the other objects that they read, and the signs of plugins that
             may read more of the pod than its template.
-        screening: The first filters, up to one whose answer about a row may become a rejection
-            when pods leave it -> whether the filter reads nothing of the pods but sums of their
-            requests. Empty if this is not known.
+        screening: Filter name -> whether its answer depends on nothing of the pods but sums of
+            their requests. Only the filters before the first one that may reject a row because
+            pods have left it; empty if they are not known.
     """
 
     scopes: Mapping[str, Scope]

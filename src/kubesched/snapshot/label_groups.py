@@ -99,7 +99,7 @@ class LabelGroups:
     def __init__(self) -> None:
         self.owned_terms = OwnedTerms()
         self._groups: dict[GroupKey, LabelGroup] = {}
-        self._by_namespace: dict[str, dict[LabelGroup, None]] = {}
+        self._namespaces: Counter[str] = Counter()
         self._by_row: list[dict[LabelGroup, int]] = []
         # Comparing templates is cheaper than comparing labels and terms.
         self._by_template: dict[tuple[PodTemplate, bool], LabelGroup] = {}
@@ -145,25 +145,18 @@ class LabelGroups:
     def _candidates(self, view: _View) -> Iterable[LabelGroup]:
         """Return the groups that may count in a view, without duplicates."""
         question = view.question
-        if question.markers is not None:
-            self._index_keys(question.markers)
-            places: Iterable[_Place] = view.places()
-            if question.namespaces is None:
-                places = (
-                    (namespace, marker)
-                    for _, marker in places
-                    for namespace in ((None,) if _is_term(marker) else self._by_namespace)
-                )
-            return dict.fromkeys(
-                group for place in places for group in self._by_place.get(place, ())
-            )
-        if question.namespaces is None:
+        if question.namespaces is None and question.markers is None:
             return self._groups.values()
-        return [
-            group
-            for namespace in sorted(question.namespaces)
-            for group in self._by_namespace.get(namespace, ())
-        ]
+        self._index_keys(question.markers or ())
+        places: Iterable[_Place] = view.places()
+        if question.namespaces is None:
+            # Labels are filed by namespace.
+            places = (
+                (namespace, marker)
+                for _, marker in places
+                for namespace in ((None,) if _is_term(marker) else self._namespaces)
+            )
+        return dict.fromkeys(group for place in places for group in self._by_place.get(place, ()))
 
     def _index_keys(self, markers: Iterable[Marker]) -> None:
         for marker in markers:
@@ -177,6 +170,7 @@ class LabelGroups:
                         self._by_place.setdefault(place, {})[group] = None
 
     def _places_of(self, group: LabelGroup) -> Iterator[_Place]:
+        yield group.namespace, None
         for item in group.labels.items():
             if item[0] in self._indexed_keys:
                 yield group.namespace, item
@@ -269,14 +263,13 @@ class LabelGroups:
 
     def _new_group(self, key: GroupKey, labels: dict[str, str]) -> LabelGroup:
         group = self._groups[key] = LabelGroup(key, labels)
-        namespace = group.namespace
-        self._by_namespace.setdefault(namespace, {})[group] = None
+        self._namespaces[group.namespace] += 1
         if group.affinity is not None:
             self.owned_terms.count(group.affinity, 1)
         places = list(self._places_of(group))
         for place in places:
             self._by_place.setdefault(place, {})[group] = None
-        for place in (*places, *((None, marker) for _, marker in places), *_all_in(namespace)):
+        for place in (*places, *((None, marker) for _, marker in places)):
             for question, view in self._views_by_place.get(place, {}).items():
                 if question not in group.views:
                     self._attach(view, group)
@@ -286,7 +279,9 @@ class LabelGroups:
         del self._groups[group.key]
         for template in group.templates:
             del self._by_template[template, group.is_terminating]
-        _discard(self._by_namespace, group.namespace, group)
+        self._namespaces[group.namespace] -= 1
+        if not self._namespaces[group.namespace]:
+            del self._namespaces[group.namespace]
         for place in self._places_of(group):
             _discard(self._by_place, place, group)
         if group.affinity is not None:
@@ -305,11 +300,6 @@ class LabelGroups:
 def _is_term(marker: Marker | None) -> bool:
     """Whether a marker is an affinity term, which is sought in all namespaces."""
     return marker is not None and not isinstance(marker[0], str)
-
-
-def _all_in(namespace: str) -> tuple[_Place, _Place]:
-    """Return the places of all pods of a namespace."""
-    return (namespace, None), (None, None)
 
 
 def _discard(index: dict[K, dict[V, X]], key: K, value: V) -> None:

@@ -66,8 +66,7 @@ class Screening:
     """Rejects rows for preemptors of any priority."""
 
     def __init__(self) -> None:
-        self._usage: OrderedDict[int, LowerUsage] = OrderedDict()
-        self._resources = 0
+        self._usage: OrderedDict[tuple[int, int], LowerUsage] = OrderedDict()
 
     def reject(self, question: Question, rows: Sequence[int]) -> Mapping[int, Status]:
         """Return the verdict on each row that is rejected for sure.
@@ -94,13 +93,12 @@ class Screening:
         return found
 
     def _usage_below(self, question: Question) -> LowerUsage:
-        nodes, priority = question.snapshot.nodes, question.pod.priority
-        if self._resources != len(nodes.resources):
-            self._resources = len(nodes.resources)
-            self._usage.clear()
-        if priority not in self._usage:
-            self._usage[priority] = LowerUsage(nodes)
+        nodes = question.snapshot.nodes
+        # Amounts have a row for each resource, and resources are only added.
+        key = (question.pod.priority, len(nodes.resources))
+        if key not in self._usage:
+            self._usage[key] = LowerUsage(nodes)
             while len(self._usage) > max(1, _ROWS_MAX // len(nodes)):
                 self._usage.popitem(last=False)
-        self._usage.move_to_end(priority)
-        return self._usage[priority]
+        self._usage.move_to_end(key)
+        return self._usage[key]

@@ -391,7 +391,7 @@ class TopQuestion(NamedTuple):
 def top_question(
     group: str, pool_label: str, sort_by: str, room: str | None, room_like: str | None
 ) -> TopQuestion:
-    """Return the question.
+    """Check what is asked, as far as that needs no cluster, and return it.
 
     Raises:
         UserError: There is no such group, the shape is wrong, or options contradict each other.

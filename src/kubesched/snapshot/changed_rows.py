@@ -41,9 +41,9 @@ class ChangedRows:
 
 
 def fitted(kept: NDArray[np.int64], table: NodeColumns) -> NDArray[np.int64]:
-    """Return what is kept with the number of rows that the table has now, in the last axis.
+    """Return the numbers that are kept per row, in the last axis, for the table's rows of now.
 
-    New rows are 0, which is no row's version.
+    Those of new rows are 0, which is no row's version.
     """
     added = len(table) - kept.shape[-1]
     if added > 0:

@@ -58,8 +58,8 @@ class NodeColumns(NodeTable):
         epoch: Increases when a node is added, removed or changed; invalidates cached answers.
         changes: Rows where a pod was added or removed in this epoch, oldest first.
         changes_dropped: The number of oldest entries that were dropped from `changes`.
-        row_versions: A number per row that is another one whenever its pods change. No row of any
-            table has it again, so rows with equal numbers have the same pods.
+        row_versions: A number per row, which changes with the row's pods. No number is used twice,
+            in any table, so a row with an equal number has the same pods.
     """
 
     def __init__(self, resources_max: int = _RESOURCES_MAX) -> None:

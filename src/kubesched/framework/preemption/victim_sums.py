@@ -179,7 +179,7 @@ def _trials(question: Question, rows: Sequence[int], rivals: Rivals) -> list[_Tr
 class _Columns:
     """The pods of all trials, one trial after the other, as columns.
 
-    A state of a trial is named by a pod: those from this one on are missing.
+    A state of a trial is named by the first pod that is missing; all pods after it are missing too.
     """
 
     def __init__(self, question: Question, trials: Sequence[_Trial]) -> None:

@@ -43,7 +43,7 @@ class RowTally:
         return self._sums
 
     def _differing(self, table: NodeColumns) -> list[int]:
-        """Return the rows of a table with other nodes that have not the pods they had."""
+        """Return the rows whose pods differ from those that were last counted."""
         self._sums = fitted(self._sums, table)
         self._versions = fitted(self._versions, table)
         is_other = self._versions != np.frombuffer(table.row_versions, np.int64)

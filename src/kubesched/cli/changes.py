@@ -1,23 +1,34 @@
-"""Answers about changes of a cluster as text: fit, drain, whatif, upgrade and compact."""
+"""Commands that try changes of a cluster: drain, whatif, upgrade and compact.
+
+They return 0 if the change works, else 1. All of them raise UserError for a wrong input,
+DecodeError for a file that cannot be decoded, and PluginError if a plugin raised.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 from kubesched.answers.drain import DrainedPod, DrainReport, PodFate
-from kubesched.answers.fit import FitReport, MorePods, PodsOnNode, WorkloadFit
-from kubesched.answers.missing_nodes import MissingNodes
 from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
 from kubesched.answers.upgrade import CompactReport, NodesAtOnce, NodeThatBlocks, UpgradeReport
 from kubesched.answers.whatif import ClusterUse, MovedPod, WhatIfReport
-from kubesched.cli.explain_text import write_unknown
-from kubesched.cli.output import ITEM, Writer
-from kubesched.cli.simulate_text import amount
-from kubesched.explain.report import Unknown
+from kubesched.api.decode import STANDARD_INPUT
+from kubesched.cli.asked import AnswerOptions, open_cluster
+from kubesched.cli.errors import EXIT_DIFFERENT
+from kubesched.cli.explain import write_unknown
+from kubesched.cli.output import ITEM, Writer, write_answer
+from kubesched.cli.simulate import amount
 from kubesched.explain.sentences import count, names, phrases
 from kubesched.explain.tables import TextTable
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.pod_names import NODE_PREFIXES
+from kubesched.inputs.sources import ClusterSource
+from kubesched.inputs.status_line import StatusLine
 
 _MOVED_MAX: Final = 30
 _TROUBLES_MAX: Final = 10
@@ -26,24 +37,81 @@ _STEPS_MAX: Final = 30
 _BLOCKED_MAX: Final = 10
 _REASONS_MAX: Final = 5
 _EVICTED_MAX: Final = 10
+_SHOWS_ALL: Final = "-o json shows all"
 
 
 # Drains.
 
 
-def write_drain(writer: Writer, report: DrainReport) -> None:
+def drain(
+    asked: AnswerOptions,
+    source: ClusterSource,
+    words: tuple[str, ...],
+    selector: str,
+) -> int:
+    """Tell what happens to each pod when nodes are drained; return the exit code.
+
+    `words` are names of nodes, then files.
+    """
+
+    def watch(drained: int, nodes: int, cycles: int) -> None:
+        status.show(lambda: f"{drained:,} of {nodes:,} nodes drained, {cycles:,} scheduling cycles")
+
+    nodes, source = _nodes_and_source(words, source, selector)
+    with StatusLine() as status:
+        report = open_cluster(source, asked).drain(*nodes, selector=selector, watch=watch)
+    write_answer(report, asked.output, _write_drain, asked.html)
+    return 0 if report.succeeds else EXIT_DIFFERENT
+
+
+def _nodes_and_source(
+    words: Sequence[str], source: ClusterSource, selector: str
+) -> tuple[list[str], ClusterSource]:
+    """Return the names of nodes among the words, and the cluster with the files after them.
+
+    Raises:
+        UserError: There are neither nodes nor a selector, or both, or files beside a live cluster.
+    """
+    first = next((at for at, word in enumerate(words) if _is_file(word)), len(words))
+    files = tuple(Path(word) for word in words[first:])
+    if selector:
+        if first:
+            raise UserError(f"{words[0]}: there is a --selector already; leave out one")
+    elif not words:
+        raise UserError("name a node, or give a --selector such as pool=a")
+    elif not first:
+        if words[0] != STANDARD_INPUT and not Path(words[0]).exists():
+            raise UserError(f"{words[0]}: it is no node, and there is no such file; name a node")
+        raise UserError(f"{words[0]}: it is a file; name a node before it")
+    if files and (source.kubeconfig or source.context):
+        raise UserError(f"{files[0]}: there is a live cluster already; leave out one")
+    return list(words[:first]), replace(source, files=(*source.files, *files))
+
+
+def _is_file(word: str) -> bool:
+    """Whether a word cannot be the name of a node, or names a file that exists."""
+    return (
+        word == STANDARD_INPUT
+        or ("/" in word and not word.startswith(NODE_PREFIXES))
+        or word.endswith((".json", ".yaml", ".yml", ".gz"))
+        or Path(word).exists()
+    )
+
+
+def _write_drain(writer: Writer, report: DrainReport) -> None:
     """Write the answer."""
     writer.headline(_drain_headline(report))
     if report.flags:
         writer.line(f"kubectl drain needs {' '.join(report.flags)}.")
-    _write_notes(writer, report.notes, report.unknown)
+    writer.notes(report.notes)
+    write_unknown(writer, report.unknown)
     troubles = [pod for pod in report.pods if pod.is_trouble]
     if troubles:
         writer.heading("What finds no place")
-        write_troubles(writer, troubles)
+        _write_troubles(writer, troubles)
     for node in report.nodes:
         _write_moved(writer, node, [pod for pod in report.pods if pod.node == node])
-    _write_preempted(writer, "Evicted for them", report.preempted)
+    write_preempted(writer, "Evicted for them", report.preempted)
 
 
 def _drain_headline(report: DrainReport) -> str:
@@ -64,7 +132,7 @@ def _drain_headline(report: DrainReport) -> str:
     return f"Not every pod of {nodes} finds a place: {phrases(found)}."
 
 
-def write_troubles(writer: Writer, pods: Sequence[DrainedPod], indent: int = ITEM) -> None:
+def _write_troubles(writer: Writer, pods: Sequence[DrainedPod], indent: int = ITEM) -> None:
     """Write which pods have no place and why, those with the same reason together."""
     groups: dict[tuple[object, ...], list[DrainedPod]] = {}
     for pod in pods:
@@ -117,18 +185,37 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
 # Plans.
 
 
-def write_what_if(writer: Writer, report: WhatIfReport) -> None:
+def whatif(
+    asked: AnswerOptions,
+    source: ClusterSource,
+    plan: Path,
+) -> int:
+    """Tell what a plan of changes does to the pods; return the exit code."""
+
+    def watch(done: int, steps: int, cycles: int) -> None:
+        status.show(
+            lambda: f"{done:,} of {steps:,} steps carried out, {cycles:,} scheduling cycles"
+        )
+
+    with StatusLine() as status:
+        report = open_cluster(source, asked, plan).whatif(plan, watch=watch)
+    write_answer(report, asked.output, _write_whatif, asked.html)
+    return 0 if report.works else EXIT_DIFFERENT
+
+
+def _write_whatif(writer: Writer, report: WhatIfReport) -> None:
     """Write the answer."""
     writer.headline(_plan_headline(report))
-    _write_notes(writer, report.notes, report.unknown)
+    writer.notes(report.notes)
+    write_unknown(writer, report.unknown)
     steps = [f"{number}. {step}" for number, step in enumerate(report.steps, 1)]
-    _write_list(writer, "Steps", steps, len(steps))
+    writer.section("Steps", steps)
     _write_pods(writer, "Lost: nothing creates them again", report.lost)
     if report.waiting:
         writer.heading("Kept by a budget")
-        write_troubles(writer, report.waiting)
-    _write_without_node(writer, "Pending now", report.now_pending)
-    _write_preempted(writer, "Evicted by preemption", report.preempted)
+        _write_troubles(writer, report.waiting)
+    write_without_node(writer, "Pending now", report.now_pending)
+    write_preempted(writer, "Evicted by preemption", report.preempted)
     _write_pods(writer, "No longer pending", report.no_longer_pending)
     _write_pods(writer, "Moved", report.moved)
     _write_pods(writer, "New", report.created)
@@ -152,7 +239,7 @@ def _plan_headline(report: WhatIfReport) -> str:
 
 
 def _write_pods(writer: Writer, heading: str, pods: Sequence[MovedPod]) -> None:
-    _write_list(writer, heading, [_moved(one) for one in pods], _PODS_MAX)
+    writer.section(heading, [_moved(one) for one in pods], _PODS_MAX, _SHOWS_ALL)
 
 
 def _moved(one: MovedPod) -> str:
@@ -164,7 +251,44 @@ def _moved(one: MovedPod) -> str:
 # Orders of nodes.
 
 
-def write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
+def upgrade(
+    asked: AnswerOptions,
+    source: ClusterSource,
+    selector: str,
+    at_once: int,
+    force: bool,
+) -> int:
+    """Find an order in which nodes can be upgraded; return the exit code."""
+
+    def watch(_tried: int, nodes: int, done: int) -> None:
+        status.show(lambda: f"{done:,} of {nodes:,} nodes can be upgraded so far")
+
+    with StatusLine() as status:
+        cluster = open_cluster(source, asked)
+        report = cluster.upgrade(selector, at_once=at_once, force=force, watch=watch)
+    write_answer(report, asked.output, partial(_write_upgrade, selector=selector), asked.html)
+    return 0 if report.works else EXIT_DIFFERENT
+
+
+def compact(
+    asked: AnswerOptions,
+    source: ClusterSource,
+    selector: str,
+    force: bool,
+) -> int:
+    """Find nodes that can be removed; return the exit code."""
+
+    def watch(tried: int, nodes: int, removable: int) -> None:
+        status.show(lambda: f"{tried:,} of {nodes:,} nodes tried, {removable:,} can be removed")
+
+    with StatusLine() as status:
+        cluster = open_cluster(source, asked)
+        report = cluster.compact(selector, force=force, watch=watch)
+    write_answer(report, asked.output, _write_compact, asked.html)
+    return 0 if report.removable else EXIT_DIFFERENT
+
+
+def _write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
     """Write the answer."""
     nodes = count(report.nodes, "node") + (f" with {selector}" if selector else "")
     moved = _moves(report.moved, sum(step.lost for step in report.steps))
@@ -177,12 +301,12 @@ def write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
         if not report.steps:
             text = f"None of {nodes} can be upgraded."
     writer.headline(text)
-    _write_notes(writer, report.notes, ())
+    writer.notes(report.notes)
     _write_steps(writer, report.steps)
     _write_blocked(writer, "Blocked", report.blocked)
 
 
-def write_compact(writer: Writer, report: CompactReport) -> None:
+def _write_compact(writer: Writer, report: CompactReport) -> None:
     """Write the answer."""
     nodes = count(report.before.nodes, "node")
     number = len(report.removable)
@@ -190,7 +314,7 @@ def write_compact(writer: Writer, report: CompactReport) -> None:
     cost = f"; {_lost(lost)}" if lost else ""
     text = f"{number:,} of {nodes} can be removed, one after another{cost}." if number else ""
     writer.headline(text or f"None of {nodes} can be removed.")
-    _write_notes(writer, report.notes, ())
+    writer.notes(report.notes)
     _write_steps(writer, report.removable)
     _write_blocked(writer, "Needed", report.kept)
     _write_use(writer, report.before, report.after)
@@ -212,7 +336,7 @@ def _write_steps(writer: Writer, steps: Sequence[NodesAtOnce]) -> None:
         f"{number}. {', '.join(step.nodes)}: {_moves(step.moved, step.lost)}"
         for number, step in enumerate(steps, 1)
     ]
-    _write_list(writer, "Order", lines, _STEPS_MAX)
+    writer.section("Order", lines, _STEPS_MAX, _SHOWS_ALL)
 
 
 def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]) -> None:
@@ -221,7 +345,7 @@ def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]
     writer.heading(heading)
     for one in nodes[:_BLOCKED_MAX]:
         writer.item(one.node)
-        write_troubles(writer, one.pods, 2 * ITEM)
+        _write_troubles(writer, one.pods, 2 * ITEM)
         if not one.pods:
             text = "its pods would evict others that find no place"
             writer.line(text, indent=2 * ITEM)
@@ -230,131 +354,10 @@ def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]
         writer.item(f"and {names(others)}; -o json shows all")
 
 
-# Workloads that may fit.
-
-_NODES_MAX: Final = 12
-
-
-def write_fit(writer: Writer, report: FitReport) -> None:
-    """Write the answer."""
-    writer.headline(_fit_headline(report))
-    _write_notes(writer, report.notes, report.unknown)
-    writer.heading("Workloads")
-    headings = ("kind", "name", "pods", "there", "fit")
-    rows = [
-        (
-            one.kind,
-            f"{one.namespace}/{one.name}",
-            str(one.wanted),
-            str(one.existing),
-            str(one.placed),
-        )
-        for one in report.workloads
-    ]
-    writer.table(TextTable(headings, rows, ("pods", "there", "fit")))
-    if any(one.nodes for one in report.workloads):
-        writer.heading("Where they go")
-        for one in report.workloads:
-            if one.nodes:
-                _write_nodes(writer, f"{one.name}: ", one.nodes)
-    for one in report.workloads:
-        heading = f"Why not {'all of ' * (one.wanted > 1)}{_workload_name(one)}"
-        _write_without_node(writer, heading, one.not_placed)
-    _write_preempted(writer, "Evicted for them", report.evictions)
-    if report.other_evictions:
-        number = count(len(report.other_evictions), "pod")
-        writer.line()
-        writer.line(f"{number} evicted for pods that were pending already.")
-    if report.more is not None:
-        _write_more_pods(writer, report.workloads[0], report.more)
-    if report.missing_nodes is not None:
-        _write_missing(writer, report.missing_nodes)
-
-
-def _fit_headline(report: FitReport) -> str:
-    wanted = sum(one.wanted for one in report.workloads)
-    placed = sum(one.placed for one in report.workloads)
-    verb = "fits" if wanted == 1 else "fit"
-    if report.fits:
-        return f"It fits: {count(wanted, 'pod')} in a cluster of {count(report.nodes, 'node')}."
-    if any(group.unknown for one in report.workloads for group in one.not_placed):
-        pods = f"{placed:,} of {count(wanted, 'pod')}"
-        return f"Whether it fits is not known: {pods} {verb} for sure."
-    return f"It does not fit: {placed:,} of {count(wanted, 'pod')} {verb}."
-
-
-def _workload_name(one: WorkloadFit) -> str:
-    return f"{one.kind} {one.namespace}/{one.name}"
-
-
-def _write_nodes(writer: Writer, begin: str, nodes: Sequence[PodsOnNode]) -> None:
-    shown = [
-        one.node if one.pods == 1 else f"{one.node} ({one.pods})" for one in nodes[:_NODES_MAX]
-    ]
-    left = len(nodes) - len(shown)
-    more = f" and {count(left, 'more node')}" if left else ""
-    writer.item(f"{begin}{', '.join(shown)}{more}")
-
-
-def _write_more_pods(writer: Writer, workload: WorkloadFit, more: MorePods) -> None:
-    writer.heading("How many more")
-    begin = "At least " if more.at_least else ""
-    verb = "fits" if more.count == 1 else "fit"
-    text = f"{begin}{count(more.count, 'more pod')} of {_workload_name(workload)} {verb}"
-    if more.evicted:
-        text = f"{text}, {more.without_evictions:,} without evictions"
-    text = f"{text}."
-    writer.item(text[:1].upper() + text[1:])
-    if more.nodes:
-        _write_nodes(writer, "They go to ", more.nodes)
-    if more.evicted:
-        writer.item(f"{count(len(more.evicted), 'pod')} would be evicted for them.")
-    if more.stopped_by is not None:
-        writer.item("The next one does not fit:")
-        writer.detail(more.stopped_by.message)
-
-
-def _write_missing(writer: Writer, missing: MissingNodes) -> None:
-    writer.heading("Missing nodes")
-    mix = " and ".join(
-        f"{count(one.count, 'node')} {'of' if '=' in one.shape else 'like'} {one.shape}"
-        for one in missing.nodes
-    )
-    price = "" if missing.price is None else f", for {missing.price:g} together"
-    if missing.enough:
-        method = (
-            "" if missing.exact else " A cheaper mix may exist; this one was found step by step."
-        )
-        writer.item(f"With {mix}{price}, everything fits.{method}")
-        return
-    if missing.nodes:
-        writer.item(f"{mix}{price} would help, but not all pods.")
-    else:
-        writer.item("No number of such nodes helps.")
-    _write_without_node(writer, "What does not fit even then", missing.left)
-
-
 # What answers have in common.
 
 
-def _write_notes(writer: Writer, notes: Iterable[str], unknown: Sequence[Unknown]) -> None:
-    """Write what was assumed, and what the files lack."""
-    for note in notes:
-        writer.line(f"Note: {note}", dim=True)
-    write_unknown(writer, unknown)
-
-
-def _write_list(writer: Writer, heading: str, lines: Sequence[str], limit: int) -> None:
-    """Write lines below a heading, the first of many; nothing if there are none."""
-    if not lines:
-        return
-    writer.heading(heading)
-    for line in lines[:limit]:
-        writer.item(line)
-    writer.rest(len(lines) - limit, "-o json shows all")
-
-
-def _write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWithoutNode]) -> None:
+def write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWithoutNode]) -> None:
     """Write which pods have no node, and why."""
     if not groups:
         return
@@ -370,9 +373,9 @@ def _write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWitho
         writer.item(f"and {pods} for other reasons; -o json shows all")
 
 
-def _write_preempted(writer: Writer, heading: str, evicted: Sequence[PreemptedPod]) -> None:
+def write_preempted(writer: Writer, heading: str, evicted: Sequence[PreemptedPod]) -> None:
     """Write which pods preemption evicts, and where they go."""
-    _write_list(writer, heading, [_preempted(one) for one in evicted], _EVICTED_MAX)
+    writer.section(heading, [_preempted(one) for one in evicted], _EVICTED_MAX, _SHOWS_ALL)
 
 
 def _preempted(one: PreemptedPod) -> str:

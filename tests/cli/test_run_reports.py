@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.cli.run_process import ReportWriter
+from kubesched.cli.run import ReportWriter
 from kubesched.client.connect import new_event_loop
 
 

@@ -13,8 +13,8 @@ import pytest
 from kubesched.api.codec import decode_object, encode_json
 from kubesched.api.core import Pod, Service
 from kubesched.api.meta import KubeObject
-from kubesched.cli import snapshot_file
-from kubesched.cli.snapshot_file import AnonymousNames, FieldRules
+from kubesched.cli import snapshot
+from kubesched.cli.snapshot import AnonymousNames, FieldRules
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.live_cluster import READ_KINDS
 from kubesched.plugins.registry import in_tree_registry
@@ -31,19 +31,19 @@ _STEP = 10
 def test_every_text_has_a_rule_and_every_rule_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """A field that is added to an object of the API needs a decision whether it may be recorded."""
     asked: set[str] = set()
-    find = snapshot_file._rule
+    find = snapshot._rule
 
     def spy(of: str, name: str) -> frozenset[str]:
         asked.update((name, f"{of}.{name}"))
         return find(of, name)
 
-    monkeypatch.setattr(snapshot_file, "_rule", spy)
+    monkeypatch.setattr(snapshot, "_rule", spy)
     rules = FieldRules(AnonymousNames([]))
     for kind in READ_KINDS:
         rules.apply(kind.type())
     tables = [
         value
-        for name, value in vars(snapshot_file).items()
+        for name, value in vars(snapshot).items()
         if isinstance(value, frozenset) and name not in ("KEPT_ANNOTATIONS", "_KEPT_TEXTS")
     ]
     assert 7 == len(tables)

@@ -1,4 +1,4 @@
-"""The work of `kubesched why`: ask the cluster and the running scheduler, write the answer.
+"""`kubesched why`: ask the cluster and the running scheduler, write the answer.
 
 Rejects:  addresses that are no URL; certificates that cannot be read.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -16,9 +17,10 @@ from kubesched.answers.trial import ChangeKind, SuggestedChange
 from kubesched.answers.why import Cause, PodState, WhyReport
 from kubesched.answers.why_recorded import outcome_of, why_gone, with_records
 from kubesched.api.errors import ApiError
+from kubesched.cli.asked import AnswerOptions, open_cluster
 from kubesched.cli.errors import write_warnings
-from kubesched.cli.explain_text import write_retry, write_unknown
-from kubesched.cli.output import DETAIL, Writer
+from kubesched.cli.explain import write_retry, write_unknown
+from kubesched.cli.output import DETAIL, Writer, write_answer, write_page
 from kubesched.client.connect import connect, new_event_loop
 from kubesched.client.connection_settings import server_url
 from kubesched.client.errors import without_request
@@ -35,6 +37,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import live_target
 from kubesched.inputs.pod_names import pod_named
 from kubesched.inputs.sources import ClusterSource
+from kubesched.inputs.status_line import StatusLine
 
 _CAUSES_MAX: Final = 5
 _RECORDS_MAX: Final = 5
@@ -46,26 +49,50 @@ _PART_WORDS: Final = {
 }
 
 
-def ask_why(
-    cluster: Cluster,
-    pod_name: str,
-    namespace: str = "",
-    running: RunningScheduler | None = None,
-    *,
-    for_page: bool = False,
-) -> tuple[WhyReport, *tuple[Document, ...]]:
-    """Answer why a pod is pending, or who evicted it; a running scheduler is asked too.
+def why(
+    asked: AnswerOptions,
+    source: ClusterSource,
+    pod: str,
+    namespace: str,
+    top: int,
+    scheduler_url: str,
+    insecure_skip_tls_verify: bool,
+) -> None:
+    """Tell why a pod is pending, with at most `top` changes that would help.
 
-    `pod_name` is as `find_pod` takes it. Names without a namespace are looked for in the given one,
-    for "" in that of the live context or in all.
-
-    Returns:
-        The answer, and what a page shows beside it.
+    The scheduler at `scheduler_url` is asked too, unless that is "".
 
     Raises:
-        UserError: The pod does not exist.
+        UserError: The pod does not exist, an input is wrong, or options contradict each other.
         PluginError: A plugin raised.
     """
+    if scheduler_url and source.files:
+        raise UserError("--scheduler asks about a live cluster, and there are files; leave out one")
+    if insecure_skip_tls_verify and not scheduler_url:
+        raise UserError("--insecure-skip-tls-verify is about --scheduler, which is not given")
+    running = None
+    if scheduler_url:
+        running = RunningScheduler(source, scheduler_url, is_insecure=insecure_skip_tls_verify)
+    with StatusLine() as status:
+        cluster = open_cluster(source, asked)
+        status.show(lambda: f"Asking about {pod}")
+        has_page = asked.html is not None
+        report, *more = _ask(cluster, pod, namespace, running, for_page=has_page)
+        if has_page:
+            status.show(lambda: "Drawing the cluster")
+            write_page(asked.html, report, *more)
+    write_answer(report, asked.output, partial(_write, top=top))
+
+
+def _ask(
+    cluster: Cluster,
+    pod_name: str,
+    namespace: str,
+    running: RunningScheduler | None,
+    *,
+    for_page: bool,
+) -> tuple[WhyReport, *tuple[Document, ...]]:
+    """Return why a pod is pending, or who evicted it, and what a page shows beside that."""
     more: list[Document] = []
     try:
         if for_page:
@@ -101,7 +128,7 @@ def _ask_gone(running: RunningScheduler, pod_name: str, namespace: str) -> WhyRe
     return why_gone(pod, records)
 
 
-def write_why(writer: Writer, report: WhyReport, top: int) -> None:
+def _write(writer: Writer, report: WhyReport, top: int) -> None:
     """Write the answer with at most `top` changes."""
     writer.headline(report.sentence)
     for note in report.notes:

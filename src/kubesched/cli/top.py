@@ -1,4 +1,4 @@
-"""Requests and room as text: sentences, and a table that fits the terminal.
+"""`kubesched top`: sentences about requests and room, and a table that fits the terminal.
 
 Invariants: a table is at most as wide as the terminal, or 80 columns: resources are left out, then
             amounts, and finally names are wrapped.
@@ -7,17 +7,32 @@ Invariants: a table is at most as wide as the terminal, or 80 columns: resources
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 
 from kubesched.answers.owners import PodOwner
 from kubesched.answers.room import Room
-from kubesched.answers.top import TopGroup, TopReport, TopRow
-from kubesched.cli.explain_text import write_unknown
-from kubesched.cli.output import Writer, column_gap, heading_of, page_width
+from kubesched.answers.top import TopGroup, TopReport, TopRow, top_question
+from kubesched.cli.asked import AnswerOptions, open_cluster
+from kubesched.cli.explain import write_unknown
+from kubesched.cli.flags import FILE_PATH
+from kubesched.cli.output import (
+    Writer,
+    column_gap,
+    heading_of,
+    page_width,
+    write_answer,
+    write_page,
+)
 from kubesched.explain.sentences import count
 from kubesched.explain.tables import TextTable
+from kubesched.inputs.errors import UserError, near_names
+from kubesched.inputs.sources import ClusterSource
+from kubesched.inputs.status_line import StatusLine
 
 _NAME_WIDTH_MIN: Final = 12
 _NONE: Final = "-"
@@ -36,8 +51,65 @@ _HEADINGS: Final = {
 }
 
 
-def write_top(writer: Writer, report: TopReport, limit: int) -> None:
-    """Write the report with at most `limit` rows."""
+def top(
+    asked: AnswerOptions,
+    source: ClusterSource,
+    group: str | None,
+    pool_label: str,
+    sort_by: str,
+    limit: int,
+    shape: str | None,
+    room_like: str | None,
+) -> None:
+    """Show what pods request, with at most `limit` rows.
+
+    `group` names the rows, or is the first file of the cluster; None are nodes.
+
+    Raises:
+        UserError: An input is wrong, or options contradict each other.
+        PluginError: A plugin raised.
+    """
+
+    def watch(fit_so_far: int) -> None:
+        status.show(lambda: f"{fit_so_far:,} more pods fit so far")
+
+    if group is not None and not _is_group(group):
+        source = replace(source, files=(FILE_PATH.convert(group, None, None), *source.files))
+        group = None
+    # Before the cluster is read, which takes long.
+    top_question(group or "nodes", pool_label, sort_by, shape, room_like)
+    with StatusLine() as status:
+        cluster = open_cluster(source, asked)
+        report = cluster.top(
+            group or "nodes",
+            pool_label=pool_label,
+            sort_by=sort_by,
+            room=shape,
+            room_like=room_like,
+            watch=watch,
+        )
+    if asked.html is not None:
+        # The view has the requests of each node.
+        more = [report] if report.group != "nodes" or report.room is not None else []
+        write_page(asked.html, cluster.view(pool_label=pool_label), *more)
+    write_answer(report, asked.output, partial(_write, limit=limit))
+
+
+def _is_group(text: str) -> bool:
+    """Whether the text names a group, not a file.
+
+    Raises:
+        UserError: It is no file either, and nearly the name of a group.
+    """
+    groups = [*TopGroup]
+    if text in groups:
+        return True
+    if text and not Path(text).exists() and (near := near_names(text, groups)):
+        raise UserError(f"{text}: there is no such file; did you mean {near[0]}?")
+    return False
+
+
+def _write(writer: Writer, report: TopReport, limit: int) -> None:
     writer.headline(_headline(report))
     if report.pending.pods:
         writer.line(_pending_sentence(report))

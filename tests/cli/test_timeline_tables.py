@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.cli.output import Writer
-from kubesched.cli.timeline_text import write_tables
+from kubesched.cli.timeline import _write
 from kubesched.simulator.timeline_report import (
     Histogram,
     MoveCount,
@@ -27,7 +27,7 @@ def _report(**parts: object) -> TimelineReport:
 
 def test_totals(capsys: pytest.CaptureFixture[str]) -> None:
     """Totals always follow the headline; tables without rows are left out."""
-    write_tables(Writer(), _report(partial=True))
+    _write(Writer(), _report(partial=True))
     lines = capsys.readouterr().out.splitlines()
     head = "night: 2 h simulated before it was interrupted, seed 1"
     assert [head, "", "Totals"] == lines[:3]
@@ -41,7 +41,7 @@ def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
     none = WaitReport("5", 0, 0, 0, 0, None, None, None, None, None, 0.0)
     resources = ResourceReport("cpu", None, 0.5, 0.25, 0.125)
     moves = MoveCount("", "Active", "UnschedulablePodAdd", 2)
-    write_tables(Writer(), _report(waits=(waits, none), resources=(resources,), moves=(moves,)))
+    _write(Writer(), _report(waits=(waits, none), resources=(resources,), moves=(moves,)))
     expected = """\
 From creation to binding, by priority
 PRIORITY  ARRIVED  BOUND  PENDING  PREEMPTED     MEAN      P50      P90      P99      MAX  \

@@ -78,8 +78,8 @@ def test_an_error_of_a_flag_names_no_file(tmp_path: Path) -> None:
 def test_a_reader_that_went_is_no_error_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """As with `kubesched run --write-config-to - | true`: nothing is said."""
 
-    def broken(*_: object) -> None:
+    def broken(**_: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("kubesched.cli.run_process.run_process", broken)
+    monkeypatch.setattr("kubesched.cli.run.run", broken)
     assert "" == run("run").output

@@ -10,7 +10,7 @@ import yaml
 
 from .cluster import Json, manifest, node, pod, run, write
 from .live import live
-from .test_trial_commands_drain import of
+from .test_changes_drain import of
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from .cluster import manifest, node, pod, run, write
-from .test_trial_commands_drain import of
+from .test_changes_drain import of
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.cli.top_text import kubectl_amount
+from kubesched.cli.top import kubectl_amount
 
 from .cluster import Json, node, pod, run, write
 

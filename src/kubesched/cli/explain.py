@@ -1,10 +1,11 @@
-"""An explanation as text: the outcome first, then the reasons."""
+"""`kubesched explain`: the outcome first, then the reasons."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.cli.output import Writer
+from kubesched.cli.asked import AnswerOptions, open_cluster
+from kubesched.cli.output import Writer, write_document, write_page, writer
 from kubesched.explain.report import PodExplanation, PodOutcome, RetryEvents, Unknown
 from kubesched.explain.sentences import (
     ReasonGroup,
@@ -27,15 +28,41 @@ from kubesched.explain.tables import (
     score_table,
     verdict_table,
 )
+from kubesched.inputs.pod_names import find_nodes
+from kubesched.inputs.sources import ClusterSource
 
 
-def write_explanation(
-    writer: Writer, report: PodExplanation, nodes: frozenset[str], top: int
+def explain(
+    asked: AnswerOptions,
+    source: ClusterSource,
+    pod: str,
+    namespace: str,
+    all_filters: bool,
+    nodes: tuple[str, ...],
+    top: int,
 ) -> None:
-    """Write the explanation.
+    """Explain the decision for a pod.
 
     Tables show the named nodes, or all for none; those of scores and candidates show at most `top`.
+
+    Raises:
+        UserError: The pod or a node does not exist, or an input is wrong.
+        PluginError: A plugin raised.
     """
+    cluster = open_cluster(source, asked)
+    chosen = frozenset(find_nodes(nodes, [one.metadata.name for one in cluster.nodes], "--node "))
+    if asked.html is None:
+        report = cluster.explain(pod, namespace, all_filters=all_filters)
+    else:
+        report, view = cluster.explain_page(pod, namespace, all_filters=all_filters)
+        write_page(asked.html, report, view)
+    if asked.output == "table":
+        _write(writer(), report, chosen, top)
+    else:
+        write_document(report.narrowed(chosen) if chosen else report, asked.output)
+
+
+def _write(writer: Writer, report: PodExplanation, nodes: frozenset[str], top: int) -> None:
     writer.headline(headline(report))
     if text := summary(report):
         writer.line(text)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from .cluster import node, pod, run, write
-from .test_trial_commands_drain import of
+from .test_changes_drain import of
 
 
 @pytest.fixture

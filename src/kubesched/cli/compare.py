@@ -16,6 +16,7 @@ from kubesched.answers.cluster_comparison import (
     ClusterEnd,
     ComparedCluster,
     PodDifference,
+    WorkloadDifference,
     compared_clusters,
 )
 from kubesched.answers.owners import PodOwner
@@ -258,18 +259,17 @@ def _write_difference(writer: Writer, difference: ClusterDifference, first: str,
             writer.heading(heading)
             _write_pods(writer, pods[:top], first, difference.cluster)
             writer.rest(len(pods) - top, f"--top {len(pods)} shows all")
-    if difference.workloads:
-        writer.heading(f"Pods in {first} only (gone), or in {difference.cluster} only (new)")
-        for found in difference.workloads[:top]:
-            owner = PodOwner(found.namespace, found.name, found.kind)
-            counts = phrases([(found.gone, "gone", "gone"), (found.new, "new", "new")])
-            writer.item(f"{owner}: {counts}")
-        number = len(difference.workloads)
-        writer.rest(number - top, f"--top {number} shows all")
+    heading = f"Pods in {first} only (gone), or in {difference.cluster} only (new)"
+    owners = [_workload_words(found) for found in difference.workloads]
+    writer.section(heading, owners, top, f"--top {len(owners)} shows all")
     for heading, nodes in (("gone", difference.nodes_gone), ("new", difference.nodes_new)):
         if nodes:
-            writer.heading(f"{count(len(nodes), 'node')} {heading}")
-            writer.item(names(nodes))
+            writer.section(f"{count(len(nodes), 'node')} {heading}", [names(nodes)])
+
+
+def _workload_words(found: WorkloadDifference) -> str:
+    owner = PodOwner(found.namespace, found.name, found.kind)
+    return f"{owner}: {phrases([(found.gone, 'gone', 'gone'), (found.new, 'new', 'new')])}"
 
 
 def _write_pods(writer: Writer, pods: Sequence[PodDifference], first: str, other: str) -> None:

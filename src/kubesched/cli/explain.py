@@ -66,39 +66,24 @@ def _write(writer: Writer, report: PodExplanation, nodes: frozenset[str], top: i
     writer.headline(headline(report))
     if text := summary(report):
         writer.line(text)
-    for note in report.notes:
-        writer.line(f"Note: {note}", dim=True)
+    writer.notes(report.notes)
     write_unknown(writer, report.unknown)
-    _write_pre_filter(writer, report)
+    if report.pre_filter is not None:
+        writer.section("Before looking at nodes", [*pre_filter_sentences(report.pre_filter)])
     _write_scores(writer, report, nodes, top)
     _write_nodes(writer, report, nodes)
     _write_preemption(writer, report, top)
-    _write_condition(writer, report)
+    if report.outcome is PodOutcome.UNSCHEDULABLE and report.message:
+        writer.section("What kubectl shows", [report.message])
     write_retry(writer, report.retry_after)
 
 
 def write_unknown(writer: Writer, unknown: Sequence[Unknown]) -> None:
     """Write the kinds that are not known, and the commands that fetch them."""
     if unknown:
-        writer.heading("Not known, because the input has none of these")
         *kinds, command = unknown_sentences(unknown)
-        for sentence in kinds:
-            writer.item(sentence)
+        writer.section("Not known, because the input has none of these", kinds)
         writer.command(command)
-
-
-def _write_condition(writer: Writer, report: PodExplanation) -> None:
-    if report.outcome is PodOutcome.UNSCHEDULABLE and report.message:
-        writer.heading("What kubectl shows")
-        writer.item(report.message)
-
-
-def _write_pre_filter(writer: Writer, report: PodExplanation) -> None:
-    sentences = [] if report.pre_filter is None else list(pre_filter_sentences(report.pre_filter))
-    if sentences:
-        writer.heading("Before looking at nodes")
-        for sentence in sentences:
-            writer.item(sentence)
 
 
 # Nodes.
@@ -173,9 +158,5 @@ def _write_preemption(writer: Writer, report: PodExplanation, top: int) -> None:
 
 def write_retry(writer: Writer, retry_after: Sequence[RetryEvents]) -> None:
     """Write the events that requeue the pod."""
-    if not retry_after:
-        return
-    writer.heading("Tried again after")
-    for entry in retry_after:
-        events = ", ".join(entry.events) or "no event"
-        writer.item(f"{entry.plugin}: {events}")
+    events = [f"{one.plugin}: {', '.join(one.events) or 'no event'}" for one in retry_after]
+    writer.section("Tried again after", events)

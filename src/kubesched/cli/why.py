@@ -131,36 +131,29 @@ def _ask_gone(running: RunningScheduler, pod_name: str, namespace: str) -> WhyRe
 def _write(writer: Writer, report: WhyReport, top: int) -> None:
     """Write the answer with at most `top` changes."""
     writer.headline(report.sentence)
-    for note in report.notes:
-        writer.line(f"Note: {note}", dim=True)
+    writer.notes(report.notes)
     write_unknown(writer, report.unknown)
     _write_changes(writer, report, top)
-    if report.near_misses:
-        writer.heading("Nearly right")
-        for sentence in report.near_misses:
-            writer.item(sentence)
+    writer.section("Nearly right", report.near_misses)
     if report.causes and (report.needs_changes or report.state is PodState.UNKNOWN):
         _write_causes(writer, report)
     if report.last_attempt is not None:
         when = f", {report.last_attempt.time}" if report.last_attempt.time else ""
-        writer.heading(f"Last attempt{when}")
-        writer.item(report.last_attempt.message)
+        writer.section(f"Last attempt{when}", [report.last_attempt.message])
     if report.queue is not None:
         _write_queue(writer, report.queue)
-    if report.records:
-        _write_records(writer, report.pod, report.records)
+    records = [f"{one.time}  {_record_words(one, report.pod)}" for one in report.records]
+    writer.section("Last decisions", records, _RECORDS_MAX, "-o json shows them")
     queued = report.queue.retry_after if report.queue is not None else ()
     write_retry(writer, queued or report.retry_after)
 
 
 def _write_queue(writer: Writer, queue: QueueState) -> None:
-    writer.heading("In the queue")
     since = f" since {queue.since}" if queue.since else ""
-    writer.item(f"{_queue_words(queue)}{since}")
-    writer.item(f"tried {count(queue.attempts, 'time')}")
     plugins = [entry.plugin for entry in queue.retry_after]
-    if plugins:
-        writer.item(f"rejected by {names(plugins)}")
+    rejected = [f"rejected by {names(plugins)}"] if plugins else []
+    tried = f"tried {count(queue.attempts, 'time')}"
+    writer.section("In the queue", [f"{_queue_words(queue)}{since}", tried, *rejected])
 
 
 def _queue_words(queue: QueueState) -> str:
@@ -174,12 +167,8 @@ def _queue_words(queue: QueueState) -> str:
     return _PART_WORDS[queue.part]
 
 
-def _write_records(writer: Writer, pod: str, records: Sequence[DecisionRecord]) -> None:
-    writer.heading("Last decisions")
-    for record in records[:_RECORDS_MAX]:
-        words = f"evicted for {record.pod}" if record.evicts(pod) else outcome_of(record)
-        writer.item(f"{record.time}  {words}")
-    writer.rest(len(records) - _RECORDS_MAX, "-o json shows them")
+def _record_words(record: DecisionRecord, pod: str) -> str:
+    return f"evicted for {record.pod}" if record.evicts(pod) else outcome_of(record)
 
 
 def _write_changes(writer: Writer, report: WhyReport, top: int) -> None:

@@ -53,12 +53,9 @@ def drain(
 
     `words` are names of nodes, then files.
     """
-
-    def watch(drained: int, nodes: int, cycles: int) -> None:
-        status.show(lambda: f"{drained:,} of {nodes:,} nodes drained, {cycles:,} scheduling cycles")
-
     nodes, source = _nodes_and_source(words, source, selector)
     with StatusLine() as status:
+        watch = status.counting("{:,} of {:,} nodes drained, {:,} scheduling cycles")
         report = open_cluster(source, asked).drain(*nodes, selector=selector, watch=watch)
     write_answer(report, asked.output, _write_drain, asked.html)
     return 0 if report.succeeds else EXIT_DIFFERENT
@@ -191,13 +188,8 @@ def whatif(
     plan: Path,
 ) -> int:
     """Tell what a plan of changes does to the pods; return the exit code."""
-
-    def watch(done: int, steps: int, cycles: int) -> None:
-        status.show(
-            lambda: f"{done:,} of {steps:,} steps carried out, {cycles:,} scheduling cycles"
-        )
-
     with StatusLine() as status:
+        watch = status.counting("{:,} of {:,} steps carried out, {:,} scheduling cycles")
         report = open_cluster(source, asked, plan).whatif(plan, watch=watch)
     write_answer(report, asked.output, _write_whatif, asked.html)
     return 0 if report.works else EXIT_DIFFERENT
@@ -259,11 +251,8 @@ def upgrade(
     force: bool,
 ) -> int:
     """Find an order in which nodes can be upgraded; return the exit code."""
-
-    def watch(_tried: int, nodes: int, done: int) -> None:
-        status.show(lambda: f"{done:,} of {nodes:,} nodes can be upgraded so far")
-
     with StatusLine() as status:
+        watch = status.counting("{2:,} of {1:,} nodes can be upgraded so far")
         cluster = open_cluster(source, asked)
         report = cluster.upgrade(selector, at_once=at_once, force=force, watch=watch)
     write_answer(report, asked.output, partial(_write_upgrade, selector=selector), asked.html)
@@ -277,11 +266,8 @@ def compact(
     force: bool,
 ) -> int:
     """Find nodes that can be removed; return the exit code."""
-
-    def watch(tried: int, nodes: int, removable: int) -> None:
-        status.show(lambda: f"{tried:,} of {nodes:,} nodes tried, {removable:,} can be removed")
-
     with StatusLine() as status:
+        watch = status.counting("{:,} of {:,} nodes tried, {:,} can be removed")
         cluster = open_cluster(source, asked)
         report = cluster.compact(selector, force=force, watch=watch)
     write_answer(report, asked.output, _write_compact, asked.html)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -94,7 +94,9 @@ def compare(
             raise UserError("--complete is for clusters, and these are scenarios")
         return _compare_scenarios(files, options, seed, duration_seconds, html, output)
     check_outputs({"--html": html}, [*files, *configs, kubeconfig])
-    _check_clusters(files, saved, {"--duration": duration_seconds})
+    _check_clusters(files, saved)
+    if duration_seconds is not None:
+        raise UserError("--duration is for scenarios, and these are clusters")
     sources = [*(ClusterSource((file,), complete=complete) for file in files), *live]
     comparison = _compare_clusters(sources, options)
     if comparison is None:
@@ -114,10 +116,8 @@ def _check_count(inputs: int, configs: int, sort: str) -> None:
         raise UserError(f"there is nothing to compare: give a second {one}, or --config")
 
 
-def _check_clusters(
-    files: Sequence[Path], saved: Sequence[Path], others: Mapping[str, object]
-) -> None:
-    """Raise UserError if a file is no cluster, or an option is for scenarios."""
+def _check_clusters(files: Sequence[Path], saved: Sequence[Path]) -> None:
+    """Raise UserError if a file is no cluster."""
     if len(saved) < len(files):
         if saved:
             # Raises an error with the reason.
@@ -127,9 +127,6 @@ def _check_clusters(
             f"{other}: this is no cluster; clusters are compared with clusters, and scenarios with "
             "scenarios"
         )
-    for flag, value in others.items():
-        if value is not None:
-            raise UserError(f"{flag} is for scenarios, and these are clusters")
 
 
 # Scenarios.

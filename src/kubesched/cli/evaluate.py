@@ -167,11 +167,12 @@ def _count(check: FamilyCheck, answered: AnsweredLine, show: int) -> None:
 
 def _write_checks(out: Writer, checks: Sequence[FamilyCheck]) -> None:
     numbers = ("cases", "equal", "different", "errors")
-    counts = [(c.family, c.cases, c.equal, c.different, c.errors) for c in checks]
-    if len(counts) > 1:
-        sums = (sum(row[at] for row in counts) for at in range(1, 5))  # type: ignore[misc]  # ints
-        counts.append(("total", *sums))  # type: ignore[arg-type]  # four numbers
-    rows = [tuple(str(cell) for cell in row) for row in counts]
+    families = [check.family for check in checks]
+    counts = [[getattr(check, number) for number in numbers] for check in checks]
+    if len(checks) > 1:
+        families.append("total")
+        counts.append([sum(column) for column in zip(*counts, strict=True)])
+    rows = [(name, *map(str, row)) for name, row in zip(families, counts, strict=True)]
     out.table(TextTable(("family", *numbers), rows, numbers), indent=0)
     for check in checks:
         for answered, found in check.shown:

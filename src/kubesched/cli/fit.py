@@ -36,10 +36,6 @@ def fit(
         UserError, DecodeError: An input is wrong.
         PluginError: A plugin raised.
     """
-
-    def watch(placed: int) -> None:
-        status.show(lambda: f"{placed:,} pods placed so far")
-
     with StatusLine() as status:
         cluster = open_cluster(source, asked, *manifests)
         report = cluster.fit(
@@ -48,7 +44,7 @@ def fit(
             replicas=replicas,
             more=more,
             node_templates=templates,
-            watch=watch,
+            watch=status.counting("{:,} pods placed so far"),
         )
     write_answer(report, asked.output, _write_fit, asked.html)
     return 0 if report.fits else EXIT_DIFFERENT

@@ -68,7 +68,7 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-class LazyGroup(click.Group):
+class KubeschedGroup(click.Group):
     """The group of all commands; it maps errors to exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -173,7 +173,7 @@ colours off, KUBESCHED_DEBUG=1 turns tracebacks on.
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=KubeschedGroup,
     name="kubesched",
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},

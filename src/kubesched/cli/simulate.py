@@ -38,20 +38,9 @@ from kubesched.simulator.report import (
 
 SECTIONS: Final = ("summary", "placements", "unplaced", "zones", "nodes")
 
-_OF_DUMPS: Final = {
-    "sections": "--show",
-    "everything": "--all",
-    "top": "--top",
-    "profile": "--profile",
-    "complete": "--complete",
-    "kubeconfig": "--kubeconfig",
-    "context": "--context",
-}
-_OF_TIMELINES: Final = {
-    "decision_log": "--decision-log",
-    "record": "--record",
-    "duration_seconds": "--duration",
-}
+_OF_DUMPS: Final = "sections everything top profile complete kubeconfig context"
+_OF_TIMELINES: Final = "decision_log record duration_seconds"
+"""The parameters that are for one kind of simulation."""
 _FULL_NODES_MAX: Final = 2
 
 
@@ -111,12 +100,13 @@ def simulate(
     return EXIT_INTERRUPTED if report.partial else 0
 
 
-def _refuse(flags: dict[str, str], why: str) -> None:
+def _refuse(parameters: str, why: str) -> None:
     """Raise UserError with all of these options that were given."""
     context = click.get_current_context()
+    flags = {one.name: max(one.opts, key=len) for one in context.command.params}
     given = [
-        flag
-        for name, flag in flags.items()
+        flags[name]
+        for name in parameters.split()
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT
     ]
     if given:

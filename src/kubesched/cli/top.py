@@ -69,10 +69,6 @@ def top(
         UserError: An input is wrong, or options contradict each other.
         PluginError: A plugin raised.
     """
-
-    def watch(fit_so_far: int) -> None:
-        status.show(lambda: f"{fit_so_far:,} more pods fit so far")
-
     if group is not None and not _is_group(group):
         source = replace(source, files=(FILE_PATH.convert(group, None, None), *source.files))
         group = None
@@ -86,7 +82,7 @@ def top(
             sort_by=sort_by,
             room=shape,
             room_like=room_like,
-            watch=watch,
+            watch=status.counting("{:,} more pods fit so far"),
         )
     if asked.html is not None:
         # The view has the requests of each node.

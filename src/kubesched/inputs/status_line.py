@@ -37,6 +37,14 @@ class StatusLine:
             width = shutil.get_terminal_size().columns - 1
             _write(_CLEAR + text()[:width])
 
+    def counting(self, text: str) -> Callable[..., None]:
+        """Return a function that shows numbers in a text such as `{:,} of {:,} nodes drained`."""
+
+        def show(*numbers: int) -> None:
+            self.show(lambda: text.format(*numbers))
+
+        return show
+
 
 def _write(text: str) -> None:
     sys.stderr.write(text)

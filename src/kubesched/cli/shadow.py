@@ -35,7 +35,7 @@ from kubesched.inputs.live_cluster import live_target
 from kubesched.inputs.loading import in_file, load_scheduler
 from kubesched.inputs.recording_input import RecordingInput
 from kubesched.inputs.sources import ClusterSource
-from kubesched.inputs.status_line import StatusLine
+from kubesched.inputs.status_line import showing
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.evaluate import exhaustive
@@ -48,7 +48,6 @@ _HEADINGS: Final = (
     (ShadowVerdict.CHANGED, "The cluster changed in between"),
     (ShadowVerdict.TIE, "Ties"),
 )
-_REFRESH_SECONDS: Final = 1.0
 _EVERY_NODE: Final = 100
 
 
@@ -129,13 +128,14 @@ async def _shadow(
         if seconds is not None:
             loop.call_later(seconds, stop.set)
 
-    shown = asyncio.create_task(_show(shadow))
-    try:
+    def compared() -> str:
+        counts = shadow.watch.judge.counts.items()
+        listed = ", ".join(f"{number} {verdict.lower()}" for verdict, number in counts)
+        return f"Compared: {listed or 'nothing yet'}"
+
+    async with showing(compared):
         with handled_signals(stop.set, lambda: None):
             await shadow.run(stop, begin, lambda problem: write_warnings([problem]))
-    finally:
-        shown.cancel()
-        await asyncio.wait((shown,))
     return shadow.report()
 
 
@@ -146,20 +146,6 @@ def _exhaustive(setup: SchedulerSetup, seed: int) -> ShadowSetup:
     of_all = given.percentage_of_nodes_to_score
     samples = any((of_all if share is None else share) != _EVERY_NODE for share in shares)
     return ShadowSetup(setup._replace(configuration=exhaustive(given)), seed, samples)
-
-
-async def _show(shadow: Shadow) -> None:
-    """Show on a terminal how far the comparison is, until cancelled."""
-
-    def text() -> str:
-        counts = shadow.watch.judge.counts.items()
-        listed = ", ".join(f"{number} {verdict.lower()}" for verdict, number in counts)
-        return f"Compared: {listed or 'nothing yet'}"
-
-    with StatusLine() as status:
-        while True:
-            await asyncio.sleep(_REFRESH_SECONDS)
-            status.show(text)
 
 
 def _write_shadow(writer: Writer, report: ShadowReport) -> None:

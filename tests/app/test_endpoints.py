@@ -50,15 +50,14 @@ class Page(MetricsPage):
     """A page of metrics that counts its resets."""
 
     def __init__(self) -> None:
-        super().__init__(())
+        super().__init__(reset=self._count)
         self.resets = 0
 
     def page(self) -> tuple[str, bytes]:
         """Return a page without metrics."""
         return METRICS, b"# no metrics\n"
 
-    def reset(self) -> None:
-        """Count."""
+    def _count(self) -> None:
         self.resets += 1
 
 

@@ -41,7 +41,7 @@ from kubesched.app.environment import REAL_ENVIRONMENT, Connections, Environment
 from kubesched.app.health import scheduler_health
 from kubesched.app.live_writers import DryRunClient
 from kubesched.app.logs import Logs
-from kubesched.app.metrics.pages import Pages, PodResources
+from kubesched.app.metrics.pages import Pages
 from kubesched.app.options import Options
 from kubesched.app.scheduler_informers import report_failures, scheduler_informers
 from kubesched.app.secure_port import SecurePort
@@ -220,7 +220,7 @@ class SchedulerProcess:
         endpoints.add("/configz", lambda _request: configuration)
         endpoints.add_metrics("/metrics", self.metrics.metrics, time.time())
         endpoints.add_metrics("/metrics/slis", self.metrics.slis, time.time())
-        resources = self.metrics.resources(PodResources(self._pods))
+        resources = self.metrics.resources(self._pods)
         endpoints.add_metrics("/metrics/resources", resources, is_shown=self._leads)
         if self._configuration.enable_profiling and self._logs is not None:
             endpoints.add_debugging(self._logs.set_verbosity)

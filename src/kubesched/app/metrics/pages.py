@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 from kubesched.api.core import Pod
 from kubesched.api.go_text import go_float
@@ -25,11 +26,12 @@ from kubesched.api.resource_names import is_huge_page_resource_name
 from kubesched.app.metrics.exposure import EVERYTHING, Exposure
 from kubesched.app.metrics.family import FAMILIES, Labels
 from kubesched.app.metrics.process_metrics import (
-    ComponentMetrics,
     HealthMetrics,
-    OperatingSystemMetrics,
     RequestMetrics,
-    StartTime,
+    component_metrics,
+    election_metrics,
+    operating_system_metrics,
+    start_time,
 )
 from kubesched.app.metrics.scheduler_metrics import SchedulerMetrics
 from kubesched.client.leader_election import ElectionStatistics
@@ -43,11 +45,8 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=unders
 _BOUND: Final = "le"
 
 
-class MetricsCollector(Protocol):
-    """A source of metrics."""
-
-    def collect(self) -> Iterable[Metric]:
-        """Return the current values."""
+Source = Callable[[], Iterable["Metric"]]
+"""Returns metrics with their current values."""
 
 
 class MetricsPage:
@@ -55,26 +54,19 @@ class MetricsPage:
 
     def __init__(
         self,
-        sources: Iterable[MetricsCollector],
+        *sources: Source,
         reset: Callable[[], None] = lambda: None,
         exposure: Exposure = EVERYTHING,
     ) -> None:
         """Set up; DELETE calls `reset`, and `exposure` says what to hide."""
-        self._sources = tuple(sources)
-        self._reset = reset
+        self._sources = sources
+        self.reset = reset
         self._exposure = exposure
 
     def page(self) -> tuple[str, bytes]:
         """Return content type and text, whatever the client accepts."""
-        return CONTENT_TYPE, write_page(self._exposure.shown(self.collect()))
-
-    def collect(self) -> list[Metric]:
-        """Return all metrics, hidden ones included."""
-        return [metric for source in self._sources for metric in source.collect()]
-
-    def reset(self) -> None:
-        """Reset the metrics."""
-        self._reset()
+        metrics = chain.from_iterable(source() for source in self._sources)
+        return CONTENT_TYPE, write_page(self._exposure.shown(metrics))
 
 
 class Pages:
@@ -85,6 +77,7 @@ class Pages:
         requests: The observer for connections.
         health: Its `observe` gets the results of health checks.
         election: Returns the elector's statistics; None without one.
+        metrics, slis: The pages of these names.
     """
 
     def __init__(
@@ -95,21 +88,18 @@ class Pages:
         exposure: Exposure = EVERYTHING,
     ) -> None:
         """Set up; `clock` and `draw` as of `SchedulerMetrics`."""
+        self._gates = gates
         self._exposure = exposure
         self.scheduler = SchedulerMetrics(clock, draw)
         self.requests = RequestMetrics()
         self.health = HealthMetrics()
         self.election: Callable[[], ElectionStatistics | None] = lambda: None
-        self._counted = MetricsPage((self.scheduler, self.requests))
-        component = ComponentMetrics(
-            gates,
-            self._folded,
-            len(exposure.disabled),
-            lambda: self.election(),  # noqa: PLW0108 - set later
+        self.metrics = MetricsPage(
+            self._all, operating_system_metrics, reset=self._reset, exposure=exposure
         )
-        own = (self._counted, component, OperatingSystemMetrics())
-        self.metrics = MetricsPage((*own, self), self._reset, exposure)
-        self.slis = MetricsPage((self.health, StartTime()), self.health.reset, exposure)
+        self.slis = MetricsPage(
+            self.health.collect, start_time, reset=self.health.reset, exposure=exposure
+        )
 
     @cached_property
     def registry(self) -> CollectorRegistry:
@@ -118,19 +108,19 @@ class Pages:
 
         return CollectorRegistry()
 
-    def collect(self) -> Iterable[Metric]:
-        """Return the plugins' own metrics."""
-        return self.registry.collect()
+    def resources(self, pods: Callable[[], Iterable[Pod]]) -> MetricsPage:
+        """Return the page of requests and limits of the pods that a function returns."""
+        return MetricsPage(lambda: pod_resources(pods()), exposure=self._exposure)
 
-    def resources(self, pods: PodResources) -> MetricsPage:
-        """Return the page of requests and limits of pods."""
-        return MetricsPage((pods,), exposure=self._exposure)
-
-    def _folded(self) -> float:
-        folded = self.scheduler.folded + self.requests.folded
-        if not self._exposure.allowed:
-            return folded
-        return folded + self._exposure.unexpected(self._counted.collect())
+    def _all(self) -> Iterator[Metric]:
+        counted = [*self.scheduler.collect(), *self.requests.collect()]
+        yield from counted
+        yield from component_metrics(self._gates)
+        yield from self._exposure.metrics(counted)
+        election = self.election()
+        if election is not None:
+            yield from election_metrics(election)
+        yield from self.registry.collect()
 
     def _reset(self) -> None:
         self.scheduler.reset()
@@ -187,20 +177,13 @@ _UNITS: Final = {
 _ATTACHABLE_VOLUMES: Final = "attachable-volumes-"
 
 
-class PodResources:
-    """Requests and limits of unfinished pods."""
-
-    def __init__(self, pods: Callable[[], Iterable[Pod]]) -> None:
-        """Take a function that returns the observed pods."""
-        self._pods = pods
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield both families."""
-        pods = [pod for pod in self._pods() if not _is_finished(pod)]
-        requests = (each for pod in pods for each in _series(pod, pod_request_amounts(pod)))
-        yield FAMILIES["kube_pod_resource_request"].metric(sorted(requests))
-        limits = (each for pod in pods for each in _series(pod, pod_limit_amounts(pod)))
-        yield FAMILIES["kube_pod_resource_limit"].metric(sorted(limits))
+def pod_resources(pods: Iterable[Pod]) -> Iterator[Metric]:
+    """Yield the requests and the limits of unfinished pods."""
+    running = [pod for pod in pods if not _is_finished(pod)]
+    requests = (each for pod in running for each in _series(pod, pod_request_amounts(pod)))
+    yield FAMILIES["kube_pod_resource_request"].metric(sorted(requests))
+    limits = (each for pod in running for each in _series(pod, pod_limit_amounts(pod)))
+    yield FAMILIES["kube_pod_resource_limit"].metric(sorted(limits))
 
 
 def _is_finished(pod: Pod) -> bool:

@@ -9,12 +9,13 @@ Differs:  workqueue_*, apiserver_*, authentication_*, go_* and transport caches 
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from kubesched import __version__
-from kubesched.app.metrics.family import FAMILIES, Accumulators, CounterVec
+from kubesched.app.metrics.family import FAMILIES, Accumulators, Labels
 from kubesched.client.leader_election import ElectionStatistics
 from kubesched.client.requests import RequestObserver
 from kubesched.config.feature_gates import FeatureGates
@@ -42,14 +43,14 @@ class RequestMetrics(RequestObserver):
     def rate_limited(self, verb: str, host: str, seconds: float) -> None:
         """Observe the wait in the rate limiter."""
         with self._lock:
-            self._limited.observe(seconds, (verb, host))
+            self._limited[verb, host].observe(seconds)
 
     def attempted(self, code: str, method: str, host: str, *, is_retry: bool) -> None:
         """Count an attempt."""
         with self._lock:
-            self._requests.add((code, method, host))
+            self._requests[code, method, host] += 1
             if is_retry:
-                self._retries.add((code, method, host))
+                self._retries[code, method, host] += 1
 
     def finished(
         self, verb: str, host: str, seconds: float, request_bytes: int, response_bytes: int
@@ -57,14 +58,9 @@ class RequestMetrics(RequestObserver):
         """Observe time and size of a request."""
         labels = (verb, host)
         with self._lock:
-            self._seconds.observe(seconds, labels)
-            self._sent.observe(request_bytes, labels)
-            self._received.observe(response_bytes, labels)
-
-    @property
-    def folded(self) -> int:
-        """The number of observations counted under "unexpected" because of the bound."""
-        return self._all.folded
+            self._seconds[labels].observe(seconds)
+            self._sent[labels].observe(request_bytes)
+            self._received[labels].observe(response_bytes)
 
     def reset(self) -> None:
         """Reset the counts."""
@@ -82,67 +78,41 @@ class HealthMetrics:
     """Metrics of health checks."""
 
     def __init__(self) -> None:
-        self._last = CounterVec()
-        self._all = CounterVec()
+        self._last: dict[Labels, int] = {}
+        self._all: Counter[Labels] = Counter()
 
     def observe(self, name: str, endpoint: str, passed: bool) -> None:
         """Count the result of a check, such as `ping` of `healthz`."""
-        self._last.set((name, endpoint), float(passed))
-        self._all.add((name, endpoint, "success" if passed else "error"))
+        self._last[name, endpoint] = int(passed)
+        self._all[name, endpoint, "success" if passed else "error"] += 1
 
     def reset(self) -> None:
         """Reset the metrics."""
-        self._last.reset()
-        self._all.reset()
+        self._last.clear()
+        self._all.clear()
 
     def collect(self) -> Iterator[Metric]:
         """Yield both families."""
-        yield FAMILIES["kubernetes_healthcheck"].of(self._last)
+        yield FAMILIES["kubernetes_healthcheck"].metric(sorted(self._last.items()))
         yield FAMILIES["kubernetes_healthchecks_total"].of(self._all)
 
 
-class ComponentMetrics:
-    """Build, feature gates, limits and election of a process."""
+def component_metrics(gates: FeatureGates) -> Iterator[Metric]:
+    """Yield the build and the feature gates of a process."""
+    yield FAMILIES["kubernetes_build_info"].metric([(_build(), 1)])
+    states = ((gate.name, str(gate.stage), is_on) for gate, is_on in gates.states())
+    yield FAMILIES["kubernetes_feature_enabled"].metric(
+        sorted(((name, stage), float(is_on)) for name, stage, is_on in states)
+    )
 
-    def __init__(
-        self,
-        gates: FeatureGates,
-        folded: Callable[[], float],
-        disabled: int,
-        election: Callable[[], ElectionStatistics | None],
-    ) -> None:
-        """Set up.
 
-        Args:
-            gates: The feature gates.
-            folded: Returns the number of observations counted under "unexpected".
-            disabled: The number of disabled metrics.
-            election: Returns the state of the election; None without one.
-        """
-        self._gates = gates
-        self._folded = folded
-        self._disabled = disabled
-        self._election = election
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield build, features, and the election if there is one."""
-        yield FAMILIES["kubernetes_build_info"].metric([(_build(), 1)])
-        states = ((gate.name, str(gate.stage), is_on) for gate, is_on in self._gates.states())
-        yield FAMILIES["kubernetes_feature_enabled"].metric(
-            sorted(((name, stage), float(is_on)) for name, stage, is_on in states)
-        )
-        yield FAMILIES["cardinality_enforcement_unexpected_categorizations_total"].metric(
-            [((), self._folded())]
-        )
-        yield FAMILIES["disabled_metrics_total"].metric([((), self._disabled)])
-        yield FAMILIES["hidden_metrics_total"].metric([((), 0)])
-        election = self._election()
-        if election is not None:
-            name = (election.name,)
-            yield FAMILIES["leader_election_master_status"].metric([(name, election.master_status)])
-            yield FAMILIES["leader_election_slowpath_total"].metric(
-                [(name, election.slowpath_total)] if election.slowpath_total else []
-            )
+def election_metrics(election: ElectionStatistics) -> Iterator[Metric]:
+    """Yield the state of the election."""
+    name = (election.name,)
+    yield FAMILIES["leader_election_master_status"].metric([(name, election.master_status)])
+    yield FAMILIES["leader_election_slowpath_total"].metric(
+        [(name, election.slowpath_total)] if election.slowpath_total else []
+    )
 
 
 def _build() -> tuple[str, ...]:
@@ -152,21 +122,15 @@ def _build() -> tuple[str, ...]:
     return (_MAJOR, _MINOR, f"v{__version__}", "", "", "", python, implementation, system)
 
 
-class OperatingSystemMetrics:
-    """What the operating system counts of the process."""
+def operating_system_metrics() -> Iterable[Metric]:
+    """Return what the operating system counts of the process."""
+    from prometheus_client.process_collector import ProcessCollector  # noqa: PLC0415
 
-    def collect(self) -> Iterable[Metric]:
-        """Return every family."""
-        from prometheus_client.process_collector import ProcessCollector  # noqa: PLC0415
-
-        return ProcessCollector(registry=None).collect()
+    return ProcessCollector(registry=None).collect()
 
 
-class StartTime:
-    """The start time of the process, which several pages show."""
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the metric `process_start_time_seconds`."""
-        for metric in OperatingSystemMetrics().collect():
-            if metric.name == "process_start_time_seconds":
-                yield metric
+def start_time() -> Iterator[Metric]:
+    """Yield the start time of the process, which several pages show."""
+    for metric in operating_system_metrics():
+        if metric.name == "process_start_time_seconds":
+            yield metric

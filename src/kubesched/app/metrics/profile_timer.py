@@ -211,7 +211,7 @@ class ProfileTimer(phases.PhaseTimer):
     def _point(self, point: str, code: Code) -> Distribution:
         known = self._points.get((point, code))
         if known is None:
-            known = self._observations.points.of((point, code.label, self._name))
+            known = self._observations.points[point, code.label, self._name]
             self._points[point, code] = known
         return known
 
@@ -223,7 +223,7 @@ class ProfileTimer(phases.PhaseTimer):
 
     def waited_on_permit(self, code: Code, started: float) -> None:
         """Observe how long a pod waited on Permit."""
-        self._observations.permit_waits.observe(self.now() - started, (code.label,))
+        self._observations.permit_waits[code.label,].observe(self.now() - started)
 
     def begin_gates(self) -> float:
         """Decide whether to time PreEnqueue plugins; return the time."""
@@ -260,8 +260,8 @@ class ProfileTimer(phases.PhaseTimer):
         """Return the series of a plugin's signs, None if it has no part in the answers."""
         known = self._signs.get((plugin, code))
         if known is None and plugin.name in self._signers:
-            labels = (plugin.name, phases.SIGN, code.label)
-            known = self._signs[plugin, code] = self._observations.plugins.of(labels)
+            known = self._observations.plugins[plugin.name, phases.SIGN, code.label]
+            self._signs[plugin, code] = known
         return known
 
     # Remembered answers.
@@ -271,7 +271,7 @@ class ProfileTimer(phases.PhaseTimer):
         known = self._hinted if is_hinted else self._unhinted
         if known is None:
             label = "hint" if is_hinted else "no_hint"
-            known = self._observations.hints.of((label, self._name))
+            known = self._observations.hints[label, self._name]
             if is_hinted:
                 self._hinted = known
             else:
@@ -305,8 +305,8 @@ class ProfileTimer(phases.PhaseTimer):
 
     def answered(self, extension_point: str, plugin: str, code: Code, started: float) -> None:
         """Observe the time of a plugin."""
-        labels = (plugin, extension_point, code.label)
-        self._observations.plugins.observe(self.now() - started, labels)
+        series = self._observations.plugins[plugin, extension_point, code.label]
+        series.observe(self.now() - started)
 
     # Counts of calls.
 
@@ -348,7 +348,7 @@ class ProfileTimer(phases.PhaseTimer):
     def post_filtered(self, plugin: str, times: int = 1) -> None:
         """Count attempts to preempt."""
         if plugin == "DefaultPreemption":
-            self._observations.preemption_attempts.add((), times)
+            self._observations.preemption_attempts[()] += times
 
 
 class _Asked:

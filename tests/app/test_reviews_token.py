@@ -5,22 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 from functools import partial
-from random import Random
 from typing import Any
 
 import pytest
 
 from kubesched.api.errors import ApiError
-from kubesched.app.reviews import AuthenticationError, ReviewRetries, TokenReviews, UserInfo
+from kubesched.app.reviews import AccessError, UserInfo
 from kubesched.client.requests import Request
 
-from .fake_rest import Clock, FakeRest
+from .fake_rest import Clock, FakeRest, token_reviews
 from .port_records import reviews
-
-
-def token_reviews(rest: FakeRest, clock: Clock) -> TokenReviews:
-    """Return reviews on a clock by hand."""
-    return TokenReviews(ReviewRetries(rest, Random(1), clock.sleep), clock, 10.0, b"key")
 
 
 def _always(answer: dict[str, Any], _request: Request) -> dict[str, Any]:
@@ -32,14 +26,13 @@ def test_reviews_equal_recorded_ones() -> None:
     for entry in reviews("tokenreviews"):
         rest = FakeRest(partial(_always, entry["response"]))
         status = entry["response"]["status"]
-        asked = token_reviews(rest, Clock()).authenticate(entry["body"]["spec"]["token"])
+        asked = token_reviews(rest, Clock()).ask(entry["body"]["spec"])
+        found = asyncio.run(asked)
         if status.get("authenticated"):
             user = status["user"]
-            expected = UserInfo(user["username"], user["uid"], tuple(user["groups"]))
-            assert expected == asyncio.run(asked)
+            assert UserInfo(user["username"], user["uid"], tuple(user["groups"])) == found.user
         else:
-            with pytest.raises(AuthenticationError, match=status["error"]):
-                asyncio.run(asked)
+            assert (False, status["error"]) == (found.authenticated, found.error)
         request = rest.requests[0]
         assert (entry["method"], entry["path"]) == (request.method, request.path)
         assert entry["body"] == json.loads(request.body)
@@ -62,7 +55,7 @@ def test_answers_are_cached(status: dict[str, Any], asked: int) -> None:
     async def main() -> None:
         for moment in (0.0, 9.0, 10.5, 11.0):
             clock.seconds = moment
-            await asyncio.gather(tokens.authenticate("t"), return_exceptions=True)
+            await asyncio.gather(tokens.ask({"token": "t"}), return_exceptions=True)
 
     asyncio.run(main())
     assert asked == len(rest.requests)
@@ -74,7 +67,7 @@ def test_one_question_serves_all_who_wait_for_it() -> None:
     tokens = token_reviews(rest, Clock())
 
     async def main() -> None:
-        await asyncio.gather(*(tokens.authenticate("t") for _ in range(5)))
+        await asyncio.gather(*(tokens.ask({"token": "t"}) for _ in range(5)))
 
     asyncio.run(main())
     assert 1 == len(rest.requests)
@@ -88,8 +81,8 @@ def test_transient_failures_are_tried_again() -> None:
         raise ApiError(500, "InternalError", "oh")
 
     rest = FakeRest(fail)
-    with pytest.raises(AuthenticationError, match="oh"):
-        asyncio.run(token_reviews(rest, clock).authenticate("t"))
+    with pytest.raises(AccessError, match="oh"):
+        asyncio.run(token_reviews(rest, clock).ask({"token": "t"}))
     assert 5 == len(rest.requests)
     shortest = 0.5 + 0.75 + 1.125 + 1.6875
     assert shortest <= clock.seconds <= shortest * 1.2
@@ -102,6 +95,6 @@ def test_other_failures_are_final() -> None:
         raise ApiError(403, "Forbidden", "no")
 
     rest = FakeRest(fail)
-    with pytest.raises(AuthenticationError, match="no"):
-        asyncio.run(token_reviews(rest, Clock()).authenticate("t"))
+    with pytest.raises(AccessError, match="no"):
+        asyncio.run(token_reviews(rest, Clock()).ask({"token": "t"}))
     assert 1 == len(rest.requests)

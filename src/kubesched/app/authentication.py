@@ -32,8 +32,9 @@ from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.options import ProxyOptions
 from kubesched.app.reviews import (
     ANONYMOUS,
-    AuthenticationError,
-    TokenReviews,
+    AccessError,
+    Reviews,
+    TokenStatus,
     UserInfo,
     as_authenticated,
 )
@@ -61,11 +62,11 @@ class RequestHeaders(msgspec.Struct, frozen=True):
         """Check that the common name of a verified certificate is that of an allowed proxy.
 
         Raises:
-            AuthenticationError: The name is not allowed.
+            AccessError: The name is not allowed.
         """
         allowed = self.flags.allowed_names
         if allowed and name not in allowed:
-            raise AuthenticationError(f"x509: subject with cn={name} is not in the allowed list")
+            raise AccessError(f"x509: subject with cn={name} is not in the allowed list")
 
     def user_of(self, request: HttpRequest) -> UserInfo | None:
         """Return the user of the headers, None without a user name."""
@@ -81,14 +82,14 @@ class RequestHeaders(msgspec.Struct, frozen=True):
         uid = _first(request, self.flags.uid_headers)
         return UserInfo(name, uid, groups, self._extra(request))
 
-    def _extra(self, request: HttpRequest) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    def _extra(self, request: HttpRequest) -> dict[str, tuple[str, ...]]:
         extra: dict[str, tuple[str, ...]] = {}
         for prefix in self.flags.extra_headers_prefix:
             for name, value in request.headers:
                 if name.lower().startswith(prefix.lower()):
                     key = unquote(name[len(prefix) :].lower())
                     extra[key] = (*extra.get(key, ()), value)
-        return tuple(extra.items())
+        return extra
 
 
 def _first(request: HttpRequest, headers: Sequence[str]) -> str:
@@ -107,7 +108,7 @@ class Authenticator:
     def __init__(
         self,
         authorities: Callable[[], Authorities],
-        tokens: TokenReviews,
+        tokens: Reviews[TokenStatus],
         moment: Callable[[], datetime],
     ) -> None:
         """Set up; `moment` returns the current time, with a time zone."""
@@ -119,19 +120,19 @@ class Authenticator:
         """Return the user, `ANONYMOUS` without credentials.
 
         Raises:
-            AuthenticationError: All credentials are invalid.
+            AccessError: All credentials are invalid.
         """
         problems: list[str] = []
         for authenticate in (self._by_proxy, self._by_certificate, self._by_token):
             try:
                 user = await authenticate(request)
-            except AuthenticationError as error:
+            except AccessError as error:
                 problems.append(str(error))
                 continue
             if user is not None:
                 return as_authenticated(user)
         if problems:
-            raise AuthenticationError(", ".join(problems))
+            raise AccessError(", ".join(problems))
         return ANONYMOUS
 
     async def _by_proxy(self, request: HttpRequest) -> UserInfo | None:
@@ -149,7 +150,12 @@ class Authenticator:
 
     async def _by_token(self, request: HttpRequest) -> UserInfo | None:
         token = bearer_token(request.header("Authorization"))
-        return await self._tokens.authenticate(token) if token else None
+        if not token:
+            return None
+        status = await self._tokens.ask({"token": token})
+        if not status.authenticated:
+            raise AccessError(status.error or "invalid bearer token")
+        return status.user
 
     def _verified(self, request: HttpRequest, authorities: str) -> ClientCertificate:
         # Imported on first use: most processes never see a client certificate.

@@ -1,7 +1,6 @@
 """Authorizer decides who may request which path: fixed rules first, then the API server.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/server/options/authorization.go,
-          staging/src/k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go,
           staging/src/k8s.io/apiserver/pkg/authorization/path/path.go (v1.36)
 Rejects:  everything that neither a fixed rule nor a SubjectAccessReview allows.
 Differs:  nothing.
@@ -9,146 +8,54 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-import msgspec
-
-from kubesched.api.errors import ApiError, SetupError
-from kubesched.app.reviews import ExpiringCache, ReviewRetries, UserInfo
-from kubesched.client.requests import Request
-
-log: Final = logging.getLogger(__name__)
+from kubesched.api.errors import SetupError
+from kubesched.app.reviews import AccessError, AccessStatus, Reviews, UserInfo
 
 _ALWAYS_ALLOWED_GROUP: Final = "system:masters"
-_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-_TIMEOUT_SECONDS: Final = 10
-_ANSWERS_MAX: Final = 8192
-_CACHED_LENGTH_MAX: Final = 10_000
 
 
-class AuthorizationError(Exception):
-    """The authorization of a request could not be determined; the message is for the client."""
+class Authorizer:
+    """Decides which user may request which path."""
 
-
-class Verdict(msgspec.Struct, frozen=True):
-    """Whether a request is allowed, and why."""
-
-    is_allowed: bool
-    reason: str = ""
-
-
-class _Access(msgspec.Struct):
-    allowed: bool = False
-    denied: bool = False
-    reason: str = ""
-
-
-class _Review(msgspec.Struct):
-    status: _Access = msgspec.field(default_factory=_Access)
-
-
-_decoder: Final = msgspec.json.Decoder(_Review)
-
-
-class AllowedPaths:
-    """Paths that need no authorization; a trailing `*` matches any rest."""
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        """Take paths, with or without a leading slash.
+    def __init__(self, open_paths: Sequence[str], reviews: Reviews[AccessStatus]) -> None:
+        """Set up; everybody may request the open paths, where a trailing `*` matches any rest.
 
         Raises:
             SetupError: A path has a `*` that is not at its end.
         """
-        self._paths: set[str] = set()
-        self._prefixes: list[str] = []
-        for path in (path.removeprefix("/") for path in paths):
+        for path in open_paths:
             if "*" in path[:-1]:
                 raise SetupError(
-                    f'--authorization-always-allow-paths: only trailing * allowed in "{path}"'
+                    "--authorization-always-allow-paths: only trailing * allowed in"
+                    f' "{path.removeprefix("/")}"'
                 )
-            if path.endswith("*"):
-                self._prefixes.append(path[:-1])
-            else:
-                self._paths.add(path)
-
-    def __contains__(self, path: str) -> bool:
-        path = path.removeprefix("/")
-        return path in self._paths or path.startswith(tuple(self._prefixes))
-
-
-class Authorizer:
-    """Decides which user may request which path; answers of the API server are cached."""
-
-    def __init__(
-        self,
-        always_allowed: AllowedPaths,
-        reviews: ReviewRetries,
-        now: Callable[[], float],
-        keep_allowed_seconds: float,
-        keep_denied_seconds: float,
-    ) -> None:
-        """Set up; answers that allow or deny are kept for so many seconds of a monotonic clock."""
-        self._always_allowed = always_allowed
+        self._open_paths = tuple(path.removeprefix("/") for path in open_paths)
         self._reviews = reviews
-        self._keep_allowed_seconds = keep_allowed_seconds
-        self._keep_denied_seconds = keep_denied_seconds
-        self._answers = ExpiringCache[_Access](now, _ANSWERS_MAX)
 
-    async def authorize(self, user: UserInfo, verb: str, path: str) -> Verdict:
+    async def authorize(self, user: UserInfo, verb: str, path: str) -> AccessStatus:
         """Return whether the user may request the path with a verb, such as `get`.
 
         Raises:
-            AuthorizationError: The review failed, or both allows and denies.
+            AccessError: The review failed, or both allows and denies.
         """
-        if _ALWAYS_ALLOWED_GROUP in user.groups or path in self._always_allowed:
-            return Verdict(is_allowed=True)
-        spec = msgspec.json.encode(_spec(user, verb, path))
-        access = self._answers.get(spec)
-        if access is None:
-            access = await self._ask(spec)
-            if len(verb) + len(path) < _CACHED_LENGTH_MAX:
-                allowed, denied = self._keep_allowed_seconds, self._keep_denied_seconds
-                self._answers.put(spec, access, allowed if access.allowed else denied)
+        if _ALWAYS_ALLOWED_GROUP in user.groups or self._is_open(path.removeprefix("/")):
+            return AccessStatus(allowed=True)
+        access = await self._reviews.ask(_spec(user, verb, path))
         if access.denied and access.allowed:
-            raise AuthorizationError(
-                "webhook subject access review returned both allow and deny response"
-            )
-        return Verdict(access.allowed, access.reason)
+            raise AccessError("webhook subject access review returned both allow and deny response")
+        return access
 
-    async def _ask(self, spec: bytes) -> _Access:
-        review = {
-            "kind": "SubjectAccessReview",
-            "apiVersion": "authorization.k8s.io/v1",
-            "metadata": {},
-            "spec": msgspec.Raw(spec),
-            "status": {"allowed": False},
-        }
-        request = Request(
-            method="POST",
-            path=_PATH,
-            query=(("timeout", f"{_TIMEOUT_SECONDS}s"),),
-            body=msgspec.json.encode(review),
-            timeout_seconds=_TIMEOUT_SECONDS,
+    def _is_open(self, path: str) -> bool:
+        return any(
+            path.startswith(pattern[:-1]) if pattern.endswith("*") else path == pattern
+            for pattern in self._open_paths
         )
-        try:
-            body = await self._reviews.send(request)
-            return _decoder.decode(body).status
-        except (ApiError, msgspec.MsgspecError) as error:
-            log.error("Failed to make webhook authorizer request: %s", error)
-            raise AuthorizationError(str(error)) from None
 
 
-def _spec(user: UserInfo, verb: str, path: str) -> dict[str, object]:
-    spec: dict[str, object] = {
-        "nonResourceAttributes": {"path": path, "verb": verb},
-        "user": user.name,
-    }
-    if user.groups:
-        spec["groups"] = user.groups
-    if user.extra:
-        spec["extra"] = dict(user.extra)
-    if user.uid:
-        spec["uid"] = user.uid
-    return spec
+def _spec(user: UserInfo, verb: str, path: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {"nonResourceAttributes": {"path": path, "verb": verb}}
+    known = {"user": user.username, "groups": user.groups, "extra": user.extra, "uid": user.uid}
+    return spec | {name: value for name, value in known.items() if value}

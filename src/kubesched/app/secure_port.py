@@ -14,7 +14,6 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from secrets import token_bytes
 from typing import Final
 
 from msgspec.structs import replace
@@ -28,7 +27,7 @@ from kubesched.app.authentication import (
     RequestHeaders,
     check_bundle,
 )
-from kubesched.app.authorization import AllowedPaths, AuthorizationError, Authorizer
+from kubesched.app.authorization import Authorizer
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.http_exchange import (
     HttpRequest,
@@ -38,7 +37,7 @@ from kubesched.app.http_exchange import (
     unauthorized,
 )
 from kubesched.app.options import AccessOptions, ServingOptions
-from kubesched.app.reviews import AuthenticationError, ReviewRetries, TokenReviews
+from kubesched.app.reviews import AccessError, AccessStatus, Reviews, TokenStatus
 from kubesched.app.secure_serving import SecureServing
 from kubesched.app.serving_certificates import (
     ask_for_certificates,
@@ -72,16 +71,16 @@ class AccessCheck:
         """Return the answer, or a refusal: 401, 403, or 500 if authorization fails."""
         try:
             user = await self._authenticator.authenticate(request)
-        except AuthenticationError as error:
+        except AccessError as error:
             write(log, logging.ERROR, "Unable to authenticate the request", err=str(error))
             return unauthorized(request)
         try:
-            verdict = await self._authorizer.authorize(user, request.method.lower(), request.path)
-        except AuthorizationError as error:
+            access = await self._authorizer.authorize(user, request.method.lower(), request.path)
+        except AccessError as error:
             return internal_error(request, str(error))
-        if not verdict.is_allowed:
-            write(log, V4, "Forbidden", URI=request.target, reason=verdict.reason)
-            return forbidden(request, user.name, verdict.reason)
+        if not access.allowed:
+            write(log, V4, "Forbidden", URI=request.target, reason=access.reason)
+            return forbidden(request, user.username, access.reason)
         return self._answer(request)
 
 
@@ -130,25 +129,21 @@ class SecurePort:
         authentication = _connection(self._authentication_settings, opened)
         authorization = _connection(self._authorization_settings, opened)
         cluster = await self._follow_cluster(authentication, opened)
+        flags, now = self._options, time.monotonic
         random = Random()  # noqa: S311 - spreads retries
+
+        def keep_token(status: TokenStatus) -> float:
+            # After an error the API server is asked again at once.
+            return 0.0 if status.error else flags.token_cache_seconds
+
+        def keep_access(status: AccessStatus) -> float:
+            return flags.allowed_cache_seconds if status.allowed else flags.denied_cache_seconds
+
+        tokens = Reviews(authentication, TokenStatus, keep_token, now=now, random=random)
+        reviews = Reviews(authorization, AccessStatus, keep_access, now=now, random=random)
         access = AccessCheck(
-            Authenticator(
-                lambda: self._authorities(cluster),
-                TokenReviews(
-                    ReviewRetries(authentication, random),
-                    time.monotonic,
-                    self._options.token_cache_seconds,
-                    token_bytes(32),
-                ),
-                _now,
-            ),
-            Authorizer(
-                AllowedPaths(self._options.always_allow_paths),
-                ReviewRetries(authorization, random),
-                time.monotonic,
-                self._options.allowed_cache_seconds,
-                self._options.denied_cache_seconds,
-            ),
+            Authenticator(lambda: self._authorities(cluster), tokens, _now),
+            Authorizer(flags.always_allow_paths, reviews),
             self._endpoints.answer,
         )
         address, port = self._serving.bind_address, self._serving.secure_port

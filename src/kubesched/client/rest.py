@@ -289,7 +289,7 @@ class HttpRestClient:
         try:
             message = self._message(request, credential)
             pool = self._connections(credential)
-            connection = pool.take_idle() or await pool.take()
+            connection = await pool.take()
             try:
                 # No await between this check and the write.
                 if self._permit is not None and request.method != "GET":

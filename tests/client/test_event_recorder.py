@@ -358,6 +358,20 @@ def test_an_outage_loses_nothing() -> None:
     )
 
 
+def test_ending_with_a_server_that_does_not_answer() -> None:
+    """Ending does not wait for it, with or without events left."""
+
+    async def script(recorder: EventRecorder) -> None:
+        for at in range(100):
+            recorder.record_event(event(f"p{at}"))
+        async with asyncio.timeout(5):
+            await recorder.drain()
+        assert len(server.sent) > 48
+
+    server = Server(*[b"{}"] * 48, *[UNANSWERED] * 100, seconds=1.0)
+    play(server, script)
+
+
 def test_only_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest is finished early, its count written."""
     monkeypatch.setattr(event_recorder, "_REMEMBERED_MAX", 2)

@@ -345,7 +345,7 @@ class SchedulerProcess:
                 log.error("command failed: finished without leader elect")
             return code
         started = asyncio.Event()
-        self.election.start(started.set, self._stopped_leading, self._new_leader)
+        self.election.start(started.set, self._stopped_leading)
         try:
             if await self._unless_over(started.wait(), following):
                 await self._unless_over(scheduler.run(), following)
@@ -383,9 +383,6 @@ class SchedulerProcess:
         if not self.is_lost:
             self._ended_as_asked = self.is_stopping
             self._lost.set()
-
-    def _new_leader(self, identity: str) -> None:
-        log.info("New leader elected: %s", identity)
 
     async def _unless_over(
         self, work: Coroutine[Any, Any, object], *following: asyncio.Future[None]

@@ -96,6 +96,7 @@ class EventRecorder:
         self._hostname = hostname
         self._remembered: dict[_Key, _Remembered] = {}
         self._queue: asyncio.Queue[tuple[str, Send]] = asyncio.Queue(_WAITING_MAX)
+        self._is_unanswered = asyncio.Event()
         self._dropped = 0
 
     def record_event(self, event: EventRecord) -> None:
@@ -246,8 +247,16 @@ class EventRecorder:
             group.create_task(_every(_REFRESH_SECONDS, self._refresh), name="live series")
 
     async def drain(self) -> None:
-        """Wait until all recorded events are written or given up."""
-        await self._queue.join()
+        """Wait until all recorded events are written, or the server stops answering."""
+        ends = [
+            asyncio.ensure_future(self._queue.join()),
+            asyncio.ensure_future(self._is_unanswered.wait()),
+        ]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
 
     async def _send_all(self) -> None:
         while True:
@@ -263,6 +272,7 @@ class EventRecorder:
                 await send()
             except ApiError as error:
                 if error.code:
+                    self._is_unanswered.clear()
                     # The event itself is invalid or unwanted: a retry would not help.
                     level = logging.DEBUG if error.reason == "AlreadyExists" else logging.ERROR
                     log.log(level, "Server rejected event, not tried again: %s: %s", name, error)
@@ -272,7 +282,9 @@ class EventRecorder:
                     return
                 log.info("Unable to write event, to be tried again: %s: %s", name, error)
             else:
+                self._is_unanswered.clear()
                 return
+            self._is_unanswered.set()
             await asyncio.sleep(_RETRY_SECONDS * (1 + _RETRY_JITTER * self._random.random()))
 
     async def _refresh(self) -> None:

@@ -250,6 +250,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 CONNECTIONS_MAX: Final = 64
 _IDLE_SECONDS_MAX: Final = 60.0
 _CLOSING_SECONDS_MAX: Final = 1.0
+_CLOSED: Final = "the connection has been closed"
 
 
 class ConnectionPool:
@@ -278,6 +279,8 @@ class ConnectionPool:
         """
         await self._turns.acquire()
         try:
+            if self._is_closed:
+                raise ConnectionAbortedError(_CLOSED)
             self._close_old()
             while self._idle:
                 connection, _ = self._idle.pop()
@@ -290,13 +293,12 @@ class ConnectionPool:
             raise
 
     async def _dialled(self) -> HttpConnection:
-        if not self._is_closed:
-            connection = await self._dial()
-            if not self._is_closed:
-                self._open.add(connection)
-                return connection
+        connection = await self._dial()
+        if self._is_closed:
             connection.abort()
-        raise ConnectionAbortedError("the connection has been closed")
+            raise ConnectionAbortedError(_CLOSED)
+        self._open.add(connection)
+        return connection
 
     def give_back(self, connection: HttpConnection) -> None:
         """Return a connection to the pool; it is closed if its response was not read to the end."""

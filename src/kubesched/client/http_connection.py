@@ -250,7 +250,6 @@ class HttpConnection(asyncio.BufferedProtocol):
 CONNECTIONS_MAX: Final = 64
 _IDLE_SECONDS_MAX: Final = 60.0
 _CLOSING_SECONDS_MAX: Final = 1.0
-_CLOSED: Final = "the connection has been closed"
 
 
 class ConnectionPool:
@@ -279,8 +278,7 @@ class ConnectionPool:
         """
         await self._turns.acquire()
         try:
-            if self._is_closed:
-                raise ConnectionAbortedError(_CLOSED)
+            self._check_open()
             self._close_old()
             while self._idle:
                 connection, _ = self._idle.pop()
@@ -294,11 +292,17 @@ class ConnectionPool:
 
     async def _dialled(self) -> HttpConnection:
         connection = await self._dial()
-        if self._is_closed:
-            connection.abort()
-            raise ConnectionAbortedError(_CLOSED)
         self._open.add(connection)
+        try:
+            self._check_open()
+        except OSError:
+            connection.abort()
+            raise
         return connection
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ConnectionAbortedError("the connection has been closed")
 
     def give_back(self, connection: HttpConnection) -> None:
         """Return a connection to the pool; it is closed if its response was not read to the end."""

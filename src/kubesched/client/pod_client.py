@@ -1,4 +1,4 @@
-"""PodClient reads pods, binds and deletes them, and patches their statuses.
+"""PodClient binds and deletes pods, patches their statuses, and records events about them.
 
 A status is written as a strategic merge patch: the difference between the old and the wanted one.
 Conditions are merged by type. The patch of a non-empty list also has the order of its elements; a
@@ -25,7 +25,7 @@ from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import moment_at, second_time
-from kubesched.api.writes import ConditionPatch
+from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.client.requests import Request, Rest, path_of
 
 Plain = dict[str, Any]
@@ -131,10 +131,25 @@ class PodClient:
     All methods raise `ApiError` if the request fails.
     """
 
-    def __init__(self, rest: Rest, now_ns: Callable[[], int]) -> None:
-        """Set up; `now_ns` returns the time of day in nanoseconds since the epoch."""
+    def __init__(
+        self, rest: Rest, now_ns: Callable[[], int], record_event: Callable[[EventRecord], None]
+    ) -> None:
+        """Set up.
+
+        `now_ns` returns the time of day in nanoseconds since the epoch; `record_event` queues an
+        event for writing.
+        """
         self._rest = rest
         self._now_ns = now_ns
+        self._record_event = record_event
+
+    def now(self) -> str:
+        """Return the time of day, RFC 3339."""
+        return second_time(moment_at(self._now_ns()))
+
+    def record_event(self, event: EventRecord) -> None:
+        """Queue an event for writing; returns at once."""
+        self._record_event(event)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Bind a pod to a node; the server refuses if the pod was replaced by another one."""
@@ -168,9 +183,7 @@ class PodClient:
         The patch is the difference to the pod as last observed. None leaves conditions or
         nomination alone; "" clears the nomination.
         """
-        status = pod_status_patch(
-            pod, condition, nominated_node_name, second_time(moment_at(self._now_ns()))
-        )
+        status = pod_status_patch(pod, condition, nominated_node_name, self.now())
         await self._patch_status(
             path_of(_PODS, pod.metadata.namespace, pod.metadata.name, "status"), status
         )
@@ -193,7 +206,7 @@ class PodClient:
         metadata = group.metadata
         await self._patch_status(
             path_of(_POD_GROUPS, metadata.namespace, metadata.name, "status"),
-            pod_group_status_patch(group, condition, second_time(moment_at(self._now_ns()))),
+            pod_group_status_patch(group, condition, self.now()),
         )
 
     async def _patch_status(self, path: str, status: dict[str, Any]) -> None:

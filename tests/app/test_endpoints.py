@@ -15,15 +15,13 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from kubesched.app.authentication import Authenticator, Authorities
-from kubesched.app.authorization import Authorizer
+from kubesched.app.access import AccessCheck, Authenticator, Authorities, Authorizer
 from kubesched.app.endpoints import Endpoints, configz, flagz
 from kubesched.app.health import scheduler_health
 from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.app.logs import LogOptions, Logs
 from kubesched.app.metrics.pages import MetricsPage
 from kubesched.app.options import ALWAYS_ALLOWED_PATHS
-from kubesched.app.secure_port import AccessCheck
 from kubesched.client.requests import Request
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.errors import ApiError, SetupError
-from kubesched.app.authentication import LookupFailedError
+from kubesched.app.access import LookupFailedError
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
 from kubesched.app.options import AccessOptions, ProxyOptions, ServingOptions
@@ -26,7 +26,7 @@ from kubesched.client.tls import load_key_pair
 
 from .certificates import NOW, Holder, signed
 from .fake_rest import FakeRest
-from .test_authentication import CLIENTS, DATA, PROXIES
+from .test_access_authentication import CLIENTS, DATA, PROXIES
 from .test_endpoints import Page, answer_review
 
 NOWHERE = ConnectionSettings(server="https://nowhere")

@@ -24,7 +24,7 @@ from kubesched.api.scheduling import PodGroup
 from kubesched.api.volume import ObjectReference
 from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.apiserver import request as served
-from kubesched.app.authentication import ClusterAuthentication
+from kubesched.app.access import ClusterAuthentication
 from kubesched.app.reviews import AccessStatus, Reviews, TokenStatus
 from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.client.claim_client import ClaimClient, VolumeClient

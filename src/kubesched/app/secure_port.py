@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,25 +18,19 @@ from typing import Final
 from msgspec.structs import replace
 
 from kubesched.api.errors import SetupError
-from kubesched.app.authentication import (
+from kubesched.app.access import (
+    AccessCheck,
     Authenticator,
     Authorities,
+    Authorizer,
     ClusterAuthentication,
     LookupFailedError,
     RequestHeaders,
     check_bundle,
 )
-from kubesched.app.authorization import Authorizer
 from kubesched.app.endpoints import Endpoints
-from kubesched.app.http_exchange import (
-    HttpRequest,
-    HttpResponse,
-    forbidden,
-    internal_error,
-    unauthorized,
-)
 from kubesched.app.options import AccessOptions, ServingOptions
-from kubesched.app.reviews import AccessError, AccessStatus, Reviews, TokenStatus
+from kubesched.app.reviews import AccessStatus, Reviews, TokenStatus
 from kubesched.app.secure_serving import SecureServing
 from kubesched.app.serving_certificates import (
     ask_for_certificates,
@@ -48,40 +41,8 @@ from kubesched.app.serving_certificates import (
 from kubesched.client.connect import connect, find_settings
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.rest import HttpRestClient
-from kubesched.framework.structured_log import V4, write
 
 log: Final = logging.getLogger(__name__)
-
-
-class AccessCheck:
-    """Authenticates and authorizes requests before the endpoints answer them."""
-
-    def __init__(
-        self,
-        authenticator: Authenticator,
-        authorizer: Authorizer,
-        answer: Callable[[HttpRequest], HttpResponse],
-    ) -> None:
-        """Set up; `answer` answers authorized requests."""
-        self._authenticator = authenticator
-        self._authorizer = authorizer
-        self._answer = answer
-
-    async def handle(self, request: HttpRequest) -> HttpResponse:
-        """Return the answer, or a refusal: 401, 403, or 500 if authorization fails."""
-        try:
-            user = await self._authenticator.authenticate(request)
-        except AccessError as error:
-            write(log, logging.ERROR, "Unable to authenticate the request", err=str(error))
-            return unauthorized(request)
-        try:
-            access = await self._authorizer.authorize(user, request.method.lower(), request.path)
-        except AccessError as error:
-            return internal_error(request, str(error))
-        if not access.allowed:
-            write(log, V4, "Forbidden", URI=request.target, reason=access.reason)
-            return forbidden(request, user.username, access.reason)
-        return self._answer(request)
 
 
 def _now() -> datetime:

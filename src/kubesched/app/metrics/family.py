@@ -59,7 +59,7 @@ class Distribution:
         return sums
 
 
-class Histogram(dict[Labels, Distribution]):
+class HistogramVec(dict[Labels, Distribution]):
     """A histogram's series by label values; a missing one is created when it is looked up."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
@@ -120,9 +120,9 @@ class Family(msgspec.Struct, frozen=True):
             made.add_sample(f"{self.name}_count", labels, sums[-1])
         return made
 
-    def of(self, held: Counter[Labels] | Histogram) -> Metric:
+    def of(self, held: Counter[Labels] | HistogramVec) -> Metric:
         """Return the metric of an accumulator, its series sorted by label values."""
-        if isinstance(held, Histogram):
+        if isinstance(held, HistogramVec):
             return self.histogram(sorted(held.items()))
         return self.metric(sorted(held.items()))
 
@@ -175,7 +175,7 @@ class Accumulators:
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
-        self._held: dict[Family, Counter[Labels] | Histogram] = {}
+        self._held: dict[Family, Counter[Labels] | HistogramVec] = {}
 
     def family(self, name: str) -> Family:
         """Return a family by the rest of its name."""
@@ -187,10 +187,10 @@ class Accumulators:
         _start(self.family(name), held)
         return held
 
-    def histogram(self, name: str) -> Histogram:
+    def histogram(self, name: str) -> HistogramVec:
         """Create the histogram of a family; one without labels exists from the start."""
         family = self.family(name)
-        held = self._held[family] = Histogram(family.bounds)
+        held = self._held[family] = HistogramVec(family.bounds)
         _start(family, held)
         return held
 
@@ -205,10 +205,10 @@ class Accumulators:
         return [family.of(held) for family, held in self._held.items()]
 
 
-def _start(family: Family, held: Counter[Labels] | Histogram) -> None:
+def _start(family: Family, held: Counter[Labels] | HistogramVec) -> None:
     if family.labels:
         return
-    if isinstance(held, Histogram):
+    if isinstance(held, HistogramVec):
         held[()] = Distribution(family.bounds)
     else:
         held[()] = 0

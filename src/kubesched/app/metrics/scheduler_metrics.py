@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from kubesched.api.core import Pod
 from kubesched.app.metrics.family import (
     Accumulators,
-    Histogram,
+    HistogramVec,
     Labels,
     PluginCounts,
     PluginTallies,
@@ -273,7 +273,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
 class _Handling(HandlingObserver):
     is_listening: ClassVar = True
 
-    def __init__(self, clock: Callable[[], float], seconds: Histogram) -> None:
+    def __init__(self, clock: Callable[[], float], seconds: HistogramVec) -> None:
         super().__init__(clock)
         self._seconds = seconds
 

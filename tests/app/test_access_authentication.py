@@ -12,7 +12,7 @@ import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.app.authentication import (
+from kubesched.app.access import (
     Authenticator,
     Authorities,
     ClusterAuthentication,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.errors import ApiError
-from kubesched.app.authorization import Authorizer
+from kubesched.app.access import Authorizer
 from kubesched.app.reviews import ANONYMOUS, AccessError, AccessStatus, UserInfo
 from kubesched.client.requests import Request
 

@@ -1,4 +1,7 @@
-"""Authenticator identifies users: by proxy headers, client certificate or bearer token.
+"""Access to the secure port: who a client is, and which paths it may request.
+
+Users are identified by proxy headers, client certificate or bearer token. Fixed rules decide what
+they may request, or else the API server.
 
 The authorities that the cluster's API server trusts are in the ConfigMap
 kube-system/extension-apiserver-authentication.
@@ -7,8 +10,11 @@ Upstream: staging/src/k8s.io/apiserver/pkg/authentication/request/x509/x509.go,
           staging/src/k8s.io/apiserver/pkg/authentication/request/headerrequest,
           staging/src/k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go,
           staging/src/k8s.io/apiserver/pkg/server/options/authentication.go,
-          staging/src/k8s.io/apiserver/pkg/server/dynamiccertificates (v1.36)
-Rejects:  invalid credentials, unless others in the same request are valid.
+          staging/src/k8s.io/apiserver/pkg/server/dynamiccertificates,
+          staging/src/k8s.io/apiserver/pkg/server/options/authorization.go,
+          staging/src/k8s.io/apiserver/pkg/authorization/path/path.go (v1.36)
+Rejects:  invalid credentials, unless others in the same request are valid; everything that neither
+          a fixed rule nor a SubjectAccessReview allows.
 Differs:  the handshake fails for a certificate of an unknown authority, where upstream tries the
           token next; intermediate certificates need Python 3.13. Tokens in the protocol header of
           websockets are ignored; no endpoint is a websocket. The ConfigMap is read every minute;
@@ -22,23 +28,31 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import msgspec
 
 from kubesched.api.errors import ApiError, NotFoundError, SetupError
-from kubesched.app.http_exchange import HttpRequest
+from kubesched.app.http_exchange import (
+    HttpRequest,
+    HttpResponse,
+    forbidden,
+    internal_error,
+    unauthorized,
+)
 from kubesched.app.options import ProxyOptions
 from kubesched.app.reviews import (
     ANONYMOUS,
     AccessError,
+    AccessStatus,
     Reviews,
     TokenStatus,
     UserInfo,
     as_authenticated,
 )
 from kubesched.client.requests import Request, Rest
+from kubesched.framework.structured_log import V4, write
 
 if TYPE_CHECKING:
     from kubesched.app.client_certificates import ClientCertificate
@@ -168,6 +182,86 @@ def bearer_token(header: str) -> str:
     """Return the bearer token of an Authorization header, "" without one."""
     scheme, *rest = header.strip().split(" ", 2)
     return rest[0] if rest and scheme.lower() == "bearer" else ""
+
+
+# The permissions of a user.
+
+_ALWAYS_ALLOWED_GROUP: Final = "system:masters"
+
+
+class Authorizer:
+    """Decides which user may request which path."""
+
+    def __init__(self, open_paths: Sequence[str], reviews: Reviews[AccessStatus]) -> None:
+        """Set up; everybody may request the open paths, where a trailing `*` matches any rest.
+
+        Raises:
+            SetupError: A path has a `*` that is not at its end.
+        """
+        for path in open_paths:
+            if "*" in path[:-1]:
+                raise SetupError(
+                    "--authorization-always-allow-paths: only trailing * allowed in"
+                    f' "{path.removeprefix("/")}"'
+                )
+        self._open_paths = tuple(path.removeprefix("/") for path in open_paths)
+        self._reviews = reviews
+
+    async def authorize(self, user: UserInfo, verb: str, path: str) -> AccessStatus:
+        """Return whether the user may request the path with a verb, such as `get`.
+
+        Raises:
+            AccessError: The review failed, or both allows and denies.
+        """
+        if _ALWAYS_ALLOWED_GROUP in user.groups or self._is_open(path.removeprefix("/")):
+            return AccessStatus(allowed=True)
+        access = await self._reviews.ask(_spec(user, verb, path))
+        if access.denied and access.allowed:
+            raise AccessError("webhook subject access review returned both allow and deny response")
+        return access
+
+    def _is_open(self, path: str) -> bool:
+        return any(
+            path.startswith(pattern[:-1]) if pattern.endswith("*") else path == pattern
+            for pattern in self._open_paths
+        )
+
+
+def _spec(user: UserInfo, verb: str, path: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {"nonResourceAttributes": {"path": path, "verb": verb}}
+    known = {"user": user.username, "groups": user.groups, "extra": user.extra, "uid": user.uid}
+    return spec | {name: value for name, value in known.items() if value}
+
+
+class AccessCheck:
+    """Authenticates and authorizes requests before the endpoints answer them."""
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        answer: Callable[[HttpRequest], HttpResponse],
+    ) -> None:
+        """Set up; `answer` answers authorized requests."""
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._answer = answer
+
+    async def handle(self, request: HttpRequest) -> HttpResponse:
+        """Return the answer, or a refusal: 401, 403, or 500 if authorization fails."""
+        try:
+            user = await self._authenticator.authenticate(request)
+        except AccessError as error:
+            write(log, logging.ERROR, "Unable to authenticate the request", err=str(error))
+            return unauthorized(request)
+        try:
+            access = await self._authorizer.authorize(user, request.method.lower(), request.path)
+        except AccessError as error:
+            return internal_error(request, str(error))
+        if not access.allowed:
+            write(log, V4, "Forbidden", URI=request.target, reason=access.reason)
+            return forbidden(request, user.username, access.reason)
+        return self._answer(request)
 
 
 # What the cluster's API servers accept.

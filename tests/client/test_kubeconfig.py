@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.connection_settings import Impersonation, server_url
+from kubesched.client.connection_settings import EnvVariable, Impersonation, server_url
 from kubesched.client.kubeconfig import (
     Kubeconfig,
     KubeconfigError,
@@ -168,7 +168,7 @@ def test_exec_plugin_is_read(tmp_path: Path) -> None:
     found = _load(tmp_path, cluster, {"exec": plugin}).settings().user.exec
     assert found is not None
     assert str(tmp_path / "bin" / "plug") == found.command
-    assert (("a",), (("N", "V"),), "hint") == (found.args, found.env, found.install_hint)
+    assert (("a",), (EnvVariable("N", "V"),), "hint") == (found.args, found.env, found.install_hint)
     assert {
         "server": "https://h:6443",
         "certificate-authority-data": _b64(b"CA"),

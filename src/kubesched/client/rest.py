@@ -42,50 +42,6 @@ from kubesched.client.tls import CertificateFiles, load_key_pair
 _RETRIES_MAX: Final = 10
 _BROKEN_WAIT_SECONDS: Final = 1.0
 _TOO_MANY_REQUESTS: Final = 429
-
-
-class RequestRetries:
-    """The retries of one request, at most ten.
-
-    Attributes:
-        count: Retries so far.
-        may_renew: Whether renewed credentials were not tried yet.
-    """
-
-    def __init__(self, method: str) -> None:
-        self._method = method
-        self.count = 0
-        self.may_renew = True
-
-    def after_answer(self, code: int, retry_after: str) -> float | None:
-        """Return the seconds to wait before the next attempt, None for no further attempt.
-
-        `code` is the HTTP status of a refusal, `retry_after` the header's value, "" without one.
-        """
-        seconds = retry_after_seconds(retry_after)
-        if seconds is None or not (code == _TOO_MANY_REQUESTS or code >= 500):
-            return None
-        return self._wait(float(seconds))
-
-    def after_failure(self, failure: Exception) -> float | None:
-        """Return the same for a request without a response."""
-        # The server may have executed a write before the connection broke.
-        if self._method != "GET" or not is_broken_connection(failure):
-            return None
-        return self._wait(_BROKEN_WAIT_SECONDS if self.count else 0.0)
-
-    def after_renewal(self) -> None:
-        """Count a retry with renewed credentials."""
-        self.may_renew = False
-        self.count += 1
-
-    def _wait(self, seconds: float) -> float | None:
-        if self.count >= _RETRIES_MAX:
-            return None
-        self.count += 1
-        return seconds
-
-
 _UNAUTHORIZED: Final = 401
 _GOOD: Final = range(200, 207)
 PATH_SAFE: Final = "/:@!$&'()*+,;=~"
@@ -257,33 +213,37 @@ class HttpRestClient:
             OSError: The server did not respond.
             CredentialsError: Credentials are not available.
         """
-        retries = RequestRetries(request.method)
         credential = await self._credentials.get()
+        retries, may_renew = 0, True
         while True:
             failure: Exception
+            wait_seconds: float | None = None
             try:
-                connection = await self._attempt(request, credential, retries)
+                connection = await self._attempt(request, credential, is_retry=retries > 0)
+            except OSError as error:
+                failure = error
+                # The server may have executed a write before the connection broke.
+                if request.method == "GET" and is_broken_connection(error):
+                    wait_seconds = _BROKEN_WAIT_SECONDS if retries else 0.0
+            else:
                 status = connection.status
                 if status in _GOOD:
                     return connection
-                retry_after = _header(connection, b"retry-after")
+                if status == _TOO_MANY_REQUESTS or status >= 500:
+                    wait_seconds = retry_after_seconds(_header(connection, b"retry-after"))
                 failure = await self._refusal(connection, request)
-            except OSError as error:
-                failure = error
-                wait_seconds = retries.after_failure(error)
-            else:
-                if status == _UNAUTHORIZED and retries.may_renew:
-                    credential = await self._renewed(credential, retries, failure)
-                    continue
-                wait_seconds = retries.after_answer(status, retry_after)
-            if wait_seconds is None:
+                if status == _UNAUTHORIZED and may_renew:
+                    credential = await self._renewed(credential, failure)
+                    may_renew, wait_seconds = False, 0.0
+            if wait_seconds is None or retries == _RETRIES_MAX:
                 raise failure
+            retries += 1
             await asyncio.sleep(wait_seconds)
             if self._limiter is not None:
                 await self._take_turn(self._limiter, request)
 
     async def _attempt(
-        self, request: Request, credential: Credential, retries: RequestRetries
+        self, request: Request, credential: Credential, *, is_retry: bool
     ) -> HttpConnection:
         code = "<error>"
         try:
@@ -300,7 +260,6 @@ class HttpRestClient:
                 raise
             return connection
         finally:
-            is_retry = retries.count > 0
             self._observer.attempted(code, request.method, self._host, is_retry=is_retry)
 
     async def _refusal(self, connection: HttpConnection, request: Request) -> ApiError:
@@ -318,9 +277,7 @@ class HttpRestClient:
             retry_after=_header(connection, b"retry-after"),
         )
 
-    async def _renewed(
-        self, refused: Credential, retries: RequestRetries, failure: Exception
-    ) -> Credential:
+    async def _renewed(self, refused: Credential, failure: Exception) -> Credential:
         """Return newer credentials, or raise the refusal if there are none."""
         try:
             newer = await self._credentials.renew(refused)
@@ -328,7 +285,6 @@ class HttpRestClient:
             raise failure from None
         if newer == refused:
             raise failure
-        retries.after_renewal()
         return newer
 
     def _connections(self, credential: Credential | None = None) -> ConnectionPool:

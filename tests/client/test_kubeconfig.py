@@ -289,7 +289,7 @@ def test_older_plugins_need_no_mode(tmp_path: Path) -> None:
     plugin = {**_EXEC, "apiVersion": "client.authentication.k8s.io/v1beta1", "interactiveMode": ""}
     found = _load(tmp_path, user={"exec": plugin}).settings().user.exec
     assert found is not None
-    assert "IfAvailable" == found.interactive_mode
+    assert "" == found.interactive_mode
 
 
 def test_missing_things_are_named_with_what_there_is(tmp_path: Path) -> None:

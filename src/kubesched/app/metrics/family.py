@@ -182,15 +182,17 @@ class Accumulators:
         return FAMILIES[self._prefix + name]
 
     def counter(self, name: str) -> Counter[Labels]:
-        """Create the counter of a family; one without labels exists from the start."""
-        held = self._held[self.family(name)] = Counter()
+        """Return the counter of a family, created if missing."""
+        held = self._held.setdefault(self.family(name), Counter())
+        assert isinstance(held, Counter), f"{name} is a histogram"
         _start(self.family(name), held)
         return held
 
     def histogram(self, name: str) -> HistogramVec:
-        """Create the histogram of a family; one without labels exists from the start."""
+        """Return the histogram of a family, created if missing."""
         family = self.family(name)
-        held = self._held[family] = HistogramVec(family.bounds)
+        held = self._held.setdefault(family, HistogramVec(family.bounds))
+        assert isinstance(held, HistogramVec), f"{name} is a counter"
         _start(family, held)
         return held
 
@@ -206,25 +208,16 @@ class Accumulators:
 
 
 def _start(family: Family, held: Counter[Labels] | HistogramVec) -> None:
+    """Create the series of a family without labels, which exists from the start."""
     if family.labels:
         return
     if isinstance(held, HistogramVec):
-        held[()] = Distribution(family.bounds)
+        held.setdefault((), Distribution(family.bounds))
     else:
-        held[()] = 0
+        held.setdefault((), 0)
 
 
 # Counts of plugin evaluations.
-
-
-class PluginTallies:
-    """The accumulators of plugins of all profiles."""
-
-    def __init__(self, own: Accumulators) -> None:
-        self.claim_creates = own.counter("resourceclaim_creates_total")
-        self.binding_conditions = own.counter("dra_bindingconditions_allocations_total")
-        self.binding_waits = own.histogram("dra_bindingconditions_wait_duration_seconds")
-        self.volume_errors = own.counter("volume_scheduling_stage_error_total")
 
 
 class PluginCounts(PluginObserver):
@@ -233,34 +226,38 @@ class PluginCounts(PluginObserver):
     `unsettled` counts failures in filtering, which do not count if the cycle starts over.
     """
 
-    def __init__(self, scheduler_name: str, tallies: PluginTallies) -> None:
+    def __init__(self, scheduler_name: str, own: Accumulators) -> None:
+        """Set up; `own` has the metrics of the scheduler."""
         self.unsettled = 0
         self._name = scheduler_name
-        self._tallies = tallies
+        self._claim_creates = own.counter("resourceclaim_creates_total")
+        self._binding_conditions = own.counter("dra_bindingconditions_allocations_total")
+        self._binding_waits = own.histogram("dra_bindingconditions_wait_duration_seconds")
+        self._volume_errors = own.counter("volume_scheduling_stage_error_total")
 
     def settle(self) -> None:
         """Count the unsettled failures."""
         if self.unsettled:
-            self._tallies.volume_errors[VolumeSchedulingStage.PREDICATE.value,] += self.unsettled
+            self._volume_errors[VolumeSchedulingStage.PREDICATE.value,] += self.unsettled
             self.unsettled = 0
 
     def resource_claim_create_requested(self, *, is_success: bool) -> None:
         """Count a claim."""
-        self._tallies.claim_creates["success" if is_success else "failure",] += 1
+        self._claim_creates["success" if is_success else "failure",] += 1
 
     def binding_conditions_awaited(
         self, driver: str, status: BindingConditionsStatus, seconds: float
     ) -> None:
         """Observe how long the pod waited for a device."""
-        self._tallies.binding_waits[self._name, driver, status.value].observe(seconds)
+        self._binding_waits[self._name, driver, status.value].observe(seconds)
 
     def binding_conditions_used(self, driver: str, status: BindingConditionsStatus) -> None:
         """Count a device."""
-        self._tallies.binding_conditions[self._name, driver, status.value] += 1
+        self._binding_conditions[self._name, driver, status.value] += 1
 
     def volume_scheduling_failed(self, stage: VolumeSchedulingStage) -> None:
         """Count a failure; in filtering only once the cycle continues."""
         if stage is VolumeSchedulingStage.PREDICATE:
             self.unsettled += 1
         else:
-            self._tallies.volume_errors[stage.value,] += 1
+            self._volume_errors[stage.value,] += 1

@@ -17,14 +17,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kubesched.api.core import Pod
-from kubesched.app.metrics.family import (
-    Accumulators,
-    HistogramVec,
-    Labels,
-    PluginCounts,
-    PluginTallies,
-)
-from kubesched.app.metrics.profile_timer import Observations, ProfileTimer
+from kubesched.app.metrics.family import Accumulators, HistogramVec, Labels, PluginCounts
+from kubesched.app.metrics.profile_timer import ProfileTimer
 from kubesched.framework.status import Code
 from kubesched.queue.gates import GateTimer
 from kubesched.queue.hinting import ask_hint
@@ -78,9 +72,8 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         self._victims = own.histogram("preemption_victims")
         self._preemption_seconds = own.histogram("preemption_goroutines_duration_seconds")
         self._preemptions = own.counter("preemption_goroutines_execution_total")
-        self._observations = Observations(own)
-        self._points = self._observations.points
-        self._tallies = PluginTallies(own)
+        self._preemption_attempts = own.counter("preemption_attempts_total")
+        self._points = own.histogram("framework_extension_point_duration_seconds")
         self._group_attempts = groups.counter("schedule_attempts_total")
         self._group_attempt_seconds = groups.histogram("scheduling_attempt_duration_seconds")
         self._group_algorithm_seconds = groups.histogram("scheduling_algorithm_duration_seconds")
@@ -96,7 +89,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
 
     def plugin_observer(self, scheduler_name: str) -> PluginCounts:
         """Return what receives the counts of a profile's plugins."""
-        return PluginCounts(scheduler_name, self._tallies)
+        return PluginCounts(scheduler_name, self._own)
 
     def attach(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
         """Put timers and observers into a scheduler that has just been assembled."""
@@ -104,9 +97,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         for profile in scheduler.profiles.values():
             counts = profile.services.observer
             assert isinstance(counts, PluginCounts), "it comes from `plugin_observer`"
-            profile.timer = timer = ProfileTimer(
-                profile, self._observations, self._now, self._draw, counts
-            )
+            profile.timer = timer = ProfileTimer(profile, self._own, self._now, self._draw, counts)
             self._timers.append(timer)
         scheduler.queue.observers.append(self.moved)
         scheduler.queue.gates.timer = self
@@ -259,7 +250,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         points = {labels[0] for labels in self._points}
         divided = {name for timer in self._timers for name in timer.plugins_with_workers()}
         running: list[tuple[Labels, float]] = []
-        if self._observations.preemption_attempts[()] or len(scheduler.evictions):
+        if self._preemption_attempts[()] or len(scheduler.evictions):
             # Upstream counts the workers that search for victims and those that evict them.
             running.append(((PREEMPTING_PLUGIN,), len(scheduler.evictions)))
         # No page is requested while these run.

@@ -214,6 +214,6 @@ def coroutine_methods(writer: type) -> set[str]:
     """Return the asynchronous methods of a writer."""
     return {
         name
-        for name, method in vars(writer).items()
-        if inspect.iscoroutinefunction(method) and not name.startswith("_")
+        for name, _ in inspect.getmembers(writer, inspect.iscoroutinefunction)
+        if not name.startswith("_")
     }

@@ -45,23 +45,6 @@ def test_tokens_come_back_up_to_the_burst() -> None:
     assert [0, 0, 1, 0, 0.9, 0, 0, 1] == pytest.approx(run(main()), abs=1e-4)
 
 
-def test_cancelled_wait_gives_its_token_back() -> None:
-    """The last waiter that is cancelled leaves its token to the next."""
-
-    async def main() -> float:
-        loop = asyncio.get_running_loop()
-        bucket = TokenBucket(1, 1, loop.time)
-        await bucket.wait()
-        waiting = asyncio.create_task(bucket.wait())
-        await asyncio.sleep(0.5)
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
-        await bucket.wait()
-        return loop.time()
-
-    assert 1.0 == pytest.approx(run(main()), abs=1e-3)
-
-
 @settings(max_examples=40)
 @given(
     st.floats(0.5, 50),

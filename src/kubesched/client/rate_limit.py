@@ -3,7 +3,7 @@
 Upstream: staging/src/k8s.io/client-go/util/flowcontrol/throttle.go,
           golang.org/x/time/rate (v1.36)
 Differs:  one bucket serves a whole connection even with the default rate, where upstream has one
-          per API group.
+          per API group; a cancelled wait does not return its token.
 Invariants: in any t seconds at most burst + t * qps requests pass.
 """
 
@@ -41,46 +41,20 @@ class TokenBucket:
         self._now = now
         self._tokens = float(burst)
         self._counted_at = now()
-        self._last_turn = self._counted_at
 
     async def wait(self) -> float:
         """Take a token, waiting if there is none; return the seconds waited.
 
-        Callers are served in order. A cancelled wait returns its token.
+        Callers are served in order. A cancelled wait has used its token.
         """
         asked = self._now()
-        tokens = self._tokens_at(asked) - 1
-        self._set(tokens, asked)
-        delay = max(0.0, -tokens / self._qps)
-        turn = self._last_turn = asked + delay
-        if delay <= 0:
+        elapsed = max(0.0, asked - self._counted_at)
+        self._tokens = min(self._tokens + elapsed * self._qps, self._burst) - 1
+        self._counted_at = asked
+        if self._tokens >= 0:
             return 0.0
-        try:
-            await asyncio.sleep(delay)
-        except asyncio.CancelledError:
-            self._give_back(turn)
-            raise
+        await asyncio.sleep(-self._tokens / self._qps)
         return self._now() - asked
-
-    def _give_back(self, turn: float) -> None:
-        """Undo a reservation, as far as later ones do not depend on it."""
-        now = self._now()
-        if turn < now:
-            return
-        restored = 1 - (self._last_turn - turn) * self._qps
-        if restored <= 0:
-            return
-        self._set(min(self._tokens_at(now) + restored, self._burst), now)
-        if turn == self._last_turn:
-            self._last_turn = max(now, turn - 1 / self._qps)
-
-    def _tokens_at(self, now: float) -> float:
-        elapsed = max(0.0, now - self._counted_at)
-        return min(self._tokens + elapsed * self._qps, self._burst)
-
-    def _set(self, tokens: float, now: float) -> None:
-        self._tokens = tokens
-        self._counted_at = now
 
 
 def limiter_of(qps: float, burst: int, now: Callable[[], float]) -> TokenBucket | None:

@@ -23,8 +23,8 @@ from kubesched.app.access import (
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import ANONYMOUS, AccessError, UserInfo
 from kubesched.client.requests import Request
+from tests.client.certificates import NOW, Holder, authority, signed
 
-from .certificates import NOW, Holder, authority, signed
 from .fake_rest import Clock, FakeRest, token_reviews
 
 CLIENTS = authority("client-ca")

@@ -23,8 +23,8 @@ from kubesched.app.serving_certificates import make_pair
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import Request
 from kubesched.client.tls import load_key_pair
+from tests.client.certificates import NOW, Holder, signed
 
-from .certificates import NOW, Holder, signed
 from .fake_rest import FakeRest
 from .test_access_authentication import CLIENTS, DATA, PROXIES
 from .test_endpoints import Page, answer_review

@@ -28,8 +28,7 @@ from kubesched.app.serving_certificates import (
     serving_pair,
 )
 from kubesched.client.tls import load_key_pair
-
-from .certificates import NOW, Holder, authority, signed
+from tests.client.certificates import NOW, Holder, authority, signed
 
 T = TypeVar("T")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,11 +14,11 @@ from aiohttp import web
 
 from kubesched.api.errors import ApiError
 from kubesched.client.connect import new_event_loop
-from kubesched.client.connection_settings import TlsSettings
+from kubesched.client.connection_settings import ConnectionSettings, TlsSettings
 from kubesched.client.dial import Dialer, DialError
 from kubesched.client.http_connection import DisconnectedError
 from kubesched.client.requests import Request
-from kubesched.client.rest import HttpRestClient, Transport
+from kubesched.client.rest import HttpRestClient
 from kubesched.client.tls import load_key_pair, tls_context
 
 from .certificates import authority, signed
@@ -61,9 +60,10 @@ async def _through(
     """Send two requests through a proxy; return the responses."""
     async with serving(_answer, _server_context() if tls else None) as server:
         url = f"{scheme}://{user}{proxy.address}"
-        rest = HttpRestClient(
-            server.url, transport=Transport(tls=tls, proxy_url=url), now=time.monotonic
+        settings = ConnectionSettings(
+            server=server.url, tls=TlsSettings(ca_pem=_AUTHORITY.pem), proxy_url=url
         )
+        rest = HttpRestClient(settings)
         try:
             return [await rest.send(Request(path="/x")) for _ in range(2)]
         finally:

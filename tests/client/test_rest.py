@@ -10,10 +10,11 @@ from aiohttp import web
 
 from kubesched.api.errors import ApiError, NotFoundError, TooManyRequestsError
 from kubesched.api.media_types import JSON_PATCH
+from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.credentials import Credential, bearer
 from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.requests import Request, RequestObserver
-from kubesched.client.rest import HttpRestClient, Transport
+from kubesched.client.rest import HttpRestClient
 
 from .speaking_server import Answer, Asked, SpeakingServer, serving
 
@@ -74,7 +75,7 @@ def _talk(
 ) -> None:
     async def main() -> None:
         async with serving(answer) as server:
-            rest = HttpRestClient(server.url, now=time.monotonic, **options)  # type: ignore[arg-type] # the tests' own
+            rest = HttpRestClient(ConnectionSettings(server=server.url), **options)  # type: ignore[arg-type] # the tests' own
             try:
                 await talk(rest, server)
             finally:
@@ -127,7 +128,7 @@ def test_request() -> None:
             "content-length": "2",
         } == asked.headers
 
-    _talk(_answering(OK), talk, transport=Transport(headers=(("User-Agent", "me"),)))
+    _talk(_answering(OK), talk, headers=(("User-Agent", "me"),))
 
 
 def test_timeout_in_the_query() -> None:
@@ -264,7 +265,7 @@ def test_server_with_a_path(query: tuple[tuple[str, str], ...]) -> None:
 
     async def main() -> None:
         async with serving(_answering(OK)) as server:
-            rest = HttpRestClient(f"{server.url}/k8s/one", now=time.monotonic)
+            rest = HttpRestClient(ConnectionSettings(server=f"{server.url}/k8s/one"))
             try:
                 await rest.send(Request(path="/api/x y", query=query))
             finally:
@@ -280,7 +281,7 @@ def test_refused_connection() -> None:
     async def main() -> None:
         async with serving(_answering(OK)) as server:
             url = server.url
-        rest = HttpRestClient(url, now=time.monotonic)
+        rest = HttpRestClient(ConnectionSettings(server=url))
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))
         assert (0, "ConnectionRefused") == (caught.value.code, caught.value.reason)

@@ -3,17 +3,17 @@ from __future__ import annotations
 import asyncio
 import ssl
 import tempfile
-import time
 from pathlib import Path
 
+import aiohttp
 import pytest
 from aiohttp import web
 
 from kubesched.api.errors import ApiError
-from kubesched.client.connection_settings import TlsSettings
+from kubesched.client.connection_settings import ConnectionSettings, TlsSettings
 from kubesched.client.credentials import Credential
 from kubesched.client.requests import Request
-from kubesched.client.rest import HttpRestClient, Transport
+from kubesched.client.rest import HttpRestClient
 from kubesched.client.tls import (
     CertificateFiles,
     KeyPairError,
@@ -47,8 +47,8 @@ async def _name_the_client(request: web.BaseRequest, asked: list[Asked]) -> web.
 def _ask(settings: TlsSettings) -> bytes:
     async def main() -> bytes:
         async with serving(_name_the_client, _server_context()) as server:
-            transport = Transport(tls=tls_context(settings), server_name=settings.server_name)
-            rest = HttpRestClient(server.url, transport=transport, now=time.monotonic)
+            whole = ConnectionSettings(server=server.url, tls=settings)
+            rest = HttpRestClient(whole)
             try:
                 return await rest.send(Request(path="/"))
             finally:
@@ -119,10 +119,9 @@ def test_plugin_certificate_is_shown_and_renewed() -> None:
 
     async def main() -> list[bytes]:
         async with serving(_name_the_client, _server_context()) as server:
-            transport = Transport(tls=tls_context(TlsSettings(ca_pem=_AUTHORITY.pem)))
-            rest = HttpRestClient(
-                server.url, transport=transport, credentials=Plugin(), now=time.monotonic
-            )
+            trusting = TlsSettings(ca_pem=_AUTHORITY.pem)
+            settings = ConnectionSettings(server=server.url, tls=trusting)
+            rest = HttpRestClient(settings, credentials=Plugin())
             names = [await rest.send(Request(path="/")) for _ in range(2)]
             del shown[0]
             names.append(await rest.send(Request(path="/")))
@@ -169,11 +168,12 @@ def test_key_of_another_certificate() -> None:
 
     async def main() -> bytes:
         async with serving(_name_the_client, _server_context()) as server:
-            rest = HttpRestClient(server.url, transport=Transport(tls=context), now=time.monotonic)
-            try:
-                return await rest.send(Request(path="/"))
-            finally:
-                await rest.aclose()
+            connector = aiohttp.TCPConnector(ssl=context)
+            async with (
+                aiohttp.ClientSession(connector=connector) as session,
+                session.get(server.url) as answer,
+            ):
+                return await answer.read()
 
     assert b"me" == asyncio.run(main())
 

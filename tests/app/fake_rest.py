@@ -33,42 +33,15 @@ class FakeRest:
         raise AssertionError(request)
 
 
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        """Return how many have passed."""
-        return self.seconds
-
-    async def sleep(self, seconds: float) -> None:
-        """Let that much time pass."""
-        self.seconds += seconds
-
-
-def token_reviews(rest: FakeRest, clock: Clock) -> Reviews[TokenStatus]:
-    """Return reviews on a clock by hand; answers without an error are kept for 10 seconds."""
-    return Reviews(
-        rest,
-        TokenStatus,
-        lambda status: 0.0 if status.error else 10.0,
-        now=clock,
-        random=Random(1),
-        sleep=clock.sleep,
-    )
+def token_reviews(rest: FakeRest) -> Reviews[TokenStatus]:
+    """Return reviews whose answers without an error are kept for 10 seconds."""
+    return Reviews(rest, TokenStatus, lambda status: 0.0 if status.error else 10.0, Random(1))
 
 
 def access_reviews(
-    rest: FakeRest, clock: Clock, allowed: float = 10.0, denied: float = 10.0
+    rest: FakeRest, allowed: float = 10.0, denied: float = 10.0
 ) -> Reviews[AccessStatus]:
-    """Return reviews on a clock by hand; answers are kept for so many seconds."""
+    """Return reviews whose answers are kept for so many seconds."""
     return Reviews(
-        rest,
-        AccessStatus,
-        lambda status: allowed if status.allowed else denied,
-        now=clock,
-        random=Random(1),
-        sleep=clock.sleep,
+        rest, AccessStatus, lambda status: allowed if status.allowed else denied, Random(1)
     )

@@ -23,9 +23,10 @@ from kubesched.app.access import (
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import ANONYMOUS, AccessError, UserInfo
 from kubesched.client.requests import Request
+from kubesched.simulator.virtual_loop import run
 from tests.client.certificates import NOW, Holder, authority, signed
 
-from .fake_rest import Clock, FakeRest, token_reviews
+from .fake_rest import FakeRest, token_reviews
 
 CLIENTS = authority("client-ca")
 PROXIES = authority("front-ca")
@@ -56,7 +57,7 @@ def authenticate(
     authorities: Authorities | None = None,
 ) -> UserInfo:
     """Return the user of a request."""
-    tokens = token_reviews(FakeRest(review), Clock())
+    tokens = token_reviews(FakeRest(review))
     known = authorities_of(DATA) if authorities is None else authorities
     authenticator = Authenticator(lambda: known, tokens, lambda: NOW)
     certificates = () if shown is None else (shown.der,)
@@ -192,14 +193,14 @@ def test_the_configmap_is_read_again() -> None:
         return found
 
     async def main() -> None:
-        cluster = ClusterAuthentication(FakeRest(answer), changes.append, Clock().sleep)
+        cluster = ClusterAuthentication(FakeRest(answer), changes.append)
         await cluster.refresh()
         assert CLIENTS.pem.decode() == cluster.authorities.client
         with pytest.raises(asyncio.CancelledError):
             await cluster.run()
         assert STRANGERS.pem.decode() == cluster.authorities.client
 
-    asyncio.run(main())
+    run(main())
     assert 2 == len(changes)
     assert (CLIENTS.pem + b"\n" + PROXIES.pem).decode() == changes[0].pem
 

@@ -26,7 +26,7 @@ from kubesched.client.requests import Request
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 
-from .fake_rest import Clock, FakeRest, access_reviews, token_reviews
+from .fake_rest import FakeRest, access_reviews, token_reviews
 from .port_records import exchanges, recorded
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
@@ -92,12 +92,11 @@ def scheduler_endpoints(page: Page, *, is_leader: bool = True) -> Endpoints:
 
 def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = None) -> HttpResponse:
     """Ask as somebody."""
-    clock = Clock()
     rest = FakeRest(answer_review)
     endpoints = scheduler_endpoints(page or Page())
     access = AccessCheck(
-        Authenticator(Authorities, token_reviews(rest, clock), lambda: STARTED),
-        Authorizer(ALWAYS_ALLOWED_PATHS, access_reviews(rest, clock)),
+        Authenticator(Authorities, token_reviews(rest), lambda: STARTED),
+        Authorizer(ALWAYS_ALLOWED_PATHS, access_reviews(rest)),
         endpoints.answer,
     )
     if user is not None:

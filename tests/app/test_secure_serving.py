@@ -67,7 +67,7 @@ def served(
         ask_for_certificates(context, authorities)
         connector = aiohttp.TCPConnector(ssl=client_context(shown))
         async with (
-            SecureServing(handler, context, "127.0.0.1", 0, shutdown_seconds=0.1) as server,
+            SecureServing(handler, context, "127.0.0.1", 0) as server,
             aiohttp.ClientSession(connector=connector) as session,
         ):
             return await ask(session, f"https://localhost:{server.port}")

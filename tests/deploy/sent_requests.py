@@ -128,7 +128,7 @@ async def reviews(rest: Echo) -> None:
     """Send reviews of tokens and of access."""
     await ClusterAuthentication(rest).refresh()
     for kind in (AccessStatus, TokenStatus):
-        reviews = Reviews(rest, kind, lambda _status: 0.0, now=lambda: 0.0, random=Random(0))
+        reviews = Reviews(rest, kind, lambda _status: 0.0, Random(0))
         await asyncio.gather(reviews.ask({}), return_exceptions=True)
 
 

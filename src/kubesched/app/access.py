@@ -26,7 +26,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -346,13 +346,11 @@ class ClusterAuthentication:
         self,
         rest: Rest,
         on_change: Callable[[Authorities], None] = lambda _authorities: None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Set up; `on_change` is called with new authorities."""
         self.authorities = Authorities()
         self._rest = rest
         self._on_change = on_change
-        self._sleep = sleep
         self._data: Mapping[str, str] | None = None
 
     async def refresh(self) -> None:
@@ -377,7 +375,7 @@ class ClusterAuthentication:
     async def run(self) -> None:
         """Read the ConfigMap every minute, until cancelled."""
         while True:
-            await self._sleep(_PERIOD_SECONDS)
+            await asyncio.sleep(_PERIOD_SECONDS)
             try:
                 await self.refresh()
             except LookupFailedError as error:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from random import Random
 from secrets import token_bytes
 from typing import Any, Final, Generic, TypeVar
@@ -77,7 +77,6 @@ class AccessStatus(msgspec.Struct, frozen=True):
 
 
 Status = TypeVar("Status", bound=TokenStatus | AccessStatus)
-Sleep = Callable[[float], Awaitable[None]]
 
 _ATTEMPTS: Final = 5
 _FIRST_PAUSE_SECONDS: Final = 0.5
@@ -103,21 +102,16 @@ class Reviews(Generic[Status]):
         rest: Rest,
         answer: type[Status],
         keep_seconds: Callable[[Status], float],
-        *,
-        now: Callable[[], float],
         random: Random,
-        sleep: Sleep = asyncio.sleep,
     ) -> None:
         """Set up; `answer` is the class of the answers.
 
-        An answer is cached for `keep_seconds` of `now`, a monotonic clock. `random` draws the
-        jitter of the pauses before retries.
+        An answer is cached for `keep_seconds`. `random` draws the jitter of the pauses before
+        retries.
         """
         self._rest = rest
         self._keep_seconds = keep_seconds
-        self._now = now
         self._random = random
-        self._sleep = sleep
         self._status: msgspec.json.Decoder[Status] = msgspec.json.Decoder(answer)
         self._about = _ABOUT[answer]
         # Tokens are secret, so answers are cached by keyed hashes.
@@ -134,7 +128,7 @@ class Reviews(Generic[Status]):
         encoded = msgspec.json.encode(spec)
         digest = hashlib.blake2b(encoded, key=self._key).digest()
         known = self._answers.get(digest)
-        if known is not None and self._now() <= known[0]:
+        if known is not None and asyncio.get_running_loop().time() <= known[0]:
             return known[1]
         asked = self._asked.get(digest)
         if asked is None:
@@ -149,7 +143,7 @@ class Reviews(Generic[Status]):
             return
         seconds = self._keep_seconds(done.result())
         if seconds > 0:
-            self._answers[digest] = self._now() + seconds, done.result()
+            self._answers[digest] = done.get_loop().time() + seconds, done.result()
             if len(self._answers) > _ANSWERS_MAX:
                 del self._answers[next(iter(self._answers))]
 
@@ -186,7 +180,7 @@ class Reviews(Generic[Status]):
             except ApiError as error:
                 if error.reason not in _TRANSIENT and error.retry_after_seconds is None:
                     raise
-            await self._sleep(pause * (1 + self._random.random() * _PAUSE_JITTER))
+            await asyncio.sleep(pause * (1 + self._random.random() * _PAUSE_JITTER))
             pause *= _PAUSE_FACTOR
         return await self._rest.send(request)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,7 +89,7 @@ class SecurePort:
         authentication = _connection(self._authentication_settings, opened)
         authorization = _connection(self._authorization_settings, opened)
         cluster = await self._follow_cluster(authentication, opened)
-        flags, now = self._options, time.monotonic
+        flags = self._options
         random = Random()  # noqa: S311 - spreads retries
 
         def keep_token(status: TokenStatus) -> float:
@@ -100,8 +99,8 @@ class SecurePort:
         def keep_access(status: AccessStatus) -> float:
             return flags.allowed_cache_seconds if status.allowed else flags.denied_cache_seconds
 
-        tokens = Reviews(authentication, TokenStatus, keep_token, now=now, random=random)
-        reviews = Reviews(authorization, AccessStatus, keep_access, now=now, random=random)
+        tokens = Reviews(authentication, TokenStatus, keep_token, random)
+        reviews = Reviews(authorization, AccessStatus, keep_access, random)
         access = AccessCheck(
             Authenticator(lambda: self._authorities(cluster), tokens, _now),
             Authorizer(flags.always_allow_paths, reviews),

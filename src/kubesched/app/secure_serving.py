@@ -30,8 +30,8 @@ log: Final = logging.getLogger(__name__)
 
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
-SHUTDOWN_SECONDS: Final = 5.0
-"""How long requests under way may continue when the port closes."""
+# How long requests under way may continue when the port closes.
+_SHUTDOWN_SECONDS: Final = 5.0
 
 _READ_BYTES: Final = 64 << 10
 _HEAD_BYTES_MAX: Final = 64 << 10
@@ -56,19 +56,16 @@ class SecureServing:
         port: int,
         *,
         shares_port: bool = False,
-        shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:
         """Set up for an address, which may be unspecified, and a port; 0 takes a free port.
 
-        With `shares_port`, other processes may listen on the port too. Requests under way may
-        continue for `shutdown_seconds`.
+        With `shares_port`, other processes may listen on the port too.
         """
         self.address = address
         self.port = port
         self._handler = handler
         self._context = context
         self._shares_port = shares_port
-        self._shutdown_seconds = shutdown_seconds
         self._server: asyncio.Server | None = None
         self._is_closing = False
         # A task per connection, and those of them that answer a request at present.
@@ -93,13 +90,13 @@ class SecureServing:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        """Stop listening, and wait for requests under way, up to `shutdown_seconds`."""
+        """Stop listening, and wait up to five seconds for requests under way."""
         assert self._server is not None
         # `wait_closed` would wait for clients that never begin their TLS handshake.
         self._server.close()
         self._is_closing = True
         if self._answering:
-            await asyncio.wait(self._answering, timeout=self._shutdown_seconds)
+            await asyncio.wait(self._answering, timeout=_SHUTDOWN_SECONDS)
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)

@@ -24,7 +24,7 @@ from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import ANONYMOUS, AccessError, UserInfo
 from kubesched.client.requests import Request
 from kubesched.simulator.virtual_loop import run
-from tests.client.certificates import NOW, Holder, authority, signed
+from tests.client.certificates import Holder, authority, signed
 
 from .fake_rest import FakeRest, token_reviews
 
@@ -59,7 +59,7 @@ def authenticate(
     """Return the user of a request."""
     tokens = token_reviews(FakeRest(review))
     known = authorities_of(DATA) if authorities is None else authorities
-    authenticator = Authenticator(lambda: known, tokens, lambda: NOW)
+    authenticator = Authenticator(lambda: known, tokens)
     certificates = () if shown is None else (shown.der,)
     request = HttpRequest(path="/", headers=headers, certificates=certificates)
     return asyncio.run(authenticator.authenticate(request))

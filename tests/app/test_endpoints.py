@@ -95,7 +95,7 @@ def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = No
     rest = FakeRest(answer_review)
     endpoints = scheduler_endpoints(page or Page())
     access = AccessCheck(
-        Authenticator(Authorities, token_reviews(rest), lambda: STARTED),
+        Authenticator(Authorities, token_reviews(rest)),
         Authorizer(ALWAYS_ALLOWED_PATHS, access_reviews(rest)),
         endpoints.answer,
     )

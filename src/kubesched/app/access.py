@@ -27,7 +27,6 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -123,12 +122,9 @@ class Authenticator:
         self,
         authorities: Callable[[], Authorities],
         tokens: Reviews[TokenStatus],
-        moment: Callable[[], datetime],
     ) -> None:
-        """Set up; `moment` returns the current time, with a time zone."""
         self._authorities = authorities
         self._tokens = tokens
-        self._moment = moment
 
     async def authenticate(self, request: HttpRequest) -> UserInfo:
         """Return the user, `ANONYMOUS` without credentials.
@@ -175,7 +171,7 @@ class Authenticator:
         # Imported on first use: most processes never see a client certificate.
         from kubesched.app.client_certificates import verify  # noqa: PLC0415
 
-        return verify(request.certificates, authorities, self._moment())
+        return verify(request.certificates, authorities)
 
 
 def bearer_token(header: str) -> str:

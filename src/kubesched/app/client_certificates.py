@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 from cryptography import x509
@@ -100,11 +99,10 @@ class ClientCertificate:
         return uids[0]
 
 
-def verify(chain: Sequence[bytes], authorities: str, moment: datetime) -> ClientCertificate:
+def verify(chain: Sequence[bytes], authorities: str) -> ClientCertificate:
     """Return the client's certificate after verifying it.
 
     The chain is in DER, the client's certificate first; the trusted authorities are in PEM.
-    `moment` is the current time, with a time zone.
 
     Raises:
         AccessError: It is untrusted, expired, or not for clients.
@@ -114,7 +112,6 @@ def verify(chain: Sequence[bytes], authorities: str, moment: datetime) -> Client
         verifier = (
             PolicyBuilder()
             .store(Store(x509.load_pem_x509_certificates(authorities.encode())))
-            .time(moment)
             .extension_policies(ca_policy=_AUTHORITY, ee_policy=_CLIENT)
             .build_client_verifier()
         )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -44,10 +43,6 @@ from kubesched.client.rest import HttpRestClient
 log: Final = logging.getLogger(__name__)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class SecurePort:
     """The secure port of one process."""
 
@@ -69,7 +64,7 @@ class SecurePort:
         self._serving = serving
         self._options = access
         self._endpoints = endpoints
-        self._context = serving_context(serving_pair(serving, _now), serving)
+        self._context = serving_context(serving_pair(serving), serving)
         self._own = _authorities_in(access)
         ask_for_certificates(self._context, self._own.pem)
         self._authentication_settings = _settings(
@@ -102,7 +97,7 @@ class SecurePort:
         tokens = Reviews(authentication, TokenStatus, keep_token, random)
         reviews = Reviews(authorization, AccessStatus, keep_access, random)
         access = AccessCheck(
-            Authenticator(lambda: self._authorities(cluster), tokens, _now),
+            Authenticator(lambda: self._authorities(cluster), tokens),
             Authorizer(flags.always_allow_paths, reviews),
             self._endpoints.answer,
         )

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -341,7 +340,7 @@ def test_unauthorized_is_final_when_nothing_newer_helps(last: int, attempts: int
 def test_requests_are_limited_and_streams_are_not() -> None:
     """Each request takes a token, a retry another one; a stream takes none at first."""
     observed = Observed()
-    bucket = TokenBucket(0.001, 5, time.monotonic)
+    bucket = TokenBucket(0.001, 5)
 
     async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         await rest.send(Request(path="/x"))

@@ -168,7 +168,7 @@ def connect(
             *impersonation_headers(settings.user.impersonation),
         ),
         credentials=credentials_of(settings, environ, now, lambda: datetime.now(UTC)),
-        limiter=limiter_of(qps, burst, now),
+        limiter=limiter_of(qps, burst),
         timeout_seconds=timeout_seconds,
         observer=observer,
         permit=permit,

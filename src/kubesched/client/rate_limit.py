@@ -10,7 +10,7 @@ Invariants: in any t seconds at most burst + t * qps requests pass.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import math
 from typing import Final
 
 from kubesched.api.errors import SetupError
@@ -20,17 +20,13 @@ BURST_DEFAULT: Final = 10
 
 
 class TokenBucket:
-    """`qps` tokens per second, and at most `burst`; each request takes one.
-
-    The bucket starts full; `now` is a monotonic clock in seconds.
+    """A bucket, full at first, that gets `qps` tokens per second; each request takes one.
 
     Raises:
         SetupError: No request could ever be sent.
     """
 
-    def __init__(self, qps: float, burst: int, now: Callable[[], float]) -> None:
-        if qps <= 0:
-            raise SetupError(f"qps is {qps}, must be greater than 0")
+    def __init__(self, qps: float, burst: int) -> None:
         if burst < 1:
             raise SetupError(
                 "burst is required to be greater than 0 when RateLimiter is not set and QPS is set "
@@ -38,31 +34,30 @@ class TokenBucket:
             )
         self._qps = qps
         self._burst = burst
-        self._now = now
         self._tokens = float(burst)
-        self._counted_at = now()
+        self._counted_at = -math.inf
 
     async def wait(self) -> float:
         """Take a token, waiting if there is none; return the seconds waited.
 
         Callers are served in order. A cancelled wait has used its token.
         """
-        asked = self._now()
-        elapsed = max(0.0, asked - self._counted_at)
-        self._tokens = min(self._tokens + elapsed * self._qps, self._burst) - 1
+        now = asyncio.get_running_loop().time
+        asked = now()
+        added = (asked - self._counted_at) * self._qps
+        self._tokens = min(self._tokens + added, self._burst) - 1
         self._counted_at = asked
         if self._tokens >= 0:
             return 0.0
         await asyncio.sleep(-self._tokens / self._qps)
-        return self._now() - asked
+        return now() - asked
 
 
-def limiter_of(qps: float, burst: int, now: Callable[[], float]) -> TokenBucket | None:
+def limiter_of(qps: float, burst: int) -> TokenBucket | None:
     """Return the limiter for configured values, None for no limit.
 
     `qps` is in requests per second: 0 for the default, below 0 for no limit. `burst` is in
-    requests: 0 for the default, if the rate is the default too. `now` is a monotonic clock in
-    seconds.
+    requests: 0 for the default, if the rate is the default too.
 
     Raises:
         SetupError: Requests are limited, but none could ever be sent.
@@ -70,5 +65,5 @@ def limiter_of(qps: float, burst: int, now: Callable[[], float]) -> TokenBucket 
     if qps < 0:
         return None
     if qps == 0:
-        return TokenBucket(QPS_DEFAULT, burst or BURST_DEFAULT, now)
-    return TokenBucket(qps, burst, now)
+        return TokenBucket(QPS_DEFAULT, burst or BURST_DEFAULT)
+    return TokenBucket(qps, burst)

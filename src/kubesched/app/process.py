@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import ObjectReference, Pod
 from kubesched.api.errors import ApiError
-from kubesched.app.debugger import CacheDebugger
+from kubesched.app.debugger import log_cache
 from kubesched.app.decision_ring import (
     DECISIONS,
     DecisionQuery,
@@ -140,7 +140,7 @@ class SchedulerProcess:
         self._ring: DecisionRing | None = None
         if options.decision_records and options.serving.secure_port:
             self._ring = DecisionRing(options.decision_records, environment.now_ns)
-        self._debugger: CacheDebugger | None = None
+        self._informers: Informers | None = None
         self.is_synced = False
         self.is_stopping = False
         self.scheduler: Scheduler | None = None
@@ -193,14 +193,13 @@ class SchedulerProcess:
                 scheduler.bind_through_api_only()
             if self._recorder is not None:
                 self._recorder.connect(handlers, scheduler)
-            informers = scheduler_informers(
+            self._informers = informers = scheduler_informers(
                 connections.rest,
                 self._recorder or handlers,
                 scheduler,
                 self._options.feature_gates,
                 self._environment.new_random(),
             )
-            self._debugger = self._new_debugger(scheduler, informers)
             if self._port is not None:
                 await self._port.open(opened)
             return await self._run(scheduler, informers)
@@ -250,24 +249,18 @@ class SchedulerProcess:
         return datetime.fromtimestamp(self._environment.now_ns() / 1e9, UTC)
 
     def _show_cache(self) -> None:
-        if self._debugger is not None:
-            self._debugger.run()
+        if self.scheduler is None or self._informers is None:
+            return
+        kinds = self._informers.by_name
+        nodes = [item.metadata.name for item in kinds["nodes"].items]
+        pods = [item.metadata.uid for item in kinds["pods"].items]
+        log_cache(nodes, pods, self.scheduler.cache, self.scheduler.queue)
 
     def _pods(self) -> Iterable[Pod]:
         return () if self.scheduler is None else self.scheduler.pods.all()
 
     def _leads(self) -> bool:
         return self.election is None or self.election.may_act()
-
-    @staticmethod
-    def _new_debugger(scheduler: Scheduler, informers: Informers) -> CacheDebugger:
-        nodes, pods = informers.by_name["nodes"], informers.by_name["pods"]
-        return CacheDebugger(
-            lambda: [item.metadata.name for item in nodes.items],
-            lambda: [item.metadata.uid for item in pods.items],
-            scheduler.cache,
-            scheduler.queue,
-        )
 
     def _record_election(self, about: ObjectReference, words: str) -> None:
         """Write an event of the lock; called in the election's thread."""

@@ -8,8 +8,8 @@ import pytest
 from kubesched.client.connection_settings import UserSettings
 from kubesched.client.credentials import (
     NO_CREDENTIAL,
+    Credentials,
     CredentialsError,
-    FixedCredentials,
     TokenFile,
     bearer,
     fixed_credential,
@@ -23,7 +23,7 @@ def test_fixed_credentials() -> None:
     named = UserSettings(username="u", password=word)
     assert "Basic dTpww6Q=" == fixed_credential(named).header
     assert NO_CREDENTIAL == fixed_credential(UserSettings())
-    fixed = FixedCredentials(bearer("t"))
+    fixed = Credentials(bearer("t"))
     assert bearer("t") == asyncio.run(fixed.get()) == asyncio.run(fixed.renew(bearer("t")))
 
 

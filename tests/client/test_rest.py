@@ -10,7 +10,7 @@ from aiohttp import web
 from kubesched.api.errors import ApiError, NotFoundError, TooManyRequestsError
 from kubesched.api.media_types import JSON_PATCH
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.credentials import Credential, bearer
+from kubesched.client.credentials import Credential, Credentials, bearer
 from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.requests import Request, RequestObserver
 from kubesched.client.rest import HttpRestClient
@@ -50,7 +50,7 @@ class Observed(RequestObserver):
         self.told.append(("finished", verb, str(request_bytes), str(response_bytes)))
 
 
-class Renewable:
+class Renewable(Credentials):
     """Credentials whose token number grows when they are renewed, up to a last one."""
 
     def __init__(self, last: int) -> None:

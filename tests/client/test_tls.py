@@ -11,7 +11,7 @@ from aiohttp import web
 
 from kubesched.api.errors import ApiError
 from kubesched.client.connection_settings import ConnectionSettings, TlsSettings
-from kubesched.client.credentials import Credential
+from kubesched.client.credentials import Credential, Credentials
 from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient
 from kubesched.client.tls import (
@@ -110,7 +110,7 @@ def test_plugin_certificate_is_shown_and_renewed() -> None:
     """A new certificate of a plugin closes the connections that showed the old one."""
     shown = [signed(_AUTHORITY, "first"), signed(_AUTHORITY, "second")]
 
-    class Plugin:
+    class Plugin(Credentials):
         async def get(self) -> Credential:
             return Credential("", shown[0].pem, shown[0].key_pem)
 

@@ -32,13 +32,7 @@ from kubesched.client.connection_settings import (
     TlsSettings,
     UserSettings,
 )
-from kubesched.client.credentials import (
-    Credentials,
-    ExecPlugin,
-    FixedCredentials,
-    TokenFile,
-    fixed_credential,
-)
+from kubesched.client.credentials import Credentials, ExecPlugin, TokenFile, fixed_credential
 from kubesched.client.kubeconfig import (
     load_kubeconfig,
     master_settings,
@@ -187,7 +181,7 @@ def credentials_of(
         return TokenFile(user.token_file, now, user.token)
     fixed = fixed_credential(user)
     if user.exec is None or fixed.header or settings.tls.has_certificate:
-        return FixedCredentials(fixed)
+        return Credentials(fixed)
     return ExecPlugin(user.exec, wall_clock, environ)
 
 

@@ -14,7 +14,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -45,11 +45,15 @@ class Credential(NamedTuple):
 NO_CREDENTIAL: Final = Credential()
 
 
-class Credentials(Protocol):
-    """A source of credentials."""
+class Credentials:
+    """Credentials that never change; the base class of those that do."""
+
+    def __init__(self, credential: Credential = NO_CREDENTIAL) -> None:
+        self._credential = credential
 
     async def get(self) -> Credential:
         """Return the current credential; raises CredentialsError if there is none."""
+        return self._credential
 
     async def renew(self, refused: Credential) -> Credential:
         """Return a newer credential after the server refused one; the same if there is none.
@@ -57,33 +61,19 @@ class Credentials(Protocol):
         Raises:
             CredentialsError: There is none.
         """
+        return await self.get()
 
 
-class FixedCredentials:
-    """Credentials that never change."""
-
-    def __init__(self, credential: Credential = NO_CREDENTIAL) -> None:
-        self._credential = credential
-
-    async def get(self) -> Credential:
-        """Return the credential."""
-        return self._credential
-
-    async def renew(self, refused: Credential) -> Credential:
-        """Return the same credential."""
-        return self._credential
-
-
-class TokenFile:
+class TokenFile(Credentials):
     """A bearer token in a file that is replaced from time to time.
 
     `now` is a monotonic clock in seconds; `token` is used while the file cannot be read.
     """
 
     def __init__(self, path: str, now: Callable[[], float], token: str = "") -> None:
+        super().__init__(bearer(token) if token else NO_CREDENTIAL)
         self._path = Path(path)
         self._now = now
-        self._credential = bearer(token) if token else NO_CREDENTIAL
         self._read_at = float("-inf")
 
     async def get(self) -> Credential:
@@ -178,7 +168,7 @@ async def run_program(arguments: Sequence[str], environ: Mapping[str, str]) -> t
     return program.returncode or 0, printed
 
 
-class ExecPlugin:
+class ExecPlugin(Credentials):
     """Credentials that a program prints, kept until they expire.
 
     Concurrent requests share one run of the program, which inherits `environ`. `wall_clock` returns
@@ -192,12 +182,12 @@ class ExecPlugin:
         environ: Mapping[str, str] | None = None,
         run: Run = run_program,
     ) -> None:
+        super().__init__()
         self._settings = settings
         self._wall_clock = wall_clock
         self._environ = os.environ if environ is None else environ
         self._run = run
-        self._credential: Credential | None = None
-        self._renew_at = float("inf")
+        self._renew_at = float("-inf")
         self._running: asyncio.Task[Credential] | None = None
 
     async def get(self) -> Credential:
@@ -206,7 +196,7 @@ class ExecPlugin:
         Raises:
             CredentialsError: The program cannot be run, fails, or prints no credentials.
         """
-        if self._credential is not None and self._wall_clock().timestamp() < self._renew_at:
+        if self._wall_clock().timestamp() < self._renew_at:
             return self._credential
         return await self._refresh()
 
@@ -216,7 +206,7 @@ class ExecPlugin:
         Raises:
             CredentialsError: As `get`.
         """
-        if self._credential is not None and self._credential != refused:
+        if self._credential not in (NO_CREDENTIAL, refused):
             return self._credential
         return await self._refresh()
 

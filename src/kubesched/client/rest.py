@@ -26,7 +26,7 @@ import msgspec
 from kubesched.api.errors import ApiError
 from kubesched.api.go_text import go_duration
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.credentials import Credential, Credentials, CredentialsError, FixedCredentials
+from kubesched.client.credentials import Credential, Credentials, CredentialsError
 from kubesched.client.dial import Dialer
 from kubesched.client.errors import (
     UNANSWERED,
@@ -99,7 +99,7 @@ class HttpRestClient:
         self._dialer = Dialer(server, self._tls, tls.server_name, settings.proxy_url)
         # The prefix of every path: a forwarding proxy needs the whole URL.
         self._base = server if self._dialer.is_forwarded else parts.path
-        self._credentials = credentials or FixedCredentials()
+        self._credentials = credentials or Credentials()
         self._limiter = limiter
         self._timeout_seconds = timeout_seconds
         self._observer = observer or RequestObserver()

@@ -121,6 +121,7 @@ class SecureServing:
         finally:
             self._connections.discard(task)
             self._answering.discard(task)
+            requests.close()
             writer.close()
 
     async def _answer_all(self, requests: _Requests, writer: asyncio.StreamWriter) -> bool:
@@ -202,6 +203,10 @@ class _Requests:
         self._has_head = False
         self._body = bytearray()
         self._is_too_long = False
+
+    def close(self) -> None:
+        """Break the reference cycle with the parser."""
+        del self._parser
 
     def feed(self, data: bytes) -> None:
         """Parse what has arrived."""

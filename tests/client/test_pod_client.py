@@ -37,7 +37,7 @@ RECORDED_PATCHES = [
 
 def writer(server: Answering) -> PodClient:
     """Return a writer with a clock that does not move."""
-    return PodClient(server, lambda: NOW)
+    return PodClient(server, lambda: NOW, lambda _event: None)
 
 
 def test_there_are_records() -> None:

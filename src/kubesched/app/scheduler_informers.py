@@ -34,7 +34,7 @@ from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import KINDS, Kind, kind_of
 from kubesched.api.storage import CSIDriver, StorageClass
 from kubesched.client.informers import Informers
-from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, Rest
+from kubesched.client.requests import UNFINISHED_PODS, Rest
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.plugin import Plugin
 from kubesched.scheduler.loop import Scheduler
@@ -70,7 +70,7 @@ def scheduler_informers(
     ]
     informers = Informers(rest, handlers, random)
     for kind in watched_kinds(plugins, gates):
-        informers.add(kind, UNFINISHED_PODS if kind.type is Pod else EVERYTHING)
+        informers.add(kind, UNFINISHED_PODS if kind.type is Pod else "")
     return informers
 
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from threading import Thread
 
-from kubesched.app.metrics.pages import write_page
-from kubesched.app.metrics.process_metrics import RequestMetrics
+from kubesched.app.metrics.pages import RequestMetrics, write_page
 from kubesched.client.requests import RequestObserver
 
 from .scripted import families_of, recorded_families

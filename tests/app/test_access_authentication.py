@@ -6,14 +6,13 @@ import asyncio
 import json
 from datetime import timedelta
 from hashlib import sha256
-from random import Random
 from typing import Any
 
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.app.authentication import (
+from kubesched.app.access import (
     Authenticator,
     Authorities,
     ClusterAuthentication,
@@ -22,17 +21,12 @@ from kubesched.app.authentication import (
     bearer_token,
 )
 from kubesched.app.http_exchange import HttpRequest
-from kubesched.app.reviews import (
-    ANONYMOUS,
-    AuthenticationError,
-    ReviewRetries,
-    TokenReviews,
-    UserInfo,
-)
+from kubesched.app.reviews import ANONYMOUS, AccessError, UserInfo
 from kubesched.client.requests import Request
+from kubesched.simulator.virtual_loop import run
+from tests.client.certificates import Holder, authority, signed
 
-from .certificates import NOW, Holder, authority, signed
-from .fake_rest import Clock, FakeRest
+from .fake_rest import FakeRest, token_reviews
 
 CLIENTS = authority("client-ca")
 PROXIES = authority("front-ca")
@@ -63,11 +57,9 @@ def authenticate(
     authorities: Authorities | None = None,
 ) -> UserInfo:
     """Return the user of a request."""
-    clock = Clock()
-    reviews = ReviewRetries(FakeRest(review), Random(1), clock.sleep)
-    tokens = TokenReviews(reviews, clock, 10.0)
+    tokens = token_reviews(FakeRest(review))
     known = authorities_of(DATA) if authorities is None else authorities
-    authenticator = Authenticator(lambda: known, tokens, lambda: NOW)
+    authenticator = Authenticator(lambda: known, tokens)
     certificates = () if shown is None else (shown.der,)
     request = HttpRequest(path="/", headers=headers, certificates=certificates)
     return asyncio.run(authenticator.authenticate(request))
@@ -77,7 +69,7 @@ def test_a_certificate_names_its_holder() -> None:
     """Name, organizations, and the fingerprint as what else is known."""
     bob = signed(CLIENTS, "bob", ("dev", "ops"))
     fingerprint = f"X509SHA256={sha256(bob.der).hexdigest()}"
-    extra = (("authentication.kubernetes.io/credential-id", (fingerprint,)),)
+    extra = {"authentication.kubernetes.io/credential-id": (fingerprint,)}
     expected = UserInfo("bob", "", ("dev", "ops", "system:authenticated"), extra)
     assert expected == authenticate(shown=bob)
 
@@ -85,7 +77,7 @@ def test_a_certificate_names_its_holder() -> None:
 def test_a_certificate_may_hold_a_uid() -> None:
     """One uid counts; more are refused."""
     assert "u7" == authenticate(shown=signed(CLIENTS, "bob", uids=("u7",))).uid
-    with pytest.raises(AuthenticationError, match="expected 1 UID"):
+    with pytest.raises(AccessError, match="expected 1 UID"):
         authenticate(shown=signed(CLIENTS, "bob", uids=("a", "b")))
 
 
@@ -102,14 +94,14 @@ def test_a_certificate_may_hold_a_uid() -> None:
 )
 def test_invalid_certificates(shown: Holder) -> None:
     """They are refused, unless the request has a valid token too."""
-    with pytest.raises(AuthenticationError):
+    with pytest.raises(AccessError):
         authenticate(shown=shown)
-    assert "admin" == authenticate(("Authorization", "Bearer good"), shown=shown).name
+    assert "admin" == authenticate(("Authorization", "Bearer good"), shown=shown).username
 
 
 def test_a_certificate_without_key_usage() -> None:
     """It is valid for clients."""
-    assert "bob" == authenticate(shown=signed(CLIENTS, "bob", usage=None)).name
+    assert "bob" == authenticate(shown=signed(CLIENTS, "bob", usage=None)).username
 
 
 def test_a_certificate_without_common_name() -> None:
@@ -117,7 +109,7 @@ def test_a_certificate_without_common_name() -> None:
     nameless = signed(CLIENTS, "", ("dev",))
     known = Authorities(CLIENTS.pem.decode())
     assert ANONYMOUS == authenticate(shown=nameless, authorities=known)
-    with pytest.raises(AuthenticationError):
+    with pytest.raises(AccessError):
         authenticate(shown=nameless)
 
 
@@ -132,7 +124,7 @@ def test_proxy_headers() -> None:
         ("X-Remote-Extra-Acme.Com%2fTeam", "red"),
         shown=proxy,
     )
-    extra = (("acme.com/team", ("red",)),)
+    extra = {"acme.com/team": ("red",)}
     assert UserInfo("carol", "7", ("g1", "g2", "system:authenticated"), extra) == user
 
 
@@ -145,7 +137,7 @@ def test_proxy_headers() -> None:
 )
 def test_proxies_that_are_not_allowed(name: str, headers: tuple[tuple[str, str], ...]) -> None:
     """Their certificate is then that of an unknown client."""
-    with pytest.raises(AuthenticationError):
+    with pytest.raises(AccessError):
         authenticate(*headers, shown=signed(PROXIES, name))
 
 
@@ -175,7 +167,7 @@ def test_tokens_in_headers(header: str, token: str) -> None:
 
 def test_unknown_tokens_are_refused() -> None:
     """A client with an unknown token is not anonymous."""
-    with pytest.raises(AuthenticationError, match="invalid bearer token"):
+    with pytest.raises(AccessError, match="invalid bearer token"):
         authenticate(("Authorization", "Bearer bad"))
 
 
@@ -201,14 +193,14 @@ def test_the_configmap_is_read_again() -> None:
         return found
 
     async def main() -> None:
-        cluster = ClusterAuthentication(FakeRest(answer), changes.append, Clock().sleep)
+        cluster = ClusterAuthentication(FakeRest(answer), changes.append)
         await cluster.refresh()
         assert CLIENTS.pem.decode() == cluster.authorities.client
         with pytest.raises(asyncio.CancelledError):
             await cluster.run()
         assert STRANGERS.pem.decode() == cluster.authorities.client
 
-    asyncio.run(main())
+    run(main())
     assert 2 == len(changes)
     assert (CLIENTS.pem + b"\n" + PROXIES.pem).decode() == changes[0].pem
 
@@ -232,6 +224,6 @@ def test_a_configmap_that_is_not_there_is_nothing() -> None:
 def test_a_file_names_authorities_of_clients_alone() -> None:
     """Proxies are not believed then."""
     known = Authorities(CLIENTS.pem.decode())
-    assert "bob" == authenticate(shown=signed(CLIENTS, "bob"), authorities=known).name
-    with pytest.raises(AuthenticationError):
+    assert "bob" == authenticate(shown=signed(CLIENTS, "bob"), authorities=known).username
+    with pytest.raises(AccessError):
         authenticate(("X-Remote-User", "x"), shown=signed(PROXIES, "proxy"), authorities=known)

@@ -1,4 +1,7 @@
-"""Authenticator identifies users: by proxy headers, client certificate or bearer token.
+"""Access to the secure port: who a client is, and which paths it may request.
+
+Users are identified by proxy headers, client certificate or bearer token. Fixed rules decide what
+they may request, or else the API server.
 
 The authorities that the cluster's API server trusts are in the ConfigMap
 kube-system/extension-apiserver-authentication.
@@ -7,8 +10,11 @@ Upstream: staging/src/k8s.io/apiserver/pkg/authentication/request/x509/x509.go,
           staging/src/k8s.io/apiserver/pkg/authentication/request/headerrequest,
           staging/src/k8s.io/apiserver/pkg/authentication/authenticatorfactory/delegating.go,
           staging/src/k8s.io/apiserver/pkg/server/options/authentication.go,
-          staging/src/k8s.io/apiserver/pkg/server/dynamiccertificates (v1.36)
-Rejects:  invalid credentials, unless others in the same request are valid.
+          staging/src/k8s.io/apiserver/pkg/server/dynamiccertificates,
+          staging/src/k8s.io/apiserver/pkg/server/options/authorization.go,
+          staging/src/k8s.io/apiserver/pkg/authorization/path/path.go (v1.36)
+Rejects:  invalid credentials, unless others in the same request are valid; everything that neither
+          a fixed rule nor a SubjectAccessReview allows.
 Differs:  the handshake fails for a certificate of an unknown authority, where upstream tries the
           token next; intermediate certificates need Python 3.13. Tokens in the protocol header of
           websockets are ignored; no endpoint is a websocket. The ConfigMap is read every minute;
@@ -20,24 +26,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import msgspec
 
 from kubesched.api.errors import ApiError, NotFoundError, SetupError
-from kubesched.app.http_exchange import HttpRequest
+from kubesched.app.http_exchange import (
+    HttpRequest,
+    HttpResponse,
+    forbidden,
+    internal_error,
+    unauthorized,
+)
 from kubesched.app.options import ProxyOptions
 from kubesched.app.reviews import (
     ANONYMOUS,
-    AuthenticationError,
-    TokenReviews,
+    AccessError,
+    AccessStatus,
+    Reviews,
+    TokenStatus,
     UserInfo,
     as_authenticated,
 )
 from kubesched.client.requests import Request, Rest
+from kubesched.framework.structured_log import V4, write
 
 if TYPE_CHECKING:
     from kubesched.app.client_certificates import ClientCertificate
@@ -61,11 +75,11 @@ class RequestHeaders(msgspec.Struct, frozen=True):
         """Check that the common name of a verified certificate is that of an allowed proxy.
 
         Raises:
-            AuthenticationError: The name is not allowed.
+            AccessError: The name is not allowed.
         """
         allowed = self.flags.allowed_names
         if allowed and name not in allowed:
-            raise AuthenticationError(f"x509: subject with cn={name} is not in the allowed list")
+            raise AccessError(f"x509: subject with cn={name} is not in the allowed list")
 
     def user_of(self, request: HttpRequest) -> UserInfo | None:
         """Return the user of the headers, None without a user name."""
@@ -81,14 +95,14 @@ class RequestHeaders(msgspec.Struct, frozen=True):
         uid = _first(request, self.flags.uid_headers)
         return UserInfo(name, uid, groups, self._extra(request))
 
-    def _extra(self, request: HttpRequest) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    def _extra(self, request: HttpRequest) -> dict[str, tuple[str, ...]]:
         extra: dict[str, tuple[str, ...]] = {}
         for prefix in self.flags.extra_headers_prefix:
             for name, value in request.headers:
                 if name.lower().startswith(prefix.lower()):
                     key = unquote(name[len(prefix) :].lower())
                     extra[key] = (*extra.get(key, ()), value)
-        return tuple(extra.items())
+        return extra
 
 
 def _first(request: HttpRequest, headers: Sequence[str]) -> str:
@@ -107,31 +121,28 @@ class Authenticator:
     def __init__(
         self,
         authorities: Callable[[], Authorities],
-        tokens: TokenReviews,
-        moment: Callable[[], datetime],
+        tokens: Reviews[TokenStatus],
     ) -> None:
-        """Set up; `moment` returns the current time, with a time zone."""
         self._authorities = authorities
         self._tokens = tokens
-        self._moment = moment
 
     async def authenticate(self, request: HttpRequest) -> UserInfo:
         """Return the user, `ANONYMOUS` without credentials.
 
         Raises:
-            AuthenticationError: All credentials are invalid.
+            AccessError: All credentials are invalid.
         """
         problems: list[str] = []
         for authenticate in (self._by_proxy, self._by_certificate, self._by_token):
             try:
                 user = await authenticate(request)
-            except AuthenticationError as error:
+            except AccessError as error:
                 problems.append(str(error))
                 continue
             if user is not None:
                 return as_authenticated(user)
         if problems:
-            raise AuthenticationError(", ".join(problems))
+            raise AccessError(", ".join(problems))
         return ANONYMOUS
 
     async def _by_proxy(self, request: HttpRequest) -> UserInfo | None:
@@ -149,19 +160,104 @@ class Authenticator:
 
     async def _by_token(self, request: HttpRequest) -> UserInfo | None:
         token = bearer_token(request.header("Authorization"))
-        return await self._tokens.authenticate(token) if token else None
+        if not token:
+            return None
+        status = await self._tokens.ask({"token": token})
+        if not status.authenticated:
+            raise AccessError(status.error or "invalid bearer token")
+        return status.user
 
     def _verified(self, request: HttpRequest, authorities: str) -> ClientCertificate:
         # Imported on first use: most processes never see a client certificate.
         from kubesched.app.client_certificates import verify  # noqa: PLC0415
 
-        return verify(request.certificates, authorities, self._moment())
+        return verify(request.certificates, authorities)
 
 
 def bearer_token(header: str) -> str:
     """Return the bearer token of an Authorization header, "" without one."""
     scheme, *rest = header.strip().split(" ", 2)
     return rest[0] if rest and scheme.lower() == "bearer" else ""
+
+
+# The permissions of a user.
+
+_ALWAYS_ALLOWED_GROUP: Final = "system:masters"
+
+
+class Authorizer:
+    """Decides which user may request which path."""
+
+    def __init__(self, open_paths: Sequence[str], reviews: Reviews[AccessStatus]) -> None:
+        """Set up; everybody may request the open paths, where a trailing `*` matches any rest.
+
+        Raises:
+            SetupError: A path has a `*` that is not at its end.
+        """
+        for path in open_paths:
+            if "*" in path[:-1]:
+                raise SetupError(
+                    "--authorization-always-allow-paths: only trailing * allowed in"
+                    f' "{path.removeprefix("/")}"'
+                )
+        self._open_paths = tuple(path.removeprefix("/") for path in open_paths)
+        self._reviews = reviews
+
+    async def authorize(self, user: UserInfo, verb: str, path: str) -> AccessStatus:
+        """Return whether the user may request the path with a verb, such as `get`.
+
+        Raises:
+            AccessError: The review failed, or both allows and denies.
+        """
+        if _ALWAYS_ALLOWED_GROUP in user.groups or self._is_open(path.removeprefix("/")):
+            return AccessStatus(allowed=True)
+        access = await self._reviews.ask(_spec(user, verb, path))
+        if access.denied and access.allowed:
+            raise AccessError("webhook subject access review returned both allow and deny response")
+        return access
+
+    def _is_open(self, path: str) -> bool:
+        return any(
+            path.startswith(pattern[:-1]) if pattern.endswith("*") else path == pattern
+            for pattern in self._open_paths
+        )
+
+
+def _spec(user: UserInfo, verb: str, path: str) -> dict[str, Any]:
+    spec: dict[str, Any] = {"nonResourceAttributes": {"path": path, "verb": verb}}
+    known = {"user": user.username, "groups": user.groups, "extra": user.extra, "uid": user.uid}
+    return spec | {name: value for name, value in known.items() if value}
+
+
+class AccessCheck:
+    """Authenticates and authorizes requests before the endpoints answer them."""
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        answer: Callable[[HttpRequest], HttpResponse],
+    ) -> None:
+        """Set up; `answer` answers authorized requests."""
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._answer = answer
+
+    async def handle(self, request: HttpRequest) -> HttpResponse:
+        """Return the answer, or a refusal: 401, 403, or 500 if authorization fails."""
+        try:
+            user = await self._authenticator.authenticate(request)
+        except AccessError as error:
+            write(log, logging.ERROR, "Unable to authenticate the request", err=str(error))
+            return unauthorized(request)
+        try:
+            access = await self._authorizer.authorize(user, request.method.lower(), request.path)
+        except AccessError as error:
+            return internal_error(request, str(error))
+        if not access.allowed:
+            write(log, V4, "Forbidden", URI=request.target, reason=access.reason)
+            return forbidden(request, user.username, access.reason)
+        return self._answer(request)
 
 
 # What the cluster's API servers accept.
@@ -246,13 +342,11 @@ class ClusterAuthentication:
         self,
         rest: Rest,
         on_change: Callable[[Authorities], None] = lambda _authorities: None,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Set up; `on_change` is called with new authorities."""
         self.authorities = Authorities()
         self._rest = rest
         self._on_change = on_change
-        self._sleep = sleep
         self._data: Mapping[str, str] | None = None
 
     async def refresh(self) -> None:
@@ -277,7 +371,7 @@ class ClusterAuthentication:
     async def run(self) -> None:
         """Read the ConfigMap every minute, until cancelled."""
         while True:
-            await self._sleep(_PERIOD_SECONDS)
+            await asyncio.sleep(_PERIOD_SECONDS)
             try:
                 await self.refresh()
             except LookupFailedError as error:

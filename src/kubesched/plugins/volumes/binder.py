@@ -30,8 +30,8 @@ from kubesched.plugins.volumes.csi_translation import (
 from kubesched.plugins.volumes.decisions import DynamicProvision, PodVolumes, StaticBinding
 from kubesched.plugins.volumes.matching import is_bound_to
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of
-from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.snapshot import Snapshot
 
 K = TypeVar("K", PersistentVolume, PersistentVolumeClaim)
 
@@ -154,15 +154,13 @@ class BindingCheck(msgspec.Struct, frozen=True):
     Attributes:
         pod: The pod.
         node_name: Its node.
-        objects: The cluster's objects, kept up to date.
-        table: The nodes.
+        snapshot: The cluster, kept up to date.
         writer: Checks whether the pod still exists.
     """
 
     pod: Pod
     node_name: str
-    objects: Objects
-    table: NodeColumns
+    snapshot: Snapshot
     writer: VolumeWriter
 
     def is_bound(self, written: PodVolumes) -> bool:
@@ -171,7 +169,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
         Raises:
             VolumeBindingError: Binding is no longer possible.
         """
-        if self.node_name not in self.table.row_of:
+        if self.node_name not in self.snapshot.nodes.row_of:
             text = f'failed to get node "{self.node_name}": node "{self.node_name}" not found'
             raise VolumeBindingError(text)
         metadata = self.pod.metadata
@@ -185,7 +183,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
 
     def _is_static_bound(self, binding: StaticBinding) -> bool:
         name = binding.volume.metadata.name
-        volume = self.objects.get(PersistentVolume, name)
+        volume = self.snapshot.objects.get(PersistentVolume, name)
         if volume is None:
             raise VolumeBindingError(
                 f'failed to check binding: persistentvolumes "{name}" not found'
@@ -210,7 +208,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
             # A provisioner that fails removes the annotation.
             raise VolumeBindingError(f'provisioning failed for PVC "{name}"')
         if claim.spec.volume_name:
-            volume = self.objects.get(PersistentVolume, claim.spec.volume_name)
+            volume = self.snapshot.objects.get(PersistentVolume, claim.spec.volume_name)
             if volume is None:
                 return False
             self._check_reachable(volume, "")
@@ -218,7 +216,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
 
     def _claim(self, claim: PersistentVolumeClaim, context: str) -> PersistentVolumeClaim:
         metadata = claim.metadata
-        found = self.objects.get(PersistentVolumeClaim, metadata.name, metadata.namespace)
+        found = self.snapshot.objects.get(PersistentVolumeClaim, metadata.name, metadata.namespace)
         if found is None:
             text = f'{context}: persistentvolumeclaims "{claim.metadata.key}" not found'
             raise VolumeBindingError(text)
@@ -227,13 +225,13 @@ class BindingCheck(msgspec.Struct, frozen=True):
     def _check_reachable(self, volume: PersistentVolume, context: str) -> None:
         required = required_of(volume.spec.node_affinity)
         plugin = plugin_of(volume.spec)
-        csi_node = self.objects.get(CSINode, self.node_name)
+        csi_node = self.snapshot.objects.get(CSINode, self.node_name)
         if plugin is not None and plugin.is_migrated and is_migrated_on(plugin, csi_node):
             try:
                 required = csi_node_affinity(volume)
             except TranslationError as error:
                 raise VolumeBindingError(f"{context}could not translate pv: {error}") from None
-        node = self.table.take(np.array([self.table.row_of[self.node_name]]))
+        node = self.snapshot.nodes.take(np.array([self.snapshot.nodes.row_of[self.node_name]]))
         if not NodeAccess(node).mask_of_selector(required)[0]:
             raise VolumeBindingError(
                 f'pv "{volume.metadata.name}" node affinity doesn\'t match node '

@@ -23,8 +23,12 @@ from kubesched.plugins.volumes.claims import (
 from kubesched.plugins.volumes.csi_translation import TranslationError, csi_node_affinity
 from kubesched.plugins.volumes.matching import why_not_matching
 from kubesched.plugins.volumes.node_access import NodeAccess, label_terms, required_of
-from kubesched.plugins.volumes.provisioning import Provision, ProvisioningError, provision
-from kubesched.plugins.volumes.storage_pools import StoragePools
+from kubesched.plugins.volumes.provisioning import (
+    Provision,
+    ProvisioningError,
+    StoragePools,
+    provision,
+)
 from kubesched.snapshot.objects import Objects
 
 

@@ -7,7 +7,7 @@ import pytest
 from kubesched.api.quantity import value
 from kubesched.api.storage import CSIStorageCapacity
 from kubesched.plugins.volumes.node_access import NodeAccess
-from kubesched.plugins.volumes.storage_pools import NO_POOL, StoragePools
+from kubesched.plugins.volumes.provisioning import NO_POOL, StoragePools
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.testing.builders import make_node, make_table
 from tests.plugins.volume_objects import HOSTNAME, ZONE, make_pool

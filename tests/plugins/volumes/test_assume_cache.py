@@ -3,7 +3,6 @@
 import pytest
 
 from kubesched.api.core import PersistentVolume
-from kubesched.plugins.volumes import assume_cache
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.snapshot.objects import ObjectStore
 from tests.plugins.volume_objects import make_volume
@@ -70,19 +69,3 @@ def test_cannot_assume(store: ObjectStore, cache: AssumeCache[PersistentVolume])
     assert cache.get(store, "w") is None
     store.delete(volume())
     assert cache.get(store, "v") is None
-
-
-def test_forgotten_assumptions_are_dropped(
-    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Assumed objects that are not read again are dropped."""
-    monkeypatch.setattr(assume_cache, "_SWEEP_MIN", 4)
-    small = AssumeCache(PersistentVolume, "persistentvolumes")
-    for i in range(50):
-        store.put(volume(f"v{i}"))
-        small.assume(store, volume(f"v{i}"))
-        store.put(volume(f"v{i}", version="2"))
-        assert len(small) <= 5
-    store.put(volume("last"))
-    small.assume(store, assumed := volume("last"))
-    assert small.get(store, "last") is assumed

@@ -9,7 +9,7 @@ Differs:  an assumed object expires when it is read, not by an event; results ar
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -17,8 +17,6 @@ from kubesched.api.meta import KubeObject
 from kubesched.snapshot.objects import ChangeLog, Objects
 
 K = TypeVar("K", bound=KubeObject)
-
-_SWEEP_MIN: Final = 1024
 
 
 class _Assumed(msgspec.Struct, Generic[K], frozen=True):
@@ -40,7 +38,6 @@ class AssumeCache(Generic[K]):
         self.resource = resource
         self.changes: ChangeLog[str] = ChangeLog()
         self._assumed: dict[str, _Assumed[K]] = {}
-        self._sweep_at = _SWEEP_MIN
 
     def __len__(self) -> int:
         return len(self._assumed)
@@ -74,8 +71,6 @@ class AssumeCache(Generic[K]):
             return f'"{key}" is out of sync (stored: {is_at}, assume: {wants})'
         self._assumed[key] = _Assumed(stored, item)
         self.changes.add(item.metadata.name)
-        if len(self._assumed) > self._sweep_at:
-            self._sweep(objects)
         return ""
 
     def restore(self, item: K) -> None:
@@ -88,15 +83,6 @@ class AssumeCache(Generic[K]):
         ):
             del self._assumed[key]
             self.changes.add(item.metadata.name)
-
-    def _sweep(self, objects: Objects) -> None:
-        """Drop expired objects that were not read again."""
-        for key, assumed in list(self._assumed.items()):
-            metadata = assumed.item.metadata
-            stored = objects.get(self.kind, metadata.name, metadata.namespace)
-            if stored is None or not _is_same_version(assumed, stored):
-                del self._assumed[key]
-        self._sweep_at = max(_SWEEP_MIN, 2 * len(self._assumed))
 
 
 def _is_same_version(assumed: _Assumed[K], stored: K) -> bool:

@@ -442,7 +442,7 @@ steps = st.lists(
 @pytest.mark.slow
 @settings(deadline=None)
 @given(steps)
-def test_kept_room_equals_new_room(story: list[tuple[str, int, list[str]]]) -> None:
+def test_kept_counts_equal_new_counts(story: list[tuple[str, int, list[str]]]) -> None:
     """While pods, limits, attachments and nodes change, and pods of two drivers ask."""
     pairs = [item for i, x in enumerate(NAMES) for item in csi_pair(x, driver=f"d{i % 2}")]
     csi_nodes = [make_csi_node(f"n{i}", {"d0": 2, "d1": 3}) for i in range(20)]

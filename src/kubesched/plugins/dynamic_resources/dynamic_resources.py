@@ -100,11 +100,10 @@ from kubesched.plugins.dynamic_resources.extended_resources import (
 )
 from kubesched.plugins.dynamic_resources.filtering import NodeFilter
 from kubesched.plugins.dynamic_resources.hints import BY_CLAIM, after_claim_change, after_pod_change
-from kubesched.plugins.dynamic_resources.node_devices import Features
+from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher, Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import RememberedSearches
 from kubesched.plugins.dynamic_resources.results import number_shares
-from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
@@ -254,7 +253,7 @@ class DynamicResources(
         if problem is not None:
             return PreFilterResult(nothing, problem)
         if any(True for _ in state.to_allocate()):
-            state.allocator = self._allocator(snapshot.objects)
+            self._prepare_search(state, snapshot.objects)
         return PreFilterResult(state)
 
     def filter_state(
@@ -494,24 +493,8 @@ class DynamicResources(
                 name = f"{request.name}/{sub.name}"
                 yield from _problems_of_class(sub.device_class_name, name, objects)
 
-    def _allocator(self, objects: Objects) -> Allocator:
-        index, matcher = self._devices(objects)
-        classes, allocated = device_classes_of(objects), self._tracker.allocated_state(objects)
-        searches = self._searches
-        if searches is None or searches.index is not index or searches.classes is not classes:
-            searches = self._searches = RememberedSearches(allocated, classes, index)
-        return Allocator(
-            allocated,
-            classes,
-            index,
-            matcher,
-            self._features,
-            self._tries_max,
-            searches,
-        )
-
-    def _devices(self, objects: Objects) -> tuple[PoolIndex, DeviceMatcher]:
-        """Return the index of all slices, and the matcher with its cached results."""
+    def _prepare_search(self, state: DynamicResourcesState, objects: Objects) -> None:
+        """Set the allocator, and what earlier searches among the same devices have found."""
         versions = objects.version(ResourceSlice), objects.version(DeviceTaintRule)
         known = self._index
         if known is None or known[0] is not objects or known[1] != versions:
@@ -520,7 +503,14 @@ class DynamicResources(
                 slices = with_taints(slices, objects.list(DeviceTaintRule))
             index = PoolIndex(slices, partitionable=self._features.partitionable_devices)
             known = self._index = (objects, versions, index, DeviceMatcher())
-        return known[2], known[3]
+        _, _, index, matcher = known
+        allocated, searches = self._tracker.allocated_state(objects), self._searches
+        if searches is None or searches.index is not index or searches.classes is not state.classes:
+            searches = self._searches = RememberedSearches(allocated, state.classes, index)
+        state.remembered = searches
+        state.allocator = Allocator(
+            allocated, state.classes, index, matcher, self._features, self._tries_max
+        )
 
     def _is_timed_out(self, claim: ResourceClaim) -> bool:
         return self._writer is not None and is_timed_out(

@@ -87,8 +87,11 @@ from kubesched.plugins.dynamic_resources.binding import (
     with_finalizer,
 )
 from kubesched.plugins.dynamic_resources.claims import (
+    BY_CLAIM,
     ClaimsNotReadyError,
     GetClaim,
+    after_claim_change,
+    after_pod_change,
     can_be_deallocated,
     is_reserved_for,
     pod_resource_claims,
@@ -99,7 +102,6 @@ from kubesched.plugins.dynamic_resources.extended_resources import (
     requested_scalars,
 )
 from kubesched.plugins.dynamic_resources.filtering import NodeFilter
-from kubesched.plugins.dynamic_resources.hints import BY_CLAIM, after_claim_change, after_pod_change
 from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher, Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import RememberedSearches
@@ -576,5 +578,5 @@ def _has_binding_conditions(gates: FeatureGates) -> bool:
 def _problems_of_class(name: str, request_name: str, objects: Objects) -> Iterator[Status]:
     if not name:
         yield failure(f"request {request_name}: unsupported request type")
-    elif device_classes_of(objects).get(name) is None:
+    elif name not in device_classes_of(objects).by_name:
         yield unresolvable(f"request {request_name}: device class {name} does not exist")

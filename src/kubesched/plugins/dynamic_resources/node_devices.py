@@ -177,7 +177,7 @@ class NodeDevices:
     def _class_of(self, where: str, name: str) -> DeviceClass:
         if not name:
             raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
-        device_class = self._classes.get(name)
+        device_class = self._classes.by_name.get(name)
         if device_class is None:
             raise AllocationError(
                 f"{where}: could not retrieve device class {name}:"

@@ -149,7 +149,10 @@ class Scene:
 
 
 def test_bind() -> None:
-    """Volume and claim are written, the controller binds them, and the next poll succeeds."""
+    """Volume and claim are written, the controller binds them, and the next poll succeeds.
+
+    Then nothing is assumed any more.
+    """
     scene = Scene()
     assert (1, 1) == scene.assumed
     scene.api.at_poll[2] = lambda: scene.bind("s")
@@ -168,6 +171,7 @@ def test_bind() -> None:
     )
     assert {BOUND_BY_CONTROLLER: "yes"} == volume.metadata.annotations
     assert {SELECTED_NODE: "n0"} == claim.metadata.annotations
+    assert (0, 0) == scene.assumed
 
 
 def test_volume_kept_for_the_claim() -> None:

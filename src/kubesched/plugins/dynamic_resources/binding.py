@@ -105,7 +105,7 @@ class ClaimBinder:
         return known if known is not None and is_same else claim
 
     def _found(self) -> NodeAllocation:
-        return self._state.nodes.get(self._node_name) or NodeAllocation()
+        return self._state.chosen.get(self._node_name) or NodeAllocation()
 
     async def _create(self) -> ResourceClaim:
         special = self._found().special.claim

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kubesched.api.resource import Device, ResourceSlice
 from kubesched.client.watch_events import SharedParts
+from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher
 from kubesched.plugins.dynamic_resources.requests import AllocationError
-from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 from tests.plugins.dynamic_resources.objects import device, selectors, slice_of
 
 DRIVERS = ("a.example.com", "b.example.com")

@@ -12,7 +12,7 @@ from kubesched.api.pod import PodResourceClaim, PodResourceClaimStatus
 from kubesched.api.resource import ResourceClaim
 from kubesched.framework.cluster_event import RESOURCE_CLAIM, Action, ClusterEvent
 from kubesched.framework.status import Status
-from kubesched.plugins.dynamic_resources.hints import BY_CLAIM, after_claim_change
+from kubesched.plugins.dynamic_resources.claims import BY_CLAIM, after_claim_change
 from kubesched.queue.hinting import ask_hint
 from kubesched.queue.moves import QueuePlace
 from kubesched.queue.queue_events import ClusterChange

@@ -42,24 +42,21 @@ from kubesched.framework.status import (
     unresolvable,
     unschedulable,
 )
-from kubesched.plugins.pod_topology_spread.args import (
-    SYSTEM_DEFAULTING,
-    PodTopologySpreadArgs,
-    decode_spread_args,
-)
 from kubesched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
+    SYSTEM_DEFAULTING,
     NodeInclusion,
+    PodTopologySpreadArgs,
     SpreadConstraint,
     SpreadConstraints,
     both,
+    decode_spread_args,
     default_constraints,
     have_all_keys,
     own_constraints,
 )
-from kubesched.plugins.pod_topology_spread.scoring import SpreadScores
-from kubesched.plugins.pod_topology_spread.state import SpreadDomains, SpreadState
+from kubesched.plugins.pod_topology_spread.states import SpreadDomains, SpreadScores, SpreadState
 from kubesched.plugins.shared.siblings import (
     default_selector,
     kinds_of_siblings,
@@ -152,12 +149,7 @@ class PodTopologySpread(
         having = have_all_keys(hard.items, nodes)
         inclusion = NodeInclusion(pod, nodes, self._compares_tolerations)
         domains = tuple(
-            SpreadDomains.of(
-                constraint,
-                nodes.label(constraint.topology_key),
-                constraint.pods.over(nodes.groups),
-                both(having, inclusion.of(constraint)),
-            )
+            SpreadDomains.of(constraint, nodes, both(having, inclusion.of(constraint)))
             for constraint in hard.items
         )
         return PreFilterResult(SpreadState(domains))

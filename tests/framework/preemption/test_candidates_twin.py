@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from kubesched.api.core import Pod
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.preemption import verdict_memory
-from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.candidates import Sampling, find_candidates
+from kubesched.framework.preemption.report import Candidate
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
-from kubesched.framework.preemption.victim_rows import select_victims_on_rows
-from kubesched.framework.preemption.victims import Question, select_victims_on_node
+from kubesched.framework.preemption.victims import (
+    Question,
+    select_victims_on_node,
+    select_victims_on_rows,
+)
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 
 from kubesched.framework.plugin import FilterPlugin, Plugin, Scope
-from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.eligibility import lower_priority_pods
-from kubesched.framework.preemption.victim_rows import contested_rows
+from kubesched.framework.preemption.report import Candidate
+from kubesched.framework.preemption.verdict_memory import contested_rows
 from kubesched.framework.preemption.victim_sums import (
     KnownSums,
     rows_of_sums,
@@ -60,7 +60,8 @@ def test_sums_equal_one_by_one(case: Case) -> None:
     expected = [select_victims_on_node(question, row) for row in rows]
     known = KnownSums(len(rows))
     for _ in range(2):
-        found = select_victims_by_sums(question, rows, contested_rows(question), known)
+        rivals = contested_rows(question, snapshot.nodes.row_of)
+        found = select_victims_by_sums(question, rows, rivals, known)
         assert expected == found
     for row, passes in enumerate(known.fits_node.tolist()):
         assert not passes or case.zones[snapshot.nodes.names[row]] == "a"
@@ -161,7 +162,7 @@ def test_rows_whose_pods_are_ignored_equal_one_by_one(case: Case) -> None:
     """A filter that looks at several rows does not matter where it ignores all pods that move."""
     snapshot = snapshot_of(case)
     question = question_of(case.preemptor.build(), snapshot, (CpuFit, ZoneCrowd))
-    rivals = contested_rows(question)
+    rivals = contested_rows(question, snapshot.nodes.row_of)
     rows = rows_of_sums(question, range(len(case.cpus)), rivals)
     moving = {
         row: (*lower_priority_pods(question.pod, snapshot.nodes, row), *rivals.get(row, ()))

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import OF_SUMS, Scope
-from kubesched.framework.preemption.eligibility import lower_priority_pods
-from kubesched.framework.preemption.importance import by_importance
+from kubesched.framework.preemption.eligibility import by_importance, lower_priority_pods
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict, verdict
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.snapshot.pod_info import PodInfo

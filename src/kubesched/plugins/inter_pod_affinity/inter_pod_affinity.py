@@ -241,12 +241,12 @@ class InterPodAffinity(
         questions = self._preferences_about(pod, snapshot.objects, index, buckets)
         if not questions:
             return _NO_TERMS_SCORE
-        worths = tuple(
-            (key, DomainSums.of(nodes.label(key), worth.over(nodes.groups)).counts)
-            for key, worth in questions
-        )
-        if any(worth.any() for _, worth in worths):
-            return PreScoreResult(worths)
+        worths: dict[str, NDArray[np.int64]] = {}
+        for key, worth in questions:
+            counts = DomainSums.of(nodes.label(key), worth.over(nodes.groups)).counts
+            worths[key] = worths[key] + counts if key in worths else counts
+        if any(worth.any() for worth in worths.values()):
+            return PreScoreResult(tuple(worths.items()))
         return _SKIP_SCORE
 
     def score(self, state: AffinityScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:

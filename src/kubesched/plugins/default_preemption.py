@@ -22,7 +22,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
-from kubesched.framework.pod_group_plugin import (
+from kubesched.framework.pod_groups import (
     PodGroupPostFilterPlugin,
     PodGroupPostFilterResult,
     PodGroupTrial,

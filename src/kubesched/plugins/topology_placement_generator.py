@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from kubesched.api.scheduling import PodGroup
-from kubesched.framework.pod_group_plugin import (
+from kubesched.framework.pod_groups import (
     GeneratedPlacements,
     Placement,
     PlacementGeneratePlugin,
+    state_not_found,
 )
-from kubesched.framework.pod_group_states import state_not_found
 from kubesched.framework.status import failure
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo

@@ -22,7 +22,7 @@ from typing import Final, TypeAlias
 import msgspec
 import numpy as np
 
-from kubesched.framework.cycle_state import CycleState, is_clonable
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import FilterReads, Handle
 from kubesched.framework.plugin import Scope
 from kubesched.framework.preemption.budgets import DisruptionBudgets
@@ -73,15 +73,8 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def rows_are_independent(self) -> bool:
-        """Whether rows can be filtered together: no plugin's state changes with pods on nodes.
-
-        A state that `add_pod` changes must be clonable, because each what-if changes its own copy.
-        """
-        return not any(
-            is_clonable(state)
-            for name, state in self.cycle.filter_states.items()
-            if name not in self.cycle.skip_filter
-        )
+        """Whether rows can be filtered together: no filter's state changes with pods on nodes."""
+        return not self.cycle.follows_pods
 
 
 def select_victims_on_node(question: Question, row: int) -> Verdict:

@@ -70,7 +70,7 @@ class SpreadDomains:
         """The lowest count of a domain; 0 if there are fewer than `min_domains`."""
         if np.count_nonzero(self.is_domain) < self.constraint.min_domains:
             return 0
-        counts = np.where(self.is_domain, self.sums.counts, _INT32_MAX)
+        counts: NDArray[np.int64] = np.where(self.is_domain, self.sums.counts, _INT32_MAX)
         # Faster than `min` for a few numbers.
         return counts.item(counts.argmin())
 

@@ -61,7 +61,7 @@ def test_a_node_without_victims_is_a_failure() -> None:
     question = question_of(make_pod("new", priority=1), snapshot)
     expected = failure('expected at least one victim pod on node "n1"')
     assert expected == select_victims_on_node(question, 0)
-    assert [expected] == select_victims_on_rows(question, [0])
+    assert {0: expected} == select_victims_on_rows(question, [0])
 
 
 def test_states_of_skipped_plugins_do_not_make_rows_dependent() -> None:

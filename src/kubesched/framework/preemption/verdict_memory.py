@@ -133,11 +133,10 @@ class Verdicts:
             found |= self._screening.reject(question, uncontested)
             remaining = [row for row in rows if row not in found]
         by_sums = rows_of_sums(question, remaining, self._contested)
-        verdicts = select_victims_by_sums(question, by_sums, self._contested, self._sums)
-        found |= zip(by_sums, verdicts, strict=True)
+        found |= select_victims_by_sums(question, by_sums, self._contested, self._sums)
         if question.rows_are_independent:
             together = [row for row in remaining if row not in found and row not in self._contested]
-            found |= zip(together, select_victims_on_rows(question, together), strict=True)
+            found |= select_victims_on_rows(question, together)
         return [
             found[row] if row in found else select_victims_on_node(question, row) for row in rows
         ]

@@ -14,7 +14,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -108,46 +108,43 @@ def select_victims_on_node(question: Question, row: int) -> Verdict:
 
 @dataclass(slots=True, eq=False)
 class _Reprieve:
-    """One row of the what-if table, and its pods in the order in which they may return."""
+    """A row, its row in the what-if table, and its pods in the order in which they may return."""
 
-    place: int
     row: int
+    at: int
     violating: list[PodInfo]
     pods: list[PodInfo]
     evicted: list[PodInfo] = field(default_factory=list)
 
 
-def select_victims_on_rows(question: Question, rows: Sequence[int]) -> list[Verdict]:
-    """Return one verdict for each of `rows`, which must be independent and without rivals.
+def select_victims_on_rows(question: Question, rows: Iterable[int]) -> dict[int, Verdict]:
+    """Return the verdict on each row; the rows must be independent and without rivals.
 
     Pods return in rounds: each round adds the next pod of every row, and one call of the filters
     decides on which rows it stays.
     """
     nodes = question.snapshot.nodes
-    verdicts: list[Verdict] = [NO_VICTIMS] * len(rows)
-    potential = [lower_priority_pods(question.pod, nodes, row) for row in rows]
-    places = [place for place, pods in enumerate(potential) if pods]
-    if not places:
-        return verdicts
-    what_if = nodes.take(np.array([rows[place] for place in places], np.intp))
+    potential = {row: lower_priority_pods(question.pod, nodes, row) for row in rows}
+    found: dict[int, Verdict] = dict.fromkeys(potential, NO_VICTIMS)
+    potential = {row: pods for row, pods in potential.items() if pods}
+    if not potential:
+        return found
+    what_if = nodes.take(np.array(list(potential), np.intp))
     what_if.remove_pods(
-        [(row, victim) for row, place in enumerate(places) for victim in potential[place]]
+        [(at, victim) for at, pods in enumerate(potential.values()) for victim in pods]
     )
     statuses = question.handle.filter_rows(question.cycle, question.pod, what_if)
     reprieves: list[_Reprieve] = []
-    for row, place in enumerate(places):
-        if statuses.index[row]:
-            verdicts[place] = statuses[row]
+    for at, (row, pods) in enumerate(potential.items()):
+        if statuses.index[at]:
+            found[row] = statuses[at]
         else:
-            violating, others = question.budgets.split(by_importance(potential[place]))
-            reprieves.append(_Reprieve(place, row, violating, violating + others))
+            violating, others = question.budgets.split(by_importance(pods))
+            reprieves.append(_Reprieve(row, at, violating, violating + others))
     _let_pods_come_back(question, what_if, reprieves)
-    for reprieve in reprieves:
-        name = nodes.names[rows[reprieve.place]]
-        verdicts[reprieve.place] = verdict(
-            name, reprieve.pods, reprieve.evicted, reprieve.violating
-        )
-    return verdicts
+    for each in reprieves:
+        found[each.row] = verdict(nodes.names[each.row], each.pods, each.evicted, each.violating)
+    return found
 
 
 def _let_pods_come_back(
@@ -155,15 +152,15 @@ def _let_pods_come_back(
 ) -> None:
     """Add the pods back, one per row and round; those that cannot stay go to `evicted`."""
     turn = 0
-    while reprieves := [reprieve for reprieve in reprieves if turn < len(reprieve.pods)]:
-        what_if.add_pods([(reprieve.row, reprieve.pods[turn]) for reprieve in reprieves])
+    while reprieves := [each for each in reprieves if turn < len(each.pods)]:
+        what_if.add_pods([(each.at, each.pods[turn]) for each in reprieves])
         # Rows whose pods are all decided are not filtered again.
-        remaining = what_if.take(np.array([reprieve.row for reprieve in reprieves], np.intp))
+        remaining = what_if.take(np.array([each.at for each in reprieves], np.intp))
         fits = question.handle.filter_rows(question.cycle, question.pod, remaining).passed.tolist()
         leaving = [each for each, fit in zip(reprieves, fits, strict=True) if not fit]
-        what_if.remove_pods([(reprieve.row, reprieve.pods[turn]) for reprieve in leaving])
-        for reprieve in leaving:
-            reprieve.evicted.append(reprieve.pods[turn])
+        what_if.remove_pods([(each.at, each.pods[turn]) for each in leaving])
+        for each in leaving:
+            each.evicted.append(each.pods[turn])
         turn += 1
 
 

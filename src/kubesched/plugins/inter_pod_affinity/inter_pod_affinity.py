@@ -28,6 +28,7 @@ from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import (
     PRE_FILTER_SKIP,
+    PRE_SCORE_SKIP,
     FilterPlugin,
     PreFilterExtensions,
     PreFilterResult,
@@ -93,7 +94,6 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
-_SKIP_SCORE: Final[PreScoreResult[AffinityScores]] = PreScoreResult(status=SKIP)
 _NO_TERMS_FILTER: Final[PreFilterResult[AffinityState]] = PreFilterResult(status=SKIP, lasts=True)
 _NO_TERMS_SCORE: Final[PreScoreResult[AffinityScores]] = PreScoreResult(status=SKIP, lasts=True)
 
@@ -247,7 +247,7 @@ class InterPodAffinity(
             worths[key] = worths[key] + counts if key in worths else counts
         if any(worth.any() for worth in worths.values()):
             return PreScoreResult(tuple(worths.items()))
-        return _SKIP_SCORE
+        return PRE_SCORE_SKIP
 
     def score(self, state: AffinityScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return, per row, the sum of the scores of its domains."""

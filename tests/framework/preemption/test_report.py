@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.framework.preemption.report import Criterion, PreemptionReport, no_candidates_text
+from kubesched.framework.preemption.report import Criterion, PreemptionReport
 from kubesched.framework.preemption.victims import NO_VICTIMS
 from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 
@@ -126,9 +126,9 @@ def test_result_of_a_pod_that_may_not_preempt() -> None:
 
 def test_text_of_many_equal_statuses() -> None:
     """Thousands of equal statuses are one entry."""
-    statuses = [NO_VICTIMS] * 3000
-    expected = (
-        "0/3001 nodes are available: 1 Preemption is not helpful for scheduling, "
+    text = (
+        "preemption: 0/3001 nodes are available: 1 Preemption is not helpful for scheduling, "
         "3000 No preemption victims found for incoming pod."
     )
-    assert expected == no_candidates_text(statuses, 3001)
+    report = report_of([], {f"n{at}": NO_VICTIMS for at in range(3000)})
+    assert unschedulable(text) == report.result(3001).status

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Final, Self
 
 import msgspec
@@ -201,40 +201,25 @@ class PreemptionReport(msgspec.Struct, frozen=True, eq=False, dict=True):
             return self._rejection("no candidate node for preemption")
         if not num_all_nodes:
             return self._failure("no nodes available")
-        others = self.others
-        if isinstance(others, Status):
-            text = _text_of_one(others, len(self.other_rows), num_all_nodes)
-        else:
-            statuses = others.tolist()
-            kinds = statuses[:1] if _are_equal(statuses) else statuses
-            errors = [status.message for status in kinds if status.code is Code.ERROR]
-            if errors:
-                return self._failure(aggregate(errors))
-            text = no_candidates_text(statuses, num_all_nodes)
+        found = self._other_statuses()
+        errors = [status.message for status, _ in found.counts if status.code is Code.ERROR]
+        if errors:
+            return self._failure(aggregate(errors))
+        text = Diagnosis.of_filter((), found, _NOT_HELPFUL).fit_error(num_all_nodes)
         # Evicting does not help on the nominated node either, so the nomination is cleared.
         return msgspec.structs.replace(self._rejection(text), nominated_node_name="")
+
+    def _other_statuses(self) -> NodeToStatus:
+        if isinstance(self.others, Status):
+            return NodeToStatus.everywhere(len(self.other_rows), self.others)
+        statuses = self.others.tolist()
+        if statuses and statuses.count(statuses[0]) == len(statuses):
+            # Thousands of nodes without a victim share one status.
+            return NodeToStatus.everywhere(len(statuses), statuses[0])
+        return NodeToStatus.of(statuses)
 
     def _rejection(self, text: str) -> PostFilterResult:
         return PostFilterResult(unschedulable(f"preemption: {text}"), details=self)
 
     def _failure(self, text: str) -> PostFilterResult:
         return PostFilterResult(failure(f"preemption: {text}"), details=self)
-
-
-def no_candidates_text(statuses: Sequence[Status], num_all_nodes: int) -> str:
-    """Return the message that evicting helps on no node, from the status of each node tried."""
-    if _are_equal(statuses):
-        return _text_of_one(statuses[0], len(statuses), num_all_nodes)
-    encoded = NodeToStatus.of(statuses)
-    return Diagnosis.of_filter((), encoded, _NOT_HELPFUL).fit_error(num_all_nodes)
-
-
-@lru_cache(maxsize=64)
-def _text_of_one(status: Status, rows: int, num_all_nodes: int) -> str:
-    encoded = NodeToStatus.everywhere(rows, status)
-    return Diagnosis.of_filter((), encoded, _NOT_HELPFUL).fit_error(num_all_nodes)
-
-
-def _are_equal(statuses: Sequence[Status]) -> bool:
-    """Whether all statuses are equal: thousands of nodes without a victim share one."""
-    return bool(statuses) and statuses.count(statuses[0]) == len(statuses)

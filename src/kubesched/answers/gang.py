@@ -12,7 +12,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import count, names
-from kubesched.framework.pod_group_states import pod_group_name_of
+from kubesched.framework.pod_groups import pod_group_name_of
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.simulation import SimulationEnd
 from kubesched.snapshot.pod_info import PodInfo

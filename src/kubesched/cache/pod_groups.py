@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from kubesched.framework.pod_group_states import PodGroupStates, pod_group_name_of
+from kubesched.framework.pod_groups import PodGroupStates, pod_group_name_of
 from kubesched.snapshot.pod_info import PodInfo
 
 log = logging.getLogger(__name__)

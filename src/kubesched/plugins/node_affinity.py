@@ -34,6 +34,7 @@ from kubesched.framework.normalize import normalize_scores
 from kubesched.framework.plugin import (
     NOT_SHARED,
     PRE_FILTER_SKIP,
+    PRE_SCORE_SKIP,
     FilterPlugin,
     NoState,
     PreFilterPlugin,
@@ -43,7 +44,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.status import SKIP, NodeToStatus, failure, unresolvable
+from kubesched.framework.status import NodeToStatus, failure, unresolvable
 from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.snapshot.node_selection import (
     match_node_selector,
@@ -60,7 +61,6 @@ NodeNames = frozenset[str] | None
 """The names of the nodes that match a pod which requires nothing but a name; None for others."""
 
 _NAME_FIELD: Final = "metadata.name"
-_SKIP_SCORE: Final[PreScoreResult[PreferredTerms]] = PreScoreResult(status=SKIP)
 _ANY_NODE: Final[PreFilterResult[NodeNames]] = PreFilterResult()
 
 
@@ -158,7 +158,7 @@ class NodeAffinity(
         preferred = _preferred_terms(pod)
         if preferred is None:
             terms = self._added_preferred
-            return PreScoreResult(terms) if terms else _SKIP_SCORE
+            return PreScoreResult(terms) if terms else PRE_SCORE_SKIP
         if errors := preferred_term_errors(preferred):
             return PreScoreResult(status=failure(aggregate(errors)))
         return PreScoreResult((*self._added_preferred, *preferred))

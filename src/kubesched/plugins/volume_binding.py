@@ -53,7 +53,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.plugin_observer import VolumeSchedulingStage
+from kubesched.framework.services import VolumeSchedulingStage
 from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.shared.score_curve import ScoreCurve
 from kubesched.plugins.volumes.assume_cache import AssumeError

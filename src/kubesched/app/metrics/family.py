@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from kubesched.api.go_text import go_float
-from kubesched.framework.plugin_observer import (
+from kubesched.framework.services import (
     BindingConditionsStatus,
     PluginObserver,
     VolumeSchedulingStage,

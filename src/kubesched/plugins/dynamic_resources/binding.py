@@ -20,7 +20,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import FINALIZER, AllocationResult, ResourceClaim
 from kubesched.api.times import parse_time
 from kubesched.framework.dra import ClaimTracker, ClaimWriter
-from kubesched.framework.plugin_observer import BindingConditionsStatus, PluginObserver
+from kubesched.framework.services import BindingConditionsStatus, PluginObserver
 from kubesched.plugins.dynamic_resources.claims import (
     BindingFailedError,
     consumer_reference,

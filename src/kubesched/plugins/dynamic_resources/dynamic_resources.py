@@ -69,7 +69,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.pod_group_states import pod_group_name_of
+from kubesched.framework.pod_groups import pod_group_name_of
 from kubesched.framework.status import (
     SKIP,
     SUCCESS,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from kubesched.framework.plugin_observer import (
+from kubesched.framework.services import (
     BindingConditionsStatus,
     PluginObserver,
     VolumeSchedulingStage,

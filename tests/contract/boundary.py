@@ -68,16 +68,15 @@ _DIFFERENCE: Final = re.compile(r"\n@@.*?(?=$|, [a-z]+[.\[]|\]$)|\n+(?=$|\])", r
 _GO_TYPE: Final = re.compile(
     r"(cannot unmarshal [^\n]*? into Go (?:struct field [\w.]+|value) of type) [^\s\",]+(?: \{\})?"
 )
-_FOUND: Final = re.compile(
-    r"(expected (?:string|numeric \(int or float\)|boolean|list|map|any scalar)), got [^\n]*"
-)
+# Why a server-side apply does not fit its kind.
+_MISFIT: Final = re.compile(r"(failed to create typed patch object) .*", re.DOTALL)
 _TIME: Final = re.compile(r'(parsing time \\?"[^"]*").*')
 _GO_MAP: Final = re.compile(r"(?: in map)?: map\[.*?\](?= |$)")
 
 
 def wording(message: str) -> str:
     """Return a message without Go's types, values of its structs, and their differences."""
-    message = _FOUND.sub(r"\1", _GO_TYPE.sub(r"\1", message))
+    message = _MISFIT.sub(r"\1", _GO_TYPE.sub(r"\1", message))
     message = _TIME.sub(r"\1", message)
     message = _GO_MAP.sub("", _DIFFERENCE.sub("", message))
     at = 0

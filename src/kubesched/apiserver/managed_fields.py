@@ -9,7 +9,7 @@ Differs:  fields owned through another version of a group are taken to be those 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -24,28 +24,18 @@ from kubesched.apiserver.owned_values import (
 )
 from kubesched.apiserver.plain import Plain, without
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import ObjectType
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
 _BEFORE_FIRST_APPLY: Final = "before-first-apply"
 # Fields without owners: the server fills them in, or they never change.
+_OF_SERVER: Final = (
+    *("creationTimestamp", "generation", "managedFields", "name", "namespace"),
+    *("resourceVersion", "selfLink", "uid"),
+)
 _STRIPPED: Final[FieldSet] = frozenset(
     {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
-    | {
-        ("f:metadata", f"f:{name}")
-        for name in (
-            "clusterName",
-            "creationTimestamp",
-            "generation",
-            "managedFields",
-            "name",
-            "namespace",
-            "resourceVersion",
-            "selfLink",
-            "uid",
-        )
-    }
+    | {("f:metadata", f"f:{name}") for name in _OF_SERVER}
 )
 _STATUS: Final[FieldSet] = frozenset({("f:status",)})
 _SPEC: Final[FieldSet] = frozenset({("f:spec",)})
@@ -129,29 +119,20 @@ def with_managers(value: Plain, managers: Managers) -> Plain:
     """Return an object with these managers."""
     metadata = without(value.get("metadata", {}), "managedFields")
     if managers:
-        metadata["managedFields"] = [
-            _entry(owner, managers[owner]) for owner in _in_order(managers)
-        ]
+        ordered = sorted(managers.items(), key=_position)
+        metadata["managedFields"] = [_entry(owner, ownership) for owner, ownership in ordered]
     return value | {"metadata": metadata}
+
+
+def _position(managed: tuple[Owner, Ownership]) -> tuple[str, ...]:
+    """Return the key that sorts appliers first, then by time in seconds, and by name."""
+    owner, own = managed
+    return owner.operation, own.time or "", owner.manager, own.api_version, owner.subresource
 
 
 def without_managed_fields(value: Plain) -> Plain:
     """Return an object without managed fields."""
     return with_managers(value, {})
-
-
-def _in_order(managers: Managers) -> list[Owner]:
-    """Return appliers first, then by time in seconds, and by name."""
-    return sorted(
-        managers,
-        key=lambda owner: (
-            owner.operation,
-            managers[owner].time or "",
-            owner.manager,
-            managers[owner].api_version,
-            owner.subresource,
-        ),
-    )
 
 
 def _entry(owner: Owner, ownership: Ownership) -> Plain:
@@ -188,14 +169,14 @@ def stripped(fields: FieldSet) -> FieldSet:
     return fields - _STRIPPED
 
 
-def disown(managers: Managers, changes: Comparison, besides: Owner | None = None) -> Managers:
-    """Remove changed and deleted fields from their owners; `besides` keeps the changed ones."""
+def disown(managers: Managers, changes: Comparison) -> Managers:
+    """Remove changed and deleted fields from their owners."""
     gone = changes.changed | changes.removed
     left: Managers = {}
     for owner, ownership in managers.items():
         if not ownership.fields:
             continue
-        if owner == besides or gone.isdisjoint(ownership.fields):
+        if gone.isdisjoint(ownership.fields):
             left[owner] = ownership
         elif fields := ownership.fields - gone:
             left[owner] = Ownership(fields, ownership.api_version, ownership.time)
@@ -204,15 +185,13 @@ def disown(managers: Managers, changes: Comparison, besides: Owner | None = None
 
 def keep_times(old: Plain, new: Plain) -> Plain:
     """Return the old object if the new one differs from it in times of managed fields only."""
-    before = old.get("metadata", {}).get("managedFields") or ()
-    after = new.get("metadata", {}).get("managedFields") or ()
-    if not after or _without_times(before) != _without_times(after):
+    before, after = (
+        [without(entry, "time") for entry in one.get("metadata", {}).get("managedFields") or ()]
+        for one in (old, new)
+    )
+    if not after or before != after:
         return new
     return old if without_managed_fields(old) == without_managed_fields(new) else new
-
-
-def _without_times(entries: Iterable[Plain]) -> list[Plain]:
-    return [without(entry, "time") for entry in entries]
 
 
 def track(
@@ -233,9 +212,7 @@ def track(
     if old is not None and not managers:
         return without_managed_fields(new)
     owner = owner_of(resource, manager, UPDATE, subresource)
-    ignored = ignored_fields(resource, subresource)
-    changed = _update(resource.type, old, new, managers, owner, ignored, now)
-    return with_managers(new, changed)
+    return with_managers(new, _updated(resource, old, new, managers, owner, now))
 
 
 def _claimed(old: Plain | None, new: Plain, subresource: str) -> Managers:
@@ -251,21 +228,21 @@ def _claimed(old: Plain | None, new: Plain, subresource: str) -> Managers:
 def adopt(resource: Resource, current: Plain, subresource: str, now: str | None) -> Managers:
     """Return a manager that owns all fields of an object without managers."""
     owner = owner_of(resource, _BEFORE_FIRST_APPLY, UPDATE, subresource)
-    ignored = ignored_fields(resource, subresource)
-    return _update(resource.type, None, current, {}, owner, ignored, now)
+    return _updated(resource, None, current, {}, owner, now)
 
 
-def _update(
-    object_type: ObjectType,
+def _updated(
+    resource: Resource,
     old: Plain | None,
     new: Plain,
     managers: Managers,
     owner: Owner,
-    ignored: FieldSet,
     now: str | None,
 ) -> Managers:
-    before = object_type.zero() if old is None else without_managed_fields(old)
-    changes = compare(before, without_managed_fields(new), object_type).besides(ignored)
+    """Return the managers after an update by `owner`, who gets all fields that it changes."""
+    before = resource.type.zero() if old is None else without_managed_fields(old)
+    ignored = ignored_fields(resource, owner.subresource)
+    changes = compare(before, without_managed_fields(new), resource.type).besides(ignored)
     changed = disown(managers, changes)
     mine = stripped(changes.changed)
     if mine:

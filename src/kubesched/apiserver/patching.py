@@ -262,8 +262,6 @@ class Patch:
         try:
             read, unknown = decoded(object_type, changed)
         except SchemaError as error:
-            if self.is_apply:
-                raise server_side_apply.unfit(self.value, str(error)) from None
             raise unfit_patch(str(error)) from None
         if not self.is_apply and (unknown or self._may_repeat_fields()):
             self._check_fields(changed)

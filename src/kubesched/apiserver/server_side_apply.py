@@ -16,9 +16,7 @@ Differs:  conflicts are sorted by manager, not in random order. The types of sto
 from __future__ import annotations
 
 import json
-from typing import Any, Final, NamedTuple
-
-import msgspec
+from typing import Final
 
 from kubesched.apiserver.managed_fields import (
     APPLY,
@@ -36,31 +34,24 @@ from kubesched.apiserver.managed_fields import (
     without_managed_fields,
 )
 from kubesched.apiserver.owned_values import (
-    Comparison,
+    EntryError,
     FieldSet,
-    Path,
     compare,
     field_set,
     merge,
     path_text,
     remove,
     sorted_paths,
-    type_errors,
-    with_named,
     without_below,
 )
 from kubesched.apiserver.plain import Plain, deep_copy, get
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import ObjectType
-from kubesched.apiserver.status import StatusError, bad_request, internal
+from kubesched.apiserver.schema import ObjectType, decoded
+from kubesched.apiserver.status import StatusError, bad_request, cause, internal
+from kubesched.apiserver.values import SchemaError
 
 _KUBECTL: Final = "kubectl"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-
-
-class _Conflict(NamedTuple):
-    owner: Owner
-    path: Path
 
 
 def apply(
@@ -80,56 +71,61 @@ def apply(
     Raises:
         ApiError: It cannot be applied.
     """
-    object_type = _checked_type(resource, applied)
+    object_type = resource.type
+    _check(resource, applied)
     live = without_managed_fields(current or {})
-    applying = _Applying(
-        object_type,
-        live,
-        applied,
-        owner_of(resource, manager, APPLY, subresource),
-        ignored_fields(resource, subresource),
-        now,
-    )
+    try:
+        merged = merge(live, applied, object_type)
+    except EntryError as error:
+        raise _untyped(applied, str(error)) from None
     managers = decode(current)
     if current is not None and not managers:
         managers = adopt(resource, current, subresource, now)
-    merged, managers = applying.apply(managers, force)
+    owner = owner_of(resource, manager, APPLY, subresource)
+    ignored = ignored_fields(resource, subresource)
+    fields = without_below(field_set(applied, object_type), ignored)
+    last = managers.pop(owner, None)
+    if last is not None:
+        owned = fields.union(*(one.fields for one in managers.values()))
+        merged = remove(merged, _with_named(last.fields) - _with_named(owned), object_type)
+    changes = compare(live, merged, object_type).besides(ignored)
+    if not force:
+        own = _client_side_applied(live, applied, object_type) if manager == _KUBECTL else ()
+        _check_conflicts(managers, changes.changed.difference(own))
+    managers = disown(managers, changes)
+    if fields := stripped(fields):
+        before = None if last is None else last.time
+        time = now if merged != live else before
+        managers[owner] = Ownership(fields, applied["apiVersion"], time)
     if manager == _KUBECTL:
         merged = _with_last_applied(merged, applied)
     changed = with_managers(merged, managers)
     return changed if current is None else keep_times(current, changed)
 
 
-def _checked_type(resource: Resource, applied: Plain) -> ObjectType:
+def _check(resource: Resource, applied: Plain) -> None:
+    """Check that a declaration is of the kind, and has its fields only.
+
+    Raises:
+        StatusError: It is another kind, or a value does not fit.
+    """
     version, kind = str(applied.get("apiVersion", "")), str(applied.get("kind", ""))
     if (version, kind) != (resource.api_version, resource.kind):
         raise bad_request(f"invalid object type: {_kind_text(version, kind)}")
     if get(applied, "metadata", "managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    object_type = resource.type
-    found = list(type_errors(applied, object_type))
-    if found:
-        text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
-        raise internal(f"failed to create typed patch object ({_shown(applied)}): {text}")
-    return object_type
+    try:
+        _, unknown = decoded(resource.type, applied)
+    except SchemaError as error:
+        raise _untyped(applied, str(error)) from None
+    if unknown:
+        raise _untyped(applied, f".{unknown[0]}: field not declared in schema")
 
 
-def unfit(applied: Plain, why: str) -> StatusError:
-    """Return the error for an apply whose result has a value of a wrong form."""
+def _untyped(applied: Plain, why: str) -> StatusError:
+    namespace, name = (get(applied, "metadata", part) or "" for part in ("namespace", "name"))
     kind = _kind_text(applied["apiVersion"], applied["kind"])
-    return internal(
-        f"failed to convert new object ({_shown(applied)}) to proper version: "
-        f"unable to convert unstructured object to {kind}: {why}"
-    )
-
-
-def _shown(applied: Plain) -> str:
-    namespace, name = (_text(get(applied, "metadata", part)) for part in ("namespace", "name"))
-    return f"{namespace}/{name}; {_kind_text(applied['apiVersion'], applied['kind'])}"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return internal(f"failed to create typed patch object ({namespace}/{name}; {kind}): {why}")
 
 
 def _kind_text(api_version: str, kind: str) -> str:
@@ -137,86 +133,25 @@ def _kind_text(api_version: str, kind: str) -> str:
     return f"{group}/{version}, Kind={kind}"
 
 
-class _Applying(msgspec.Struct, frozen=True):
-    """One apply of a manager to a live object, which is empty if there is none.
+def _with_named(fields: FieldSet) -> FieldSet:
+    """Return a set with all fields that have a part in it."""
+    above = (path[:length] for path in fields for length in range(1, len(path)))
+    return fields.union(path for path in above if path[-1].startswith("f:"))
 
-    The write does not change the fields in `ignored`; `now` is as objects have times, or None.
-    """
 
-    type: ObjectType
-    live: Plain
-    applied: Plain
-    owner: Owner
-    ignored: FieldSet
-    now: str | None
-
-    def apply(self, managers: Managers, force: bool) -> tuple[Plain, Managers]:
-        """Return the merged object and its managers.
-
-        Raises:
-            ApiError: Others own fields that would change.
-        """
-        last = managers.get(self.owner)
-        fields = without_below(field_set(self.applied, self.type), self.ignored)
-        time = last.time if last else None
-        mine = Ownership(fields, str(self.applied["apiVersion"]), time)
-        managers = {**managers, self.owner: mine}
-        merged = merge(self.live, self.applied, self.type)
-        if last is not None and last.fields:
-            merged = self._pruned(merged, managers, last.fields)
-        changes = compare(self.live, merged, self.type).besides(self.ignored)
-        if not force:
-            self._check(managers, changes)
-        managers = disown(managers, changes, besides=self.owner)
-        return merged, self._renewed(managers, is_changed=merged != self.live)
-
-    def _check(self, managers: Managers, changes: Comparison) -> None:
-        own = self._client_side_applied() if self.owner.manager == _KUBECTL else frozenset()
-        conflicts = [
-            _Conflict(owner, path)
-            for owner in sorted(managers)
-            if owner != self.owner
-            for path in sorted_paths(managers[owner].fields & changes.changed - own)
-        ]
-        if conflicts:
-            raise _refusal(conflicts)
-
-    def _client_side_applied(self) -> FieldSet:
-        """Return the fields that are unchanged since the last client-side apply of kubectl."""
-        annotations = self.live.get("metadata", {}).get("annotations") or {}
-        try:
-            last = json.loads(annotations.get(_LAST_APPLIED) or "")
-        except ValueError:
+def _client_side_applied(live: Plain, applied: Plain, object_type: ObjectType) -> FieldSet:
+    """Return the fields that are unchanged since the last client-side apply of kubectl."""
+    annotations = live.get("metadata", {}).get("annotations") or {}
+    try:
+        last = json.loads(annotations.get(_LAST_APPLIED) or "")
+        if last["apiVersion"] != applied["apiVersion"]:
             return frozenset()
-        is_same_version = isinstance(last, dict) and (
-            last.get("apiVersion") == self.applied["apiVersion"]
-        )
-        if not is_same_version or any(type_errors(last, self.type)):
-            return frozenset()
-        changes = compare(last, self.live, self.type)
-        return field_set(last, self.type) - changes.changed - changes.removed
-
-    def _renewed(self, managers: Managers, *, is_changed: bool) -> Managers:
-        """Remove fields without owners from the manager's own, and set the time of a change."""
-        mine = managers.pop(self.owner, None)
-        fields = stripped(mine.fields) if mine else frozenset()
-        if mine is not None and fields:
-            time = self.now if is_changed else mine.time
-            managers[self.owner] = msgspec.structs.replace(mine, fields=fields, time=time)
-        return managers
-
-    def _pruned(self, merged: Plain, managers: Managers, last: FieldSet) -> Plain:
-        """Remove fields that the last apply had, this one has not, and no other manager owns."""
-        object_type = self.type
-        of_all: FieldSet = frozenset().union(*(one.fields for one in managers.values()))
-        all_fields = with_named(field_set(merged, object_type), object_type)
-        owned = with_named(of_all, object_type)
-        mine = with_named(last, object_type)
-        left = with_named(field_set(remove(merged, mine, object_type), object_type), object_type)
-        pruned = remove(merged, all_fields - (left | owned), object_type)
-        # Fields that the last apply did not have stay, even below a removed one.
-        kept = with_named(field_set(pruned, object_type), object_type)
-        return dict(remove(merged, (all_fields - kept) & mine, object_type))
+        decoded(object_type, last)
+    except (ValueError, KeyError, TypeError):
+        # There is none, or it is none of kubectl's.
+        return frozenset()
+    changes = compare(last, live, object_type)
+    return field_set(last, object_type) - changes.changed - changes.removed
 
 
 def _with_last_applied(merged: Plain, applied: Plain) -> Plain:
@@ -234,33 +169,24 @@ def _with_last_applied(merged: Plain, applied: Plain) -> Plain:
     return merged | {"metadata": renewed}
 
 
-def _refusal(conflicts: list[_Conflict]) -> StatusError:
-    causes = [
-        {
-            "reason": "FieldManagerConflict",
-            "message": f"conflict with {_owner_text(owner)}",
-            "field": path_text(path),
-        }
-        for owner, path in conflicts
-    ]
-    message = f"Apply failed with {_conflict_text(conflicts)}"
-    return StatusError(409, "Conflict", message, {"causes": causes})
+# Conflicts.
 
 
-def _conflict_text(conflicts: list[_Conflict]) -> str:
-    if len(conflicts) == 1:
-        owner, path = conflicts[0]
-        return f"1 conflict: conflict with {_owner_text(owner)}: {path_text(path)}"
-    paths: dict[Owner, list[Path]] = {}
-    for owner, path in conflicts:
-        paths.setdefault(owner, []).append(path)
-    lines: list[str] = []
-    for owner, own in paths.items():
-        lines += [
-            f"conflicts with {_owner_text(owner)}:",
-            *(f"- {path_text(path)}" for path in own),
-        ]
-    return f"{len(conflicts)} conflicts: " + "\n".join(lines)
+def _check_conflicts(managers: Managers, changed: FieldSet) -> None:
+    """Raise StatusError if others own fields that would change."""
+    causes, lines = [], []
+    for owner in sorted(managers):
+        who = _owner_text(owner)
+        fields = [path_text(path) for path in sorted_paths(managers[owner].fields & changed)]
+        if fields:
+            lines += [f"conflicts with {who}:", *(f"- {field}" for field in fields)]
+        causes += [cause("FieldManagerConflict", one, f"conflict with {who}") for one in fields]
+    if not causes:
+        return
+    text = f"{len(causes)} conflicts: " + "\n".join(lines)
+    if len(causes) == 1:
+        text = f"1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+    raise StatusError(409, "Conflict", f"Apply failed with {text}", {"causes": causes})
 
 
 def _owner_text(owner: Owner) -> str:

@@ -44,6 +44,9 @@ NOT_CHECKED: Final[dict[str, tuple[str, ...]]] = {
     "StatefulSet": ("spec.updateStrategy", "status."),
     "EndpointSlice": ("endpoints", "ports"),
     "Endpoints": ("subsets[0]",),
+    "Event": ("action", "message", "note", "reason", "reporting", "type"),
+    "Namespace": ("spec.finalizers",),
+    "PersistentVolumeClaim": ("status.",),
     "RuntimeClass": ("scheduling.tolerations",),
     "Service": (
         "spec.clusterIPs",
@@ -58,8 +61,13 @@ NOT_CHECKED: Final[dict[str, tuple[str, ...]]] = {
 
 _OF_KUBELETS: Final = re.compile(
     r"spec\.(?:\w+\[\d+\]\.)?securityContext\.(?:seccomp|appArmor)Profile|spec\.dnsConfig\.options"
+    r"|spec\.(?:os|hostnameOverride)\b"
+    r"|spec\.(?:c|initC|ephemeralC)ontainers\[\d+\]\.(?:env\[\d+\]\.valueFrom|envFrom|lifecycle"
+    r"|(?:liveness|readiness|startup)Probe|resizePolicy|restartPolicy|volumeDevices)"
+    r"|spec\.ephemeralContainers\[\d+\]\.resources$"
+    r"|status\.(?:hostIPs|observedGeneration|podIPs|resourceClaimStatuses)"
 )
-"""Security contexts and resolvers: rules between several of their fields are not checked."""
+"""What only a kubelet reads of a pod, and what it writes: only the tables' rules are checked."""
 
 _VALUE: Final = re.compile(r"(?:Duplicate|Invalid|Unsupported) value: (?=[\[{])")
 _DIFFERENCE: Final = re.compile(r"\n@@.*?(?=$|, [a-z]+[.\[]|\]$)|\n+(?=$|\])", re.DOTALL)

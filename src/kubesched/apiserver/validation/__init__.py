@@ -22,9 +22,7 @@ from kubesched.apiserver.validation.kinds import UpdateCheck
 from kubesched.apiserver.validation.metadata import check_metadata, check_metadata_update
 from kubesched.apiserver.validation.rules import Rules, check_changes, fixed_objects
 
-_RULES: Final = Rules(
-    {**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS}, pods.UNIONS
-)
+_RULES: Final = Rules({**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS})
 _POD_UPDATES: Final[Mapping[str, UpdateCheck]] = {
     "": pod_updates.check_pod_update,
     "ephemeralcontainers": pod_updates.check_ephemeral_update,
@@ -46,23 +44,12 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
     # The statuses of pods are set by the server.
     skipped = ("metadata", "status") if resource.built_in_kind == "Pod" else ("metadata",)
     _RULES.check(object_type, obj, errors, skipped=skipped)
-    if resource.built_in_kind == "Pod":
-        pods.check_new_pod(obj, errors)
-        _check_creation(obj, errors)
     check = kinds.NEW_CHECKS.get(resource.built_in_kind)
     if check is not None:
         check(obj, errors)
     if not is_first and not errors:
         check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
     return errors
-
-
-def _check_creation(pod: Plain, errors: FieldErrors) -> None:
-    if pod["spec"].get("ephemeralContainers"):
-        errors.forbidden("spec.ephemeralContainers", "cannot be set on create")
-    if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
-        detail = "cannot be set until all schedulingGates have been cleared"
-        errors.forbidden("spec.nodeName", detail)
 
 
 def errors_of_update(
@@ -100,7 +87,6 @@ def _check_pod_update(
 ) -> None:
     if subresource != "status":
         _RULES.check(object_type, new, errors, skipped=("metadata", "status"))
-        pods.check_new_pod(new, errors)
     elif isinstance(status := object_type.child("status"), ObjectType):
         _RULES.check(status, new["status"], errors, "status")
     _POD_UPDATES[subresource](new, old, errors)

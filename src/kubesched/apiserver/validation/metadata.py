@@ -92,18 +92,8 @@ def _check_finalizers(finalizers: Sequence[str], errors: FieldErrors, *, is_plai
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.invalid(path, list(finalizers), detail)
     for index, name in enumerate(() if is_plain else finalizers):
-        _check_standard_name(name, f"{path}[{index}]", errors)
-
-
-def check_finalizer(name: str, path: str, errors: FieldErrors) -> None:
-    """Add a field error for a finalizer that has no domain and is none of Kubernetes' own."""
-    errors.each(path, name, label_key_errors(name))
-    _check_standard_name(name, path, errors)
-
-
-def _check_standard_name(name: str, path: str, errors: FieldErrors) -> None:
-    if "/" not in name and name not in _STANDARD_FINALIZERS:
-        errors.invalid(path, name, _NOT_STANDARD)
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            errors.invalid(f"{path}[{index}]", name, _NOT_STANDARD)
 
 
 def check_metadata_update(new: Plain, old: Plain, errors: FieldErrors) -> None:

@@ -2,8 +2,9 @@
 
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodUpdate, ValidatePodResize,
           ValidatePodEphemeralContainersUpdate, ValidatePodStatusUpdate, v1.36)
-Differs:  messages about forbidden changes do not show the change. Of the devices
-          in a status, only the claims are checked. Resizes are refused with fewer messages.
+Differs:  messages about forbidden changes do not show the change. Of a status, the rules of the
+          tables, the nominated node and the class are checked. Resizes are refused with fewer
+          messages.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors
 from kubesched.api.well_known import REQUIRED
 from kubesched.apiserver.amounts import qos_class
-from kubesched.apiserver.formats import address, between, dns_subdomain, parsed_address
+from kubesched.apiserver.formats import between, dns_subdomain
 from kubesched.apiserver.plain import Plain, without
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
@@ -226,67 +227,15 @@ def _without_resized(resources: Plain) -> Plain:
     return kept
 
 
-# Statuses.
-
-_SYSTEM_CONDITIONS: Final = ("Initialized", "PodScheduled", "Ready")
-_NOT_NEGATIVE: Final = "must be a non-negative integer"
-
-
 def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     """Add field errors for a change of a pod's status."""
     status, before = new["status"], old["status"]
     for index, condition in enumerate(status.get("conditions") or ()):
-        path, kind = f"status.conditions[{index}]", condition["type"]
-        if condition.get("observedGeneration", 0) < 0:
-            errors.invalid(
-                f"{path}.observedGeneration", condition["observedGeneration"], _NOT_NEGATIVE
-            )
-        if kind not in _SYSTEM_CONDITIONS:
-            errors.each(f"{path}.Type", kind, label_key_errors(kind))
+        kind = condition["type"]
+        errors.each(f"status.conditions[{index}].Type", kind, label_key_errors(kind))
     name, path = status.get("nominatedNodeName", ""), "status.nominatedNodeName"
     if name and name != before.get("nominatedNodeName", ""):
         errors.each(path, name, dns_subdomain(name))
         if old["spec"].get("nodeName"):
             errors.forbidden(path, "may not be set on pods that are already bound to a node")
-    if status.get("observedGeneration", 0) < 0:
-        errors.invalid("status.observedGeneration", status["observedGeneration"], _NOT_NEGATIVE)
     errors.changed("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
-    _check_claims(status.get("resourceClaimStatuses") or (), new["spec"], errors)
-    _check_addresses(status, "podIPs", errors)
-    if status.get("hostIPs"):
-        first = status["hostIPs"][0].get("ip", "")
-        if status.get("hostIP", "") != first:
-            errors.invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`")
-        _check_addresses(status, "hostIPs", errors)
-
-
-def _check_claims(statuses: Sequence[Plain], spec: Plain, errors: FieldErrors) -> None:
-    known = [claim["name"] for claim in spec.get("resourceClaims") or ()]
-    for index, status in enumerate(statuses):
-        path, name = f"status.resourceClaimStatuses[{index}]", status["name"]
-        if name not in known:
-            detail = "must match the name of an entry in `spec.resourceClaims`"
-            errors.invalid(f"{path}.name", name, detail)
-        if name in [one["name"] for one in statuses[:index]]:
-            errors.duplicate(f"{path}.name", name)
-        claim = status.get("resourceClaimName")
-        if claim is not None:
-            errors.each(f"{path}.resourceClaimName", claim, dns_subdomain(claim))
-
-
-def _check_addresses(status: Plain, name: str, errors: FieldErrors) -> None:
-    entries = status.get(name) or ()
-    texts = [entry.get("ip", "") for entry in entries]
-    for index, text in enumerate(texts):
-        errors.each(f"status.{name}[{index}]", text, address(text))
-    if len(texts) < 2:
-        return
-    found = [parsed_address(text) for text in texts]
-    broken = [index for index, one in enumerate(found) if one is None]
-    if broken:
-        why = f"invalid IP[{broken[0]}]: {texts[broken[0]]}"
-        errors.failed(f"status.{name}", f"failed to check for dual stack with error:{why}")
-    families = {one.version for one in found if one is not None}
-    if len(texts) > 2 or len(families) < 2:
-        detail = "may specify no more than one IP for each IP family"
-        errors.invalid(f"status.{name}", list(entries), detail)

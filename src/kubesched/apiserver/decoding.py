@@ -318,24 +318,16 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
     try:
         read, unknown = schema.decoded(object_type, value)
     except SchemaError as error:
-        raise unfit(resource, str(error)) from None
+        raise defaults.unfit(resource, str(error)) from None
     if operation.validation != "Ignore" and (unknown or is_longer(operation, sent)):
         # Only texts can repeat fields.
         is_text = operation.request.content_type != PROTOBUF
         found = field_problems(object_type, value, operation.request.body if is_text else None)
         if found and operation.validation == "Strict":
-            raise unfit(resource, f"strict decoding error: {', '.join(found)}")
+            raise defaults.unfit(resource, f"strict decoding error: {', '.join(found)}")
         operation.warnings.extend(found)
     defaults.fill_in(object_type, read)
     return read
-
-
-def unfit(resource: Resource, why: str) -> StatusError:
-    """Return the error for an object that cannot be one of its kind."""
-    kind = resource.kind
-    return bad_request(
-        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
-    )
 
 
 def typed(value: Plain, resources: Resources, resource: Resource) -> Plain:

@@ -494,16 +494,6 @@ def test_a_name_that_is_about_to_be_free() -> None:
     assert (409, message) == (answer.status, json.loads(answer.body)["message"])
 
 
-def test_repeated_owners_are_dropped() -> None:
-    """With a warning."""
-    owned = {"metadata": {"name": "c", "ownerReferences": [OWNER, OWNER]}}
-    (answer,) = _answers(("POST", MAPS, owned, {}))
-    assert [OWNER] == json.loads(answer.body)["metadata"]["ownerReferences"]
-    (warning,) = answer.warnings
-    assert warning.startswith(".metadata.ownerReferences contains duplicate entries; ")
-    assert warning.endswith("duplicate UID(s) observed: u")
-
-
 def test_namespace_of_cluster_scoped_objects() -> None:
     """A namespace in the metadata of a cluster-scoped object is dropped."""
     node = {"metadata": {"name": "n", "namespace": "default"}}

@@ -78,6 +78,7 @@ _GO_TYPE: Final = re.compile(
 )
 # Why a server-side apply does not fit its kind.
 _MISFIT: Final = re.compile(r"(failed to create typed patch object) .*", re.DOTALL)
+_BAD_PAGE: Final = re.compile(r"(continue key is not valid): .*")
 _TIME: Final = re.compile(r'(parsing time \\?"[^"]*").*')
 _GO_MAP: Final = re.compile(r"(?: in map)?: map\[.*?\](?= |$)")
 
@@ -85,7 +86,7 @@ _GO_MAP: Final = re.compile(r"(?: in map)?: map\[.*?\](?= |$)")
 def wording(message: str) -> str:
     """Return a message without Go's types, values of its structs, and their differences."""
     message = _MISFIT.sub(r"\1", _GO_TYPE.sub(r"\1", message))
-    message = _TIME.sub(r"\1", message)
+    message = _TIME.sub(r"\1", _BAD_PAGE.sub(r"\1", message))
     message = _GO_MAP.sub("", _DIFFERENCE.sub("", message))
     at = 0
     while (match := _VALUE.search(message, at)) is not None:

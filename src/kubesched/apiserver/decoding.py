@@ -33,13 +33,12 @@ from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
 from kubesched.api.times import EPOCH, micro_time, second_time
 from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
 from kubesched.apiserver import defaults, schema
-from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, encode, json_word
-from kubesched.apiserver.request import ApiRequest
+from kubesched.apiserver.request import ApiRequest, Operation
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
-from kubesched.apiserver.schema import ListType, MapType, ObjectType, known_type, type_of
+from kubesched.apiserver.schema import ListType, MapType, ObjectType, type_of
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
-from kubesched.apiserver.values import JSON_SCHEMA, Field, Place, Scalar, SchemaError, ValueType
+from kubesched.apiserver.values import Field, Place, Scalar, SchemaError, ValueType
 
 # Protobuf.
 
@@ -145,22 +144,15 @@ def _value(value_type: ValueType, value: int | bytes) -> Any:
         number = wrap(_int(value))
         return bool(number) if value_type.form == "bool" else number
     text = _bytes(value)
-    if value_type is JSON_SCHEMA:
-        value_type = known_type("apiextensions_v1", "JSONSchemaProps")
     if isinstance(value_type, Scalar):
         return _scalar(value_type.form, text)
     if isinstance(value_type, ObjectType):
-        read = _read(_message_of(value_type), text)
-        # Go writes the fields of a union in order; the last one is the one that counts.
-        return [None, *read.values()][-1] if value_type.is_union else read
+        return _read(_message_of(value_type), text)
     # A list in a map is a message of its own, with the entries in its first field.
     return [_text(entry) for number, entry, _ in fields_of(text) if number == 1]
 
 
 def _scalar(form: str, text: bytes) -> Any:
-    if form == "float64":
-        number: float = struct.unpack("<d", text or bytes(8))[0]
-        return int(number) if number.is_integer() else number
     if form in ("bytes", "string"):
         return (text if form == "string" else base64.b64encode(text)).decode()
     parts = _numbered(text)
@@ -325,7 +317,7 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
         found = field_problems(object_type, value, operation.request.body if is_text else None)
         if found and operation.validation == "Strict":
             raise defaults.unfit(resource, f"strict decoding error: {', '.join(found)}")
-        operation.warnings.extend(found)
+        operation.request.warnings.extend(found)
     defaults.fill_in(object_type, read)
     return read
 

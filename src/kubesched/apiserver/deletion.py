@@ -19,12 +19,11 @@ from kubesched.api.pod import FINISHED
 from kubesched.api.times import second_time
 from kubesched.apiserver.admission import admit_delete
 from kubesched.apiserver.decoding import BodyError, parsed
-from kubesched.apiserver.operation import Operation, check_dry_run
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import ObjectRegistry
-from kubesched.apiserver.request import ApiRequest
+from kubesched.apiserver.request import ApiRequest, Operation, check_dry_run
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import FieldErrors, bad_request, conflict_of, invalid_kind
+from kubesched.apiserver.status import FieldErrors, bad_request, conflict, invalid_kind
 from kubesched.apiserver.stored_object import StoredObject, key_of
 from kubesched.apiserver.times import after, moment_of
 from kubesched.cluster.store import Key
@@ -298,7 +297,7 @@ def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOpti
                 f"the {name} in the precondition ({wanted}) does not match the {name} in record "
                 f"({found}). The object might have been {change}"
             )
-            raise conflict_of(group, resource.kind, metadata["name"], why)
+            raise conflict(group, resource.kind, metadata["name"], why)
 
 
 def _terminating(registry: ObjectRegistry, namespace: Plain, options: DeleteOptions) -> Plain:

@@ -61,18 +61,11 @@ def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:
     path = "metadata.ownerReferences"
     first = ""
     for owner in owners:
-        group, _, version = owner["apiVersion"].rpartition("/")
-        if "/" in group:
-            # Upstream reads neither where there is more than one slash.
-            group = version = ""
-        if not version:
+        if not owner["apiVersion"].rpartition("/")[2]:
             errors.invalid(f"{path}.apiVersion", owner["apiVersion"], "version must not be empty")
         for name in ("kind", "name", "uid"):
             if not owner[name]:
                 errors.invalid(f"{path}.{name}", "", "must not be empty")
-        if (group, version, owner["kind"]) == ("", "v1", "Event"):
-            detail = "/v1, Kind=Event is disallowed from being an owner"
-            errors.invalid(path, owner, detail)
         if owner.get("controller"):
             who = f"{owner['kind']}/{owner['name']}"
             if first:

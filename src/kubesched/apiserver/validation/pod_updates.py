@@ -179,21 +179,25 @@ def check_resize(new: Plain, old: Plain, errors: FieldErrors) -> None:
     if has_amounts and _without_resized(own) != _without_resized(own_before):
         errors.forbidden("spec", f"{_ONLY_RESIZED} at pod-level")
     _check_not_removed(own, own_before, "spec.resources", errors)
-    count = len(errors)
     for kind in _LISTS:
-        _check_order(kind, spec, before, errors)
-    if len(errors) > count:
-        return
-    for kind in _LISTS:
-        pairs = zip(spec.get(kind) or (), before.get(kind) or (), strict=True)
-        for index, (container, earlier) in enumerate(pairs):
+        containers, earlier = spec.get(kind) or (), before.get(kind) or ()
+        if len(containers) != len(earlier):
+            errors.forbidden(f"spec.{kind}", f"{kind} may not be added or removed on resize")
+            return
+        for index, (container, old_one) in enumerate(zip(containers, earlier, strict=True)):
+            if container["name"] != old_one["name"]:
+                detail = f"{kind} may not be renamed or reordered on resize"
+                errors.forbidden(f"spec.{kind}[{index}].name", detail)
+                continue
             can_change = kind == "containers" or container.get("restartPolicy") == "Always"
-            if container != earlier and (
-                not can_change or _without_amounts(container) != _without_amounts(earlier)
-            ):
+            kept, old_kept = (
+                {**one, "resources": _without_resized(one["resources"])}
+                for one in (container, old_one)
+            )
+            if container != old_one and not (can_change and kept == old_kept):
                 errors.forbidden("spec", _ONLY_RESIZED)
             at = f"spec.{kind}[{index}].resources"
-            _check_not_removed(container["resources"], earlier["resources"], at, errors)
+            _check_not_removed(container["resources"], old_one["resources"], at, errors)
 
 
 def _check_not_removed(new: Plain, old: Plain, path: str, errors: FieldErrors) -> None:
@@ -202,29 +206,11 @@ def _check_not_removed(new: Plain, old: Plain, path: str, errors: FieldErrors) -
             errors.forbidden(f"{path}.{kind}", f"resource {kind} cannot be removed")
 
 
-def _check_order(kind: str, new: Plain, old: Plain, errors: FieldErrors) -> None:
-    after, before = new.get(kind) or (), old.get(kind) or ()
-    if len(after) != len(before):
-        errors.forbidden(f"spec.{kind}", f"{kind} may not be added or removed on resize")
-        return
-    for index, container in enumerate(before):
-        if after[index]["name"] != container["name"]:
-            detail = f"{kind} may not be renamed or reordered on resize"
-            errors.forbidden(f"spec.{kind}[{index}].name", detail)
-
-
-def _without_amounts(container: Plain) -> Plain:
-    return {**container, "resources": _without_resized(container["resources"])}
-
-
 def _without_resized(resources: Plain) -> Plain:
     """Return resources without cpu and memory, and without parts that are empty then."""
-    kept = without(resources, *_AMOUNTS)
-    for kind in _AMOUNTS:
-        amounts = without(resources.get(kind) or {}, "cpu", "memory")
-        if amounts:
-            kept[kind] = amounts
-    return kept
+    amounts = {kind: without(resources.get(kind) or {}, "cpu", "memory") for kind in _AMOUNTS}
+    kept = {kind: others for kind, others in amounts.items() if others}
+    return without(resources, *_AMOUNTS) | kept
 
 
 def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:

@@ -79,11 +79,9 @@ def test_an_apply_with_a_uid_does_not_create() -> None:
         )
         return answer.status, _body(answer)["message"]
 
-    expected = (
-        'Operation cannot be fulfilled on leases.coordination.k8s.io "l": uid mismatch: '
-        "the provided object specified uid 1-2, and no existing object was found"
-    )
-    assert (409, expected) == asyncio.run(live())
+    status, message = asyncio.run(live())
+    assert 409 == status
+    assert message.endswith("UID in precondition: 1-2, UID in object meta: ")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +223,6 @@ def test_openapi_documents_are_sent_once(path: str, written: str) -> None:
             "/apis/apps/v1/replicasets",
             {
                 "spec": {
-                    "replicas": 0,
                     "selector": None,
                     "template": {"metadata": {}, "spec": {"containers": None}},
                 },

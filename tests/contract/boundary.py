@@ -76,9 +76,12 @@ _DIFFERENCE: Final = re.compile(r"\n@@.*?(?=$|, [a-z]+[.\[]|\]$)|\n+(?=$|\])", r
 _GO_TYPE: Final = re.compile(
     r"(cannot unmarshal [^\n]*? into Go (?:struct field [\w.]+|value) of type) [^\s\",]+(?: \{\})?"
 )
-# Why a server-side apply does not fit its kind.
-_MISFIT: Final = re.compile(r"(failed to create typed patch object) .*", re.DOTALL)
-_BAD_PAGE: Final = re.compile(r"(continue key is not valid): .*")
+# Why a body is no object of its kind, and a token that of no page.
+_MISFIT: Final = re.compile(
+    r"(failed to create typed patch object|the object provided is unrecognized"
+    r"|cannot be handled as a \w+: (?=no kind |converting |unknown )|continue key is not valid).*",
+    re.DOTALL,
+)
 _TIME: Final = re.compile(r'(parsing time \\?"[^"]*").*')
 _GO_MAP: Final = re.compile(r"(?: in map)?: map\[.*?\](?= |$)")
 
@@ -86,7 +89,7 @@ _GO_MAP: Final = re.compile(r"(?: in map)?: map\[.*?\](?= |$)")
 def wording(message: str) -> str:
     """Return a message without Go's types, values of its structs, and their differences."""
     message = _MISFIT.sub(r"\1", _GO_TYPE.sub(r"\1", message))
-    message = _TIME.sub(r"\1", _BAD_PAGE.sub(r"\1", message))
+    message = _TIME.sub(r"\1", message)
     message = _GO_MAP.sub("", _DIFFERENCE.sub("", message))
     at = 0
     while (match := _VALUE.search(message, at)) is not None:

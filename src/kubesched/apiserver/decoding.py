@@ -204,14 +204,8 @@ def _text(value: int | bytes) -> str:
 
 # JSON and YAML.
 
-_SUMMARY_MAX: Final = 30
-_TYPE_META: Final = (
-    "Go value of type struct { "
-    'APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-)
 # Versions with the same fields, by kind.
 _OLD_VERSIONS: Final = {"Eviction": "policy/v1beta1"}
-_SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
 PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
 
 
@@ -228,7 +222,7 @@ def read_object(request: ApiRequest, kind: str) -> Plain:
         return parsed(request.body, request.content_type)
     except BodyError as error:
         message = f"the object provided is unrecognized (must be of type {kind}): {error}"
-        raise bad_request(f"{message} ({_summary(request.body)})") from None
+        raise bad_request(message) from None
 
 
 def parsed(text: bytes, media_type: str) -> Plain:
@@ -246,11 +240,8 @@ def parsed(text: bytes, media_type: str) -> Plain:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        raise BodyError(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal "
-            f"{json_word(value)} "
-            f"into {_TYPE_META}"
-        )
+        word = json_word(value)
+        raise BodyError(f"couldn't get version/kind; json parse error: it is no object but {word}")
     return value
 
 
@@ -282,15 +273,6 @@ def _from_yaml(text: bytes) -> Any:
         raise BodyError(f"yaml: {line}{error}") from None
     except UnicodeDecodeError as error:
         raise BodyError(f"yaml: {error}") from None
-
-
-def _summary(text: bytes) -> str:
-    """Return the beginning of a body: objects as text, everything else in hexadecimal."""
-    if not text:
-        return "<empty>"
-    more = " ..." if len(text) > _SUMMARY_MAX else ""
-    begin = text[:_SUMMARY_MAX]
-    return (begin.decode(errors="replace") if text[:1] == b"{" else begin.hex()) + more
 
 
 # From an object to one of the kind that the path names.
@@ -339,18 +321,17 @@ def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resourc
     if not isinstance(kind, str) or not isinstance(version, str):
         return bad_request("couldn't get version/kind; json parse error")
     found = resources.find_kind(version, kind)
-    if found is None or found.kind != resource.kind:
-        why = f'no kind "{kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
-        short = version.rpartition("/")[2]
-        if found is not None:
-            package = resource.group.partition(".")[0] or "core"
-            why = f"converting ({short}.{kind}) to ({package}.{resource.kind}): unknown conversion"
+    if found is not None and found.kind == resource.kind:
         return bad_request(
-            f'{kind} in version "{short}" cannot be handled as a {resource.kind}: {why}'
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({resource.api_version})"
         )
+    why = f'no kind "{kind}" is registered for version "{version}"'
+    if found is not None:
+        why = "unknown conversion"
     return bad_request(
-        f"the API version in the data ({version}) does not match the expected API version "
-        f"({resource.api_version})"
+        f'{kind} in version "{version.rpartition("/")[2]}" cannot be handled as a '
+        f"{resource.kind}: {why}"
     )
 
 

@@ -10,6 +10,7 @@ Differs:  an object whose deletion removes the finalizers `orphan` or `foregroun
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -25,7 +26,7 @@ from kubesched.apiserver.request import ApiRequest, Operation, check_dry_run
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors, bad_request, conflict, invalid_kind
 from kubesched.apiserver.stored_object import StoredObject, key_of
-from kubesched.apiserver.times import after, moment_of
+from kubesched.apiserver.times import after
 from kubesched.cluster.store import Key
 
 FOREGROUND: Final = "Foreground"
@@ -207,7 +208,7 @@ class _Deleter:
                 grace_seconds = self._wanted_seconds(before)
                 if grace_seconds >= before:
                     return None
-                begin = after(moment_of(metadata["deletionTimestamp"]), -before)
+                begin = after(datetime.fromisoformat(metadata["deletionTimestamp"]), -before)
                 marks = {
                     "deletionTimestamp": second_time(after(begin, grace_seconds)),
                     "deletionGracePeriodSeconds": grace_seconds,

@@ -281,16 +281,10 @@ def _check_is_new(operation: Operation, metadata: Plain) -> None:
         StatusError: It has the identity of another object.
     """
     uid = metadata.get("uid")
-    if uid and operation.request.method == "PUT":
+    if uid:
         raise precondition_failed(
             operation.resource, operation.namespace, operation.name, "UID", uid, ""
         )
-    if uid:
-        why = (
-            f"uid mismatch: the provided object specified uid {uid}, and no existing object "
-            "was found"
-        )
-        raise conflict(operation.resource.group, operation.resource.plural, operation.name, why)
     # Nothing is stored under the version that the writer has seen.
     metadata.pop("resourceVersion", None)
 

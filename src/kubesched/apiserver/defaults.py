@@ -154,7 +154,9 @@ def _volume(volume: Plain) -> None:
 def _service(service: Plain) -> None:
     spec: Plain = service["spec"]
     kind = spec.get("type") or "ClusterIP"
-    _session_affinity(spec)
+    if spec.get("sessionAffinity") == "ClientIP":
+        config = {"clientIP": {"timeoutSeconds": _CLIENT_IP_SECONDS}}
+        spec.setdefault("sessionAffinityConfig", config)
     for port in spec.get("ports") or ():
         port["targetPort"] = port["targetPort"] or port["port"]
     is_exposed = kind in ("LoadBalancer", "NodePort") or (
@@ -166,15 +168,6 @@ def _service(service: Plain) -> None:
         spec.setdefault("internalTrafficPolicy", "Cluster")
     if kind == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
-
-
-def _session_affinity(spec: Plain) -> None:
-    if spec.get("sessionAffinity") == "ClientIP":
-        config = spec.get("sessionAffinityConfig") or {}
-        if (config.get("clientIP") or {}).get("timeoutSeconds") is None:
-            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _CLIENT_IP_SECONDS}}
-    elif spec.get("sessionAffinity", "None") == "None":
-        spec.pop("sessionAffinityConfig", None)
 
 
 def _namespace(namespace: Plain) -> None:

@@ -369,7 +369,6 @@ def _groups_of_account(namespace: str) -> tuple[str, str]:
 
 # Reviews of users and of access.
 
-_ABOUT: Final = "spec.resourceAttributes"
 _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 
@@ -417,20 +416,22 @@ class Reviewer:
 
     def _access_status(self, resource: Resource, user: User | None, spec: Plain) -> Plain:
         """Return whether a user, or that of the review, may do what it asks about."""
-        about, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        subjects = ("resourceAttributes", "nonResourceAttributes")
+        given = [name for name in subjects if spec.get(name)]
         errors = FieldErrors()
-        if bool(about) == bool(path):
-            errors.invalid("spec.nonResourceAttributes" if about else _ABOUT, None, _ONE_OF)
+        if not given:
+            errors.invalid("spec.resourceAttributes", None, _ONE_OF)
+        elif len(given) > 1:
+            errors.invalid("spec.nonResourceAttributes", None, _ONE_OF)
         if user is None and not spec.get("user") and not spec.get("groups"):
             errors.invalid("spec.user", "", "at least one of user or group must be specified")
         if errors:
             raise invalid_kind(resource.group, "", "", errors)
         groups, uid = tuple(spec.get("groups") or ()), spec.get("uid", "")
         who = user or User(spec.get("user", ""), groups, uid)
+        about = spec[given[0]]
         names = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
-        decision = self.roles.decide(
-            Attributes(who, *((about or path).get(name, "") for name in names))
-        )
+        decision = self.roles.decide(Attributes(who, *(about.get(name, "") for name in names)))
         reason = {"reason": decision.reason} if decision.reason else {}
         return {"allowed": decision.is_allowed, **reason}
 

@@ -101,9 +101,11 @@ def _applied(document: Any, operation: _Operation) -> Any:
             return value
         case "replace" if path != "":
             container, key = _find(document, path)
-            # Upstream also replaces a field that does not exist.
-            place = key if isinstance(container, dict) else _index(container, key)
-            container[place] = value
+            if isinstance(container, dict):
+                # Upstream also replaces a field that does not exist.
+                container[key] = value
+            else:
+                container[_index(container, key)] = value
         case "move":
             container, key = _find(document, origin)
             value = _get(container, key)

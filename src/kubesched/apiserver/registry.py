@@ -4,7 +4,7 @@ Upstream: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go, r
 Invariants: an object that admission or validation refuses is not stored; a write without a change
             keeps the version; only the server sets identities, versions and creation times.
 Differs:  a generated name that is taken is not drawn again; events stay until they are deleted,
-          where upstream removes them after an hour.
+          where upstream removes them after an hour; repeated owner references stay.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kubesched.api.field_errors import FieldError
 from kubesched.apiserver import admission, managed_fields, strategy, validation
 from kubesched.apiserver.admission.request import AdmissionRequest
 from kubesched.apiserver.list_options import is_version, version_of_object
-from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.request import Operation
 from kubesched.apiserver.resources import Resource, Resources
 from kubesched.apiserver.status import (
     FieldErrors,
@@ -42,11 +42,6 @@ from kubesched.apiserver.warnings import warnings_of_new, warnings_of_update
 from kubesched.cluster.store import Key, Store, Watch
 
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
-_REPEATED_OWNERS: Final = (
-    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in "
-    "1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "
-    "UID(s) observed: {}"
-)
 _SERVER_FIELDS: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -114,16 +109,15 @@ class ObjectRegistry:
             obj = self.tracked(operation, None, obj)
         admitted = AdmissionRequest(resource, self.lookup)
         obj = admission.admit(admitted, obj)
-        _drop_repeated_owners(operation, obj["metadata"])
         obj = self._prepared(operation, obj)
         metadata = obj["metadata"]
         errors = validation.errors_of_new(resource, obj)
         if errors:
             raise _invalid(resource, metadata.get("name", ""), errors)
-        operation.warnings.extend(warnings_of_new(resource, obj))
+        operation.request.warnings.extend(warnings_of_new(resource, obj))
         missing = self.idle_kinds.get(resource.storage_kind)
         if missing:
-            operation.warnings.append(f"{resource.kind} is stored, but here {missing}")
+            operation.request.warnings.append(f"{resource.kind} is stored, but here {missing}")
         admission.check(admitted, obj)
         if operation.is_dry_run and version:
             metadata["resourceVersion"] = version
@@ -159,7 +153,7 @@ class ObjectRegistry:
             operation.resource,
             old,
             new,
-            operation.manager,
+            operation.request.manager,
             operation.subresource,
             self.clock.timestamp() if has_time else None,
         )
@@ -205,7 +199,6 @@ class ObjectRegistry:
             _check_uid(operation, old["metadata"], new["metadata"])
         admitted = AdmissionRequest(resource, self.lookup, old, operation.subresource)
         new = admission.admit(admitted, new)
-        _drop_repeated_owners(operation, new["metadata"])
         _check_version(operation, old["metadata"], new["metadata"])
         version = old["metadata"]["resourceVersion"]
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
@@ -214,7 +207,8 @@ class ObjectRegistry:
         errors = validation.errors_of_update(resource, new, old, operation.subresource)
         if errors:
             raise _invalid(resource, operation.name, errors)
-        operation.warnings.extend(warnings_of_update(resource, new, old, operation.subresource))
+        warnings = warnings_of_update(resource, new, old, operation.subresource)
+        operation.request.warnings.extend(warnings)
         admission.check(admitted, new)
         return new
 
@@ -255,17 +249,6 @@ def check_namespace(operation: Operation, obj: Plain) -> None:
     metadata["namespace"] = operation.namespace
 
 
-def _drop_repeated_owners(operation: Operation, metadata: Plain) -> None:
-    """Remove repeated owner references, in place, with a warning."""
-    owners = metadata.get("ownerReferences") or []
-    again = [one["uid"] for index, one in enumerate(owners) if one in owners[:index]]
-    if again:
-        once = [one for index, one in enumerate(owners) if one not in owners[:index]]
-        metadata["ownerReferences"] = once
-        when = " after mutating admission happens" if operation.request.method == "PATCH" else ""
-        operation.warnings.append(_REPEATED_OWNERS.format(when, ", ".join(again)))
-
-
 def precondition_failed(
     resource: Resource, namespace: str, name: str, what: str, wanted: str, found: str
 ) -> StatusError:
@@ -280,7 +263,7 @@ def precondition_failed(
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: "
         f"{wanted}, {what} in object meta: {found}"
     )
-    return conflict(resource, name, why)
+    return conflict(resource.group, resource.plural, name, why)
 
 
 def _check_uid(operation: Operation, old: Plain, new: Plain) -> None:
@@ -298,16 +281,10 @@ def _check_is_new(operation: Operation, metadata: Plain) -> None:
         StatusError: It has the identity of another object.
     """
     uid = metadata.get("uid")
-    if uid and operation.request.method == "PUT":
+    if uid:
         raise precondition_failed(
             operation.resource, operation.namespace, operation.name, "UID", uid, ""
         )
-    if uid:
-        why = (
-            f"uid mismatch: the provided object specified uid {uid}, and no existing object "
-            "was found"
-        )
-        raise conflict(operation.resource, operation.name, why)
     # Nothing is stored under the version that the writer has seen.
     metadata.pop("resourceVersion", None)
 
@@ -322,7 +299,7 @@ def _check_version(operation: Operation, old: Plain, new: Plain) -> None:
             raise invalid_kind(resource.group, resource.plural, operation.name, errors)
         return
     if wanted != int(old["resourceVersion"]):
-        raise conflict(resource, operation.name)
+        raise conflict(resource.group, resource.plural, operation.name)
 
 
 def _invalid(resource: Resource, name: str, errors: Sequence[FieldError]) -> StatusError:

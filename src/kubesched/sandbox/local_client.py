@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from kubesched.api.core import Pod
 from kubesched.apiserver import defaults
 from kubesched.apiserver.deletion import DeleteOptions, delete
-from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.registry import ObjectRegistry
-from kubesched.apiserver.request import ApiRequest, User
+from kubesched.apiserver.request import ApiRequest, Operation, User
 from kubesched.apiserver.resources import GroupVersion, Resource
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.times import Clock

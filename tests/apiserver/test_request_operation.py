@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.apiserver.operation import operation_of
-from kubesched.apiserver.request import ApiRequest, Target
+from kubesched.apiserver.request import ApiRequest, Target, operation_of
 from kubesched.apiserver.resources import RESOURCES
 from kubesched.apiserver.status import StatusError
 
@@ -83,5 +82,5 @@ def test_operation() -> None:
         operation.subresource,
         operation.is_dry_run,
         operation.validation,
-        operation.manager,
+        operation.request.manager,
     )

@@ -440,7 +440,7 @@ def test_custom_resources_may_own_and_be_owned() -> None:
         await asyncio.sleep(1)
         world.client.delete(Key(kind, "default", "m"), policy="Foreground")
         await asyncio.sleep(1)
-        return world.client.count(kind)
+        return world.client.store.count(kind)
 
     assert 0 == in_order(story)
 
@@ -485,7 +485,7 @@ def test_foreground_deletion_ends_for_owners_in_a_circle() -> None:
         await asyncio.sleep(1)
         world.client.delete(Key("configmaps", "default", "a"), policy="Foreground")
         await asyncio.sleep(1)
-        return world.client.count("configmaps")
+        return world.client.store.count("configmaps")
 
     assert 0 == in_order(story)
 

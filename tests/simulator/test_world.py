@@ -11,8 +11,8 @@ from kubesched.api.apps import DaemonSet, DaemonSetSpec, ReplicaSet, ReplicaSetS
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.meta import ObjectMeta
 from kubesched.simulator.faults import FaultPlan, Latencies, WatchFaults
-from kubesched.simulator.pod_reports import RUN_SECONDS, run_seconds_of
 from kubesched.simulator.random_streams import RandomStreams
+from kubesched.simulator.run_seconds import RUN_SECONDS, run_seconds_of
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World
 from kubesched.snapshot.pod_info import PodInfo

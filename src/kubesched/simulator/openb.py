@@ -38,7 +38,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.quantity import Quantity
 from kubesched.api.times import EPOCH, second_time
 from kubesched.api.well_known import HOSTNAME
-from kubesched.simulator.pod_reports import with_run_seconds
+from kubesched.simulator.run_seconds import with_run_seconds
 from kubesched.simulator.trace_records import (
     TraceRecord,
     check_columns,

@@ -24,7 +24,7 @@ from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.simulator.openb import trace_nodes
-from kubesched.simulator.pod_reports import with_run_seconds
+from kubesched.simulator.run_seconds import with_run_seconds
 from kubesched.simulator.scenario import (
     NodeGroup,
     NodeSelection,

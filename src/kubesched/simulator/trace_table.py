@@ -18,7 +18,7 @@ from kubesched.api.codec import DecodeError, Source
 from kubesched.api.core import Pod, PodTemplateSpec
 from kubesched.api.quantity import Quantity, QuantityError, nano_value
 from kubesched.simulator.openb import TracedPod, trace_pods
-from kubesched.simulator.pod_reports import with_run_seconds
+from kubesched.simulator.run_seconds import with_run_seconds
 from kubesched.simulator.scenario import ScenarioWorkload
 from kubesched.simulator.scenario_objects import template_of
 from kubesched.simulator.trace_records import (

@@ -14,6 +14,9 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
+from kubesched.api.apps import ReplicaSet
 from kubesched.api.core import Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta, OwnerReference, controller_of
@@ -22,7 +25,6 @@ from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.replica_sets import ReplicaSetController
 from kubesched.cluster.server import Server
-from kubesched.cluster.store import Key
 from kubesched.simulator.object_server import ObjectServer
 
 log = logging.getLogger(__name__)
@@ -77,7 +79,6 @@ class Workloads:
         `pause` draws the seconds until a controller reacts.
         """
         self._server = server
-        self._local_server = local_server
         self._pause = pause
         self._jobs: dict[str, _Job] = {}
         pods = OwnedPods(local_server)
@@ -91,9 +92,11 @@ class Workloads:
 
     def scale(self, namespace: str, name: str, replicas: int) -> None:
         """Set the number of replicas of a replica set; nothing happens if there is none."""
-        key = Key(ReplicaSetController.kind, namespace, name)
-        if self._server.store.find(key) is not None:
-            self._local_server.scale(key, replicas)
+        found = self._server.find(ReplicaSet, namespace, name)
+        if found is not None:
+            metadata = replace(found.metadata, generation=found.metadata.generation + 1)
+            spec = replace(found.spec, replicas=replicas)
+            self._server.update(replace(found, metadata=metadata, spec=spec))
 
     # Restarts.
 

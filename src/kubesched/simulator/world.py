@@ -11,7 +11,9 @@ Everything happens on the running event loop; on a virtual one a day takes no ti
     world.connect(handlers)
     world.nodes.add(node); world.server.create(pod)
 
+Upstream: pkg/kubelet/status (v1.36)
 Invariants: every random number comes from a stream, one per concern.
+Differs:  containers have no statuses, pods no addresses.
 """
 
 from __future__ import annotations
@@ -29,19 +31,32 @@ from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetCon
 from kubesched.cluster.controllers.garbage_collector import PodCollector
 from kubesched.cluster.controllers.indexes import PodsByNode
 from kubesched.cluster.controllers.taint_eviction import TaintEviction
-from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
+from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace, PodReports
 from kubesched.cluster.server import kind_name
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
 from kubesched.simulator.local_server import Delay, LocalServer
 from kubesched.simulator.node_life import Disruption, NodeLife
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer
-from kubesched.simulator.pod_reports import PhaseReports, run_seconds_of
 from kubesched.simulator.random_streams import RandomStreams
+from kubesched.simulator.run_seconds import run_seconds_of
 from kubesched.simulator.simulated_api import SimulatedApi, SimulatedInformer
 from kubesched.simulator.workloads import Workloads
 
 _BUDGETS: Final = kind_name(PodDisruptionBudget)
 _NOT_WATCHED: Final = ("bindings", "events", "events.events.k8s.io", "leases.coordination.k8s.io")
+
+
+class _PhaseReports(PodReports):
+    """Writes the phase, and whether the pod is ready; containers have no statuses."""
+
+    def __init__(self, server: ObjectServer) -> None:
+        self._server = server
+
+    def started(self, pod: Pod) -> Pod:
+        return self._server.set_phase(pod, "Running")
+
+    def ended(self, pod: Pod, exit_code: int) -> Pod:
+        return self._server.set_phase(pod, "Failed" if exit_code else "Succeeded")
 
 
 class World:
@@ -61,7 +76,7 @@ class World:
         self._watch_faults = faults.watch
         self.api = SimulatedApi(self.server, random_streams, latencies, faults)
         self.kubelets = Kubelets(
-            self._local_server("Kubelets", PODS), PhaseReports(self.server), self._pace(latencies)
+            self._local_server("Kubelets", PODS), _PhaseReports(self.server), self._pace(latencies)
         )
         self.kubelets.start()
         self.nodes = NodeLife(self.server, self.kubelets, latencies.node_failure_detection)

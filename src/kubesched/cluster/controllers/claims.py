@@ -48,7 +48,7 @@ from kubesched.api.well_known import (
 )
 from kubesched.cluster.controllers.indexes import with_owner
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
-from kubesched.cluster.server import AnyKindServer, Plain, key_of_plain, reference_to
+from kubesched.cluster.server import AnyKindServer, Plain, annotated, key_of_plain, reference_to
 from kubesched.cluster.store import Key
 
 _CLAIMS: Final = "persistentvolumeclaims"
@@ -179,7 +179,7 @@ class VolumeController(Following):
         spec = volume["spec"]
         written = {**volume, "spec": {**spec, "claimRef": reference_to(claim)}}
         if not spec.get("claimRef"):
-            written["metadata"] = _annotated(volume, {BOUND_BY_CONTROLLER: "yes"})
+            written["metadata"] = annotated(volume, {BOUND_BY_CONTROLLER: "yes"})
         self._server.write(volume_key, {**written, "status": {"phase": "Bound"}})
         annotations = {BIND_COMPLETED: "yes"}
         if not claim["spec"].get("volumeName"):
@@ -188,7 +188,7 @@ class VolumeController(Following):
             key,
             {
                 **claim,
-                "metadata": _annotated(claim, annotations),
+                "metadata": annotated(claim, annotations),
                 "spec": {**claim["spec"], "volumeName": volume_key.name},
                 "status": {
                     **claim.get("status", {}),
@@ -321,11 +321,6 @@ def provisioned_volume(
             host_path=None if is_driver else HostPathVolumeSource(path=f"/var/lib/volumes/{name}"),
         ),
     )
-
-
-def _annotated(obj: Plain, annotations: Plain) -> Plain:
-    metadata = obj["metadata"]
-    return {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}
 
 
 # Claims of single pods.

@@ -19,7 +19,7 @@ from kubesched.api.times import second_time
 from kubesched.cluster.controllers.indexes import OwnedKind
 from kubesched.cluster.controllers.jobs import final_condition
 from kubesched.cluster.controllers.owner_controller import OwnerController, seconds_of
-from kubesched.cluster.server import Plain, Server, reference_to
+from kubesched.cluster.server import AnyKindServer, Plain, reference_to
 from kubesched.cluster.store import Key
 
 _NAMED: Final = {
@@ -137,7 +137,7 @@ class CronJobController(OwnerController):
     kind = "cronjobs.batch"
     owner_kind = "CronJob"
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: AnyKindServer) -> None:
         super().__init__(server)
         self._owned = OwnedKind(server, _JOBS, self.kind, self.owner_kind, self._queue)
         self._followed.append(self._owned)

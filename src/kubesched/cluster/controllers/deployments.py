@@ -15,7 +15,7 @@ import msgspec
 from kubesched.api.well_known import TEMPLATE_HASH
 from kubesched.cluster.controllers.indexes import OwnedKind
 from kubesched.cluster.controllers.owner_controller import OwnerController, scaled, with_conditions
-from kubesched.cluster.server import Plain, Server, key_of_plain
+from kubesched.cluster.server import AnyKindServer, Plain, key_of_plain
 from kubesched.cluster.store import Key
 
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -29,8 +29,9 @@ class DeploymentController(OwnerController):
 
     kind = "deployments.apps"
     owner_kind = "Deployment"
+    server: AnyKindServer
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: AnyKindServer) -> None:
         super().__init__(server)
         self.owned = OwnedKind(server, _SETS, self.kind, self.owner_kind, self._queue)
         self._followed.append(self.owned)

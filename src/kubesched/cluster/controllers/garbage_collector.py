@@ -214,7 +214,7 @@ class NamespaceController(Following):
         """Delete the objects of a namespace; return whether none is left."""
         is_empty = True
         for kind in self._server.kinds(only_namespaced=True):
-            if not self._server.count(kind):
+            if not self._server.store.count(kind):
                 continue
             for plain in self._server.list(kind, name):
                 if not plain["metadata"].get("deletionTimestamp"):

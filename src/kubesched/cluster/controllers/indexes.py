@@ -13,7 +13,7 @@ from collections.abc import Callable
 from kubesched.api.core import Pod
 from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.cluster.controllers.work_queue import WorkQueue
-from kubesched.cluster.server import OnChange, Plain, Server, Watching, key_of_plain
+from kubesched.cluster.server import AnyKindServer, OnChange, Plain, Server, Watching, key_of_plain
 from kubesched.cluster.store import Key
 
 OnOwnedChange = Callable[[str, str, Pod | None, Pod | None], None]
@@ -121,7 +121,7 @@ class OwnedKind(Watching):
     """The objects of a kind by their owners, such as the ReplicaSets of Deployments."""
 
     def __init__(
-        self, server: Server, kind: str, owners: str, owner_kind: str, queue: WorkQueue
+        self, server: AnyKindServer, kind: str, owners: str, owner_kind: str, queue: WorkQueue
     ) -> None:
         """Set up.
 

@@ -70,8 +70,9 @@ _EVICTION_RETRY_SECONDS: Final = 5.0
 
 
 class Disruption(Enum):
-    """Why a pod was stopped before its end, other than preemption."""
+    """Why a pod was stopped before its end."""
 
+    PREEMPTED = "preempted"
     DRAINED = "drained"  # its node was drained
     EVICTED = "evicted"  # its node failed, and its toleration ended
     REMOVED = "removed"  # its node was removed

@@ -41,13 +41,6 @@ PODS_MAX: Final = 200_000
 _DIGITS: Final = 3
 _STATES: Final = tuple(NodeState)
 _ENDS: Final = tuple(PodEnd)
-_END_OF: Final = {
-    Disruption.DRAINED: PodEnd.DRAINED,
-    Disruption.EVICTED: PodEnd.EVICTED,
-    Disruption.REMOVED: PodEnd.REMOVED,
-}
-
-
 _Workload = tuple[str, str, str, int, str, tuple[tuple[str, int], ...]]
 
 
@@ -127,19 +120,15 @@ class PlaybackRecorder(LedgerReader, Observer):
         """Record that a pod was deleted before it got a node."""
         self._end(pod, now)
 
-    def pod_disrupted(self, pod: Pod, now: float) -> None:
-        """Record a preemption victim."""
-        self._end_is(pod, PodEnd.PREEMPTED)
-
-    # From the nodes.
-
-    def disrupted(self, pod: Pod, disruption: Disruption, now: float) -> None:
-        """Record a pod that is stopped by an event of its node."""
-        row = self._rows.get(pod.metadata.uid)
-        if disruption is not Disruption.RESTARTED:
-            self._end_is(pod, _END_OF[disruption])
-        elif row is not None and self._ended is None:
-            self._restarts.append((round(now, _DIGITS), row))
+    def pod_disrupted(self, pod: Pod, disruption: Disruption, now: float) -> None:
+        """Record why a pod is stopped before its end."""
+        row = self._row(pod)
+        if row is None:
+            return
+        if disruption is Disruption.RESTARTED:
+            self._restarts.append((round(now, _DIGITS), self._rows[pod.metadata.uid]))
+        else:
+            row.end = PodEnd(disruption.value)
 
     # From the loop.
 
@@ -196,11 +185,6 @@ class PlaybackRecorder(LedgerReader, Observer):
                 tuple(sorted(PodInfo(pod).template.held.items())),
             )
         )
-
-    def _end_is(self, pod: Pod, end: PodEnd) -> None:
-        row = self._row(pod)
-        if row is not None:
-            row.end = end
 
     def _end(self, pod: Pod, now: float) -> None:
         row = self._row(pod)

@@ -14,9 +14,12 @@ from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
+from kubesched.framework.status import Status
 from kubesched.queue.moves import QueueMove, QueuePlace
 from kubesched.queue.queue_events import POP_FROM_BACKOFF
-from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.binding import Assumed
+from kubesched.scheduler.decision import Decision, Failed, Rejected, RejectedAgain
+from kubesched.scheduler.observer import Observer
 from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting
 from kubesched.simulator.series import CountSeries, Gauge, QuantileSketch
@@ -40,12 +43,7 @@ _MOVES_MAX: Final = 200
 _DIGITS: Final = 4
 # Names of series.
 _RATES: Final = ("arrivals", "bindings", "attempts", "rejections")
-_DISRUPTIONS: Final = (
-    "preempted",
-    *(each.value for each in Disruption),
-    "lost",
-    "binding failures",
-)
+_DISRUPTIONS: Final = (*(each.value for each in Disruption), "lost", "binding failures")
 _QUEUE_PLACES: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE)
 
 
@@ -112,7 +110,7 @@ class _Resource:
         )
 
 
-class Timeline(LedgerReader):
+class Timeline(LedgerReader, Observer):
     """Accumulates the figures of one simulation."""
 
     def __init__(self, width_seconds: float) -> None:
@@ -140,7 +138,7 @@ class Timeline(LedgerReader):
         return self._rates["attempts"].total
 
     @property
-    def bound(self) -> int:
+    def pods_bound(self) -> int:
         """Number of bound pods."""
         return self._rates["bindings"].total
 
@@ -194,11 +192,12 @@ class Timeline(LedgerReader):
         self._pods["running"].add(now, -1)
         self._book(booking.amounts, -1, now)
 
-    def pod_disrupted(self, pod: Pod, now: float) -> None:
-        """Count a preemption victim."""
-        self._disruptions["preempted"].add(now)
-        for each in (self._all, self._class_of(pod.spec.priority or 0)):
-            each.disrupted += 1
+    def pod_disrupted(self, pod: Pod, disruption: Disruption, now: float) -> None:
+        """Count a pod that is stopped before its end."""
+        self._disruptions[disruption.value].add(now)
+        if disruption is Disruption.PREEMPTED:
+            for each in (self._all, self._class_of(pod.spec.priority or 0)):
+                each.disrupted += 1
 
     def capacity_changed(self, allocatable: Mapping[str, int], now: float) -> None:
         """Record the allocatable of all nodes."""
@@ -221,26 +220,22 @@ class Timeline(LedgerReader):
                 resource.requested += sign * amount
                 resource.renew(now)
 
-    # From the nodes.
-
-    def disrupted(self, disruption: Disruption, now: float) -> None:
-        """Count a pod that is stopped by an event of its node."""
-        self._disruptions[disruption.value].add(now)
-
     # From the loop.
 
-    def decided(self, decision: Decision, now: float, pods: int = 1) -> None:
-        """Count a decision about a number of equal pods."""
-        self._rates["attempts"].add(now, pods)
-        match decision:
-            case Rejected():
-                self._rates["rejections"].add(now, pods)
-            case Failed():
-                self._failed += pods
-            case Placed():
-                pass
+    def decided(self, decision: Decision, now: float) -> None:
+        """Count a decision."""
+        self._rates["attempts"].add(now)
+        if isinstance(decision, Rejected):
+            self._rates["rejections"].add(now)
+        elif isinstance(decision, Failed):
+            self._failed += 1
 
-    def binding_failed(self, now: float) -> None:
+    def rejected_again(self, again: RejectedAgain, now: float) -> None:
+        """Count the rejections of equal pods."""
+        self._rates["attempts"].add(again.started, again.pods)
+        self._rates["rejections"].add(again.started, again.pods)
+
+    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
         """Count a binding that was undone."""
         self._disruptions["binding failures"].add(now)
 

@@ -11,8 +11,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.loop import Scheduler
-from kubesched.simulator.checkers import Checkers, InvariantError
-from kubesched.simulator.pod_ledger import PodLedger
+from kubesched.simulator.pod_ledger import Checkers, InvariantError, PodLedger
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World

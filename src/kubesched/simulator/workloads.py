@@ -22,7 +22,7 @@ from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta, OwnerReference, controller_of
 from kubesched.api.pod import FINISHED
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
-from kubesched.cluster.controllers.indexes import OwnedPods
+from kubesched.cluster.controllers.owner_controller import OwnedPods
 from kubesched.cluster.controllers.replica_sets import ReplicaSetController
 from kubesched.cluster.server import Server
 from kubesched.simulator.object_server import ObjectServer

@@ -28,9 +28,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
-from kubesched.cluster.controllers.garbage_collector import PodCollector
-from kubesched.cluster.controllers.indexes import PodsByNode
-from kubesched.cluster.controllers.taint_eviction import TaintEviction
+from kubesched.cluster.controllers.pods_on_nodes import PodCollector, PodsByNode, TaintEviction
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace, PodReports
 from kubesched.cluster.server import kind_name
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies

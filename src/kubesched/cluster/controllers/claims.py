@@ -46,7 +46,7 @@ from kubesched.api.well_known import (
     SELECTED_NODE,
     ZONE,
 )
-from kubesched.cluster.controllers.indexes import with_owner
+from kubesched.cluster.controllers.owner_controller import with_owner
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
 from kubesched.cluster.server import AnyKindServer, Plain, annotated, key_of_plain, reference_to
 from kubesched.cluster.store import Key

@@ -13,9 +13,12 @@ from typing import Final
 import msgspec
 
 from kubesched.api.well_known import TEMPLATE_HASH
-from kubesched.cluster.controllers.indexes import OwnedKind
-from kubesched.cluster.controllers.owner_controller import OwnerController, scaled, with_conditions
-from kubesched.cluster.server import AnyKindServer, Plain, key_of_plain
+from kubesched.cluster.controllers.owner_controller import (
+    ObjectsController,
+    scaled,
+    with_conditions,
+)
+from kubesched.cluster.server import Plain, key_of_plain
 from kubesched.cluster.store import Key
 
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -24,17 +27,12 @@ _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _HASH_LENGTH: Final = 10
 
 
-class DeploymentController(OwnerController):
+class DeploymentController(ObjectsController):
     """Reconciles Deployments."""
 
     kind = "deployments.apps"
     owner_kind = "Deployment"
-    server: AnyKindServer
-
-    def __init__(self, server: AnyKindServer) -> None:
-        super().__init__(server)
-        self.owned = OwnedKind(server, _SETS, self.kind, self.owner_kind, self._queue)
-        self._followed.append(self.owned)
+    owned = _SETS
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the ReplicaSet of the template, and scale it up step by step."""
@@ -49,14 +47,14 @@ class DeploymentController(OwnerController):
         self._count(key, owner, new)
 
     def _sets(self, owner: Plain) -> list[Plain]:
-        found = self.owned.of(owner)
+        found = self.owned_by(owner)
         return [one for one in found if not one["metadata"].get("deletionTimestamp")]
 
     def _create(self, owner: Plain, sets: list[Plain]) -> Plain:
         revision = 1 + max((_revision_of(one) for one in sets), default=0)
         wanted = current_replica_set(owner)
         wanted["metadata"]["annotations"] = {REVISION: str(revision)}
-        return self.owned.create(owner, wanted)
+        return self.create_owned(owner, wanted)
 
     def _mark_newest(self, owner: Plain, new: Plain, sets: list[Plain]) -> None:
         """Give the current template the highest revision, on both objects."""
@@ -126,7 +124,7 @@ class DeploymentController(OwnerController):
         ]
         idle.sort(key=_revision_of)
         for one in idle[: max(len(idle) - limit, 0)]:
-            self.owned.delete(one)
+            self.delete_owned(one)
 
     # Status.
 

@@ -26,7 +26,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 
 if TYPE_CHECKING:
-    from kubesched.simulator.comparison import TimelineComparison
+    from kubesched.simulator.timeline_report import TimelineComparison
 
 
 @click.command()
@@ -154,7 +154,7 @@ def _compare_scenarios(
         with_scheduler,
         workload_warnings,
     )
-    from kubesched.simulator.comparison import compared
+    from kubesched.simulator.timeline_report import compared
 
     configs = [each.config for each in options if each.config is not None]
     found = [read_scenario(file) for file in files]

@@ -48,17 +48,12 @@ def evict(server: ObjectServer, pod: Pod, now: float) -> None:
     metadata = pod.metadata
     found = server.pod(metadata.namespace, metadata.name, metadata.uid)
     if found is not None:
-        _pay(server, found, timestamp(now))
+        granted = grant(found, server.all(PodDisruptionBudget), timestamp(now))
+        if granted.budget is not None:
+            server.update(granted.budget)
         if not found.metadata.deletion_timestamp:
             server.update(with_condition(found, _EVICTED, now))
     server.delete_pod(metadata.namespace, metadata.name, metadata.uid)
-
-
-def _pay(server: ObjectServer, pod: Pod, now: str) -> None:
-    """Charge one disruption to the pod's budget, if it has one."""
-    granted = grant(pod, server.all(PodDisruptionBudget), now)
-    if granted.budget is not None:
-        server.update(granted.budget)
 
 
 # Nodes and their pods.
@@ -116,17 +111,17 @@ class NodeLife:
 
     def cordon(self, name: str) -> None:
         """Mark a node unschedulable."""
-        node = self._server.node(name)
-        if node is not None and not node.spec.unschedulable:
-            cordoned = replace(node, spec=replace(node.spec, unschedulable=True))
-            self._server.update(with_state_taints(cordoned))
+        self._set_unschedulable(name, is_unschedulable=True)
 
     def uncordon(self, name: str) -> None:
         """Mark a node schedulable."""
+        self._set_unschedulable(name, is_unschedulable=False)
+
+    def _set_unschedulable(self, name: str, *, is_unschedulable: bool) -> None:
         node = self._server.node(name)
-        if node is not None and node.spec.unschedulable:
-            open_again = replace(node, spec=replace(node.spec, unschedulable=False))
-            self._server.update(with_state_taints(open_again))
+        if node is not None and node.spec.unschedulable != is_unschedulable:
+            spec = replace(node.spec, unschedulable=is_unschedulable)
+            self._server.update(with_state_taints(replace(node, spec=spec)))
 
     def drain(self, name: str, *, evicts: bool = True) -> None:
         """Cordon a node and remove its pods, except those of DaemonSets.

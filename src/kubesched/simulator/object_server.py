@@ -40,17 +40,13 @@ from kubesched.simulator.virtual_loop import timestamp
 # Conditions.
 
 
-def with_condition(
-    pod: Pod, patch: ConditionPatch, now: float, *, observed_generation: int | None = None
-) -> Pod:
+def with_condition(pod: Pod, patch: ConditionPatch, now: float) -> Pod:
     """Return the pod with a condition; the same object if it has the condition already.
 
-    The transition time changes only with the status. `observed_generation` defaults to the pod's
-    generation; 0 omits it.
+    The transition time changes only with the status.
     """
     status = pod.status
-    generation = pod.metadata.generation if observed_generation is None else observed_generation
-    conditions = _with(status.conditions, patch, now, generation)
+    conditions = _with(status.conditions, patch, now, pod.metadata.generation)
     if conditions is status.conditions:
         return pod
     return replace(pod, status=replace(status, conditions=conditions))
@@ -62,7 +58,10 @@ def _with(
     now: float,
     observed_generation: int,
 ) -> tuple[PodCondition, ...]:
-    """Return conditions with another one; the same if it is there already."""
+    """Return conditions with another one; the same if it is there already.
+
+    A generation of 0 is left out.
+    """
     if patch.is_in(conditions):
         return conditions
     return patch.set_in(conditions, PodCondition, observed_generation, timestamp(now))
@@ -119,8 +118,10 @@ def complete_pod(pod: Pod, classes: PriorityClasses, now: float) -> Pod:
         termination_grace_period_seconds=GRACE_SECONDS if grace is None else grace,
         tolerations=spec.tolerations + _default_tolerations(spec.tolerations),
     )
-    pod = replace(pod, spec=spec, status=replace(pod.status, phase=pod.status.phase or "Pending"))
-    return with_condition(pod, _GATED, now, observed_generation=0) if spec.scheduling_gates else pod
+    status = replace(pod.status, phase=pod.status.phase or "Pending")
+    if spec.scheduling_gates:
+        status = replace(status, conditions=_with(status.conditions, _GATED, now, 0))
+    return replace(pod, spec=spec, status=status)
 
 
 def _default_tolerations(given: tuple[Toleration, ...]) -> tuple[Toleration, ...]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from msgspec.structs import replace
@@ -46,15 +47,13 @@ def pod_of_template(
     return Pod(api_version="v1", kind="Pod", metadata=metadata, spec=template.spec)
 
 
+@dataclass(slots=True, eq=False)
 class _Run:
     """One run of a template, in one or more pods."""
 
-    __slots__ = ("name", "pods", "template")
-
-    def __init__(self, name: str, template: PodTemplateSpec) -> None:
-        self.name = name
-        self.template = template
-        self.pods = 0
+    name: str
+    template: PodTemplateSpec
+    pods: int = 0
 
 
 class _Job:
@@ -65,7 +64,6 @@ class _Job:
         self.namespace = namespace
         self.runs: dict[str, _Run] = {}
         self.waiting: list[_Run] = []
-        self.is_due = False
 
 
 class Workloads:
@@ -138,12 +136,10 @@ class Workloads:
         run = None if job is None else job.runs.pop(pod.metadata.uid, None)
         if job is not None and run is not None:
             job.waiting.append(run)
-            if not job.is_due:
-                job.is_due = True
+            if len(job.waiting) == 1:
                 asyncio.get_running_loop().call_later(self._pause(), self._create_waiting, job)
 
     def _create_waiting(self, job: _Job) -> None:
-        job.is_due = False
         waiting, job.waiting = job.waiting, []
         for run in waiting:
             run.pods += 1

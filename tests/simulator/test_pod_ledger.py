@@ -62,7 +62,7 @@ class Clock:
 def _ledger() -> tuple[ObjectServer, PodLedger, Reader, Clock]:
     clock = Clock()
     server = ObjectServer(lambda: clock.now)
-    ledger = PodLedger(server, lambda pod: pod.spec.scheduler_name != "other", lambda: clock.now)
+    ledger = PodLedger(server, lambda pod: pod.spec.scheduler_name != "other")
     reader = Reader()
     ledger.readers.append(reader)
     return server, ledger, reader, clock

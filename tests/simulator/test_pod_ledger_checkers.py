@@ -31,8 +31,7 @@ def watched(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
             world.api,
             random=world.random_streams.stream("scheduler"),
         )
-        loop = asyncio.get_running_loop()
-        ledger = PodLedger(world.server, lambda _: True, loop.time)
+        ledger = PodLedger(world.server, lambda _: True)
         checkers = Checkers(world, scheduler, ledger)
         world.connect(handlers)
         world.nodes.add(make_node("node-1", allocatable={"cpu": "4"}))

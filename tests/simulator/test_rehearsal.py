@@ -118,8 +118,8 @@ def test_a_drained_pod_moves_if_its_budget_allows() -> None:
         await rehearsal.settle()
         free, kept = rehearsal.pods_on("first")
         with pytest.raises(TooManyRequestsError):
-            evict(rehearsal.server, kept, 0.0)
-        evict(rehearsal.server, free, 0.0)
+            evict(rehearsal.server, kept)
+        evict(rehearsal.server, free)
         rehearsal.server.create(make_pod("again", requests={"cpu": 3}))
         await rehearsal.settle()
         assert ["kept"] == [pod.metadata.name for pod in rehearsal.pods_on("first")]

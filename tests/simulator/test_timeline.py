@@ -22,7 +22,7 @@ class Scene:
     def __init__(self) -> None:
         self.now = 0.0
         self.server = ObjectServer(lambda: self.now)
-        self.ledger = PodLedger(self.server, lambda _: True, lambda: self.now)
+        self.ledger = PodLedger(self.server, lambda _: True)
         self.timeline = Timeline(60.0)
         self.ledger.readers.append(self.timeline)
 

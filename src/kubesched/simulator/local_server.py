@@ -6,7 +6,7 @@ Differs:  requests take no time; statuses of workloads are not stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -20,7 +20,7 @@ from kubesched.api.scheme import kind_of
 from kubesched.cluster.server import Plain, Server, Typed
 from kubesched.cluster.store import Key
 from kubesched.simulator.object_server import PODS, ObjectServer, key_of
-from kubesched.simulator.virtual_loop import EPOCH, timestamp
+from kubesched.simulator.virtual_loop import EPOCH
 
 _SPECS_KEPT: Final = 256
 
@@ -32,34 +32,24 @@ class LocalServer(Server):
 
     keeps_statuses = False
 
-    def __init__(
-        self,
-        server: ObjectServer,
-        seconds: Callable[[], float],
-        delay_of: Callable[[str], Delay | None],
-    ) -> None:
-        """Set up; `seconds` returns the seconds since the start of the simulation.
-
-        `delay_of` returns what draws the seconds from a change to a kind until the reader receives
-        it; None for no delay.
-        """
+    def __init__(self, server: ObjectServer, delays: Mapping[str, Delay]) -> None:
+        """Set up; `delays` draw the seconds from a change until the reader receives it, by kind."""
         self.store = server.store
         self._server = server
-        self._seconds = seconds
-        self._delays = delay_of
+        self._delays = delays
         self._plains: dict[Key, tuple[KubeObject, Plain]] = {}
         self._specs: dict[int, tuple[Plain, PodSpec]] = {}
 
     def now(self) -> float:
         """Return the seconds since the Unix epoch."""
-        return EPOCH.timestamp() + self._seconds()
+        return EPOCH.timestamp() + self._server.now()
 
     def timestamp(self) -> str:
         """Return the time as Kubernetes writes it."""
-        return timestamp(self._seconds())
+        return self._server.timestamp()
 
     def _delay_of(self, kind: str) -> Delay | None:
-        return self._delays(kind)
+        return self._delays.get(kind)
 
     def _typed(self, stored: Any, type_: type[Typed]) -> Typed:
         found: Typed = stored

@@ -29,14 +29,13 @@ from kubesched.cluster.eviction import grant
 from kubesched.cluster.kubelets import Kubelets
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.simulator.object_server import ObjectServer, with_condition
-from kubesched.simulator.virtual_loop import timestamp
 
 _EVICTED: Final = ConditionPatch(
     "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting"
 )
 
 
-def evict(server: ObjectServer, pod: Pod, now: float) -> None:
+def evict(server: ObjectServer, pod: Pod) -> None:
     """Delete a pod, gracefully, if its disruption budget allows.
 
     Raises:
@@ -48,11 +47,11 @@ def evict(server: ObjectServer, pod: Pod, now: float) -> None:
     metadata = pod.metadata
     found = server.pod(metadata.namespace, metadata.name, metadata.uid)
     if found is not None:
-        granted = grant(found, server.all(PodDisruptionBudget), timestamp(now))
+        granted = grant(found, server.all(PodDisruptionBudget), server.timestamp())
         if granted.budget is not None:
             server.update(granted.budget)
         if not found.metadata.deletion_timestamp:
-            server.update(with_condition(found, _EVICTED, now))
+            server.update(with_condition(found, _EVICTED, server.now()))
     server.delete_pod(metadata.namespace, metadata.name, metadata.uid)
 
 
@@ -97,7 +96,7 @@ class NodeLife:
 
     def add(self, node: Node) -> None:
         """Add a node, ready; raises AlreadyExistsError if there is one of that name."""
-        self._server.create(_with_ready(node, "True", self._now()))
+        self._server.create(_with_ready(node, "True", self._server.timestamp()))
         self._kubelets.node_up(node.metadata.name)
 
     def remove(self, name: str) -> None:
@@ -148,7 +147,7 @@ class NodeLife:
         if going_on is None:
             return
         try:
-            evict(self._server, pod, self._now())
+            evict(self._server, pod)
         except TooManyRequestsError:
             self.refused_evictions += 1
             loop = asyncio.get_running_loop()
@@ -183,7 +182,9 @@ class NodeLife:
         if node is None or self._kubelets.is_up(name):
             return
         if is_unreachable(node):
-            self._server.update(with_state_taints(_with_ready(node, "True", self._now())))
+            self._server.update(
+                with_state_taints(_with_ready(node, "True", self._server.timestamp()))
+            )
         for pod in self._kubelets.pods_on(name):
             if pod.status.phase == "Running" and not pod.metadata.deletion_timestamp:
                 self.on_disrupted(pod, Disruption.RESTARTED)
@@ -206,7 +207,9 @@ class NodeLife:
         del self._detections[name]
         node = self._server.node(name)
         if node is not None:
-            self._server.update(with_state_taints(_with_ready(node, "Unknown", self._now())))
+            self._server.update(
+                with_state_taints(_with_ready(node, "Unknown", self._server.timestamp()))
+            )
 
     def _forget_failure(self, name: str) -> None:
         _cancel(self._recoveries, name)
@@ -227,10 +230,6 @@ class NodeLife:
             return None
         return there
 
-    @staticmethod
-    def _now() -> float:
-        return asyncio.get_running_loop().time()
-
 
 def _cancel(timers: dict[str, asyncio.TimerHandle], key: str) -> None:
     timer = timers.pop(key, None)
@@ -244,8 +243,8 @@ def is_unreachable(node: Node) -> bool:
     return ready is not None and ready.status == "Unknown"
 
 
-def _with_ready(node: Node, status: str, now: float) -> Node:
-    ready = NodeCondition(type="Ready", status=status, last_transition_time=timestamp(now))
+def _with_ready(node: Node, status: str, now: str) -> Node:
+    ready = NodeCondition(type="Ready", status=status, last_transition_time=now)
     return replace(
         node, status=replace(node.status, conditions=conditions_with(node.status.conditions, ready))
     )

@@ -157,15 +157,18 @@ def _stamp(item: KubeObject, version: int) -> KubeObject:
 
 
 class ObjectServer:
-    """The objects in a store, and the requests on them."""
+    """The objects in a store, and the requests on them; `now` returns the time in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """Start empty; `now` returns the time in seconds."""
         self.store: Store[KubeObject] = Store(_stamp, _CHANGES_KEPT)
-        self._now = now
+        self.now = now
         self._created = 0
         self._generated: dict[tuple[str, str], int] = {}
         self._classes: PriorityClasses | None = None
+
+    def timestamp(self) -> str:
+        """Return the time as Kubernetes writes it."""
+        return timestamp(self.now())
 
     # Objects of any kind.
 
@@ -181,12 +184,12 @@ class ObjectServer:
             item.metadata,
             name=item.metadata.name or self._generated_name(item.metadata),
             uid=item.metadata.uid or f"00000000-0000-4000-8000-{self._created:012x}",
-            creation_timestamp=timestamp(self._now()),
+            creation_timestamp=self.timestamp(),
             generation=0 if isinstance(item, _WITHOUT_GENERATION) else 1,
         )
         completed: KubeObject = replace(item, metadata=metadata)
         if isinstance(completed, Pod):
-            completed = complete_pod(completed, self._priority_classes(), self._now())
+            completed = complete_pod(completed, self._priority_classes(), self.now())
         elif isinstance(completed, Node):
             completed = node_with_defaults(completed)
         created = self.store.create(key_of(completed), completed)
@@ -265,7 +268,7 @@ class ObjectServer:
                 f'Operation cannot be fulfilled on pods/binding "{name}": pod {name} {reason}'
             )
         metadata, status = self._metadata_on(pod, node_name), pod.status
-        now = self._now()
+        now = self.now()
         conditions = _with(status.conditions, _SCHEDULED, now, 0)
         status = replace(status, nominated_node_name="", conditions=conditions)
         if runs:
@@ -297,7 +300,7 @@ class ObjectServer:
             ConflictError: It is another pod.
         """
         pod = self._require_pod(namespace, name, uid)
-        patched = pod if condition is None else with_condition(pod, condition, self._now())
+        patched = pod if condition is None else with_condition(pod, condition, self.now())
         nominated = patched.status.nominated_node_name
         if nominated_node_name is not None and nominated_node_name != nominated:
             status = replace(patched.status, nominated_node_name=nominated_node_name)
@@ -315,7 +318,7 @@ class ObjectServer:
         group = self.find(PodGroup, namespace, name)
         if group is None:
             raise NotFoundError(f'podgroups.scheduling.k8s.io "{name}" not found')
-        patched = with_group_condition(group, condition, generation, self._now())
+        patched = with_group_condition(group, condition, generation, self.now())
         return group if patched is group else self.update(patched)
 
     def delete_pod(
@@ -343,7 +346,7 @@ class ObjectServer:
         if grace or left != 0:
             metadata = replace(
                 metadata,
-                deletion_timestamp=timestamp(self._now() + grace),
+                deletion_timestamp=timestamp(self.now() + grace),
                 deletion_grace_period_seconds=grace,
                 generation=metadata.generation + (not metadata.deletion_timestamp),
             )
@@ -353,7 +356,7 @@ class ObjectServer:
 
     def set_phase(self, pod: Pod, phase: str) -> Pod:
         """Report a pod's progress, as its kubelet does."""
-        status = _in_phase(pod.status, phase, self._now(), pod.metadata.generation)
+        status = _in_phase(pod.status, phase, self.now(), pod.metadata.generation)
         return self.update(replace(pod, status=status))
 
 

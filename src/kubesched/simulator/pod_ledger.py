@@ -84,16 +84,8 @@ class PodLedger:
         readers: Receive every step of a pod.
     """
 
-    def __init__(
-        self,
-        server: ObjectServer,
-        is_ours: Callable[[Pod], bool],
-        now: Callable[[], float],
-    ) -> None:
-        """Start on an empty server; `now` returns the time in seconds.
-
-        `is_ours` says whether the simulated scheduler is responsible for a pod.
-        """
+    def __init__(self, server: ObjectServer, is_ours: Callable[[Pod], bool]) -> None:
+        """Start on an empty server; `is_ours` says whether our scheduler schedules a pod."""
         self.waiting: dict[str, Waiting] = {}
         self.bookings: dict[str, Booking] = {}
         self.booked: dict[str, Counter[str]] = {}
@@ -101,7 +93,7 @@ class PodLedger:
         self.rebound: list[tuple[str, str, str]] = []
         self.readers: list[LedgerReader] = []
         self._is_ours = is_ours
-        self._now = now
+        self._now = server.now
         self._capacity: Counter[str] = Counter()
         # Each change is read as it is made, so the ledger is always current.
         server.store.on_write = self._read

@@ -172,7 +172,7 @@ class _Simulation(Observer):
             self._handlers = recording
         self._scheduler.records_events = False
         self._scheduler.queue.observers.append(self._timeline.moved)
-        ledger = PodLedger(self._world.server, self._is_ours, loop.time)
+        ledger = PodLedger(self._world.server, self._is_ours)
         ledger.readers += filter(None, (self._timeline, recorder))
         self._world.nodes.on_disrupted = ledger.disrupted
         self._checkers = Checkers(self._world, self._scheduler, ledger) if checks else None

@@ -9,6 +9,7 @@ Invariants: memory is bounded by the numbers of bins, priorities and resources r
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Final
 
@@ -117,10 +118,10 @@ class Timeline(LedgerReader, Observer):
         """Start at second 0, with bins of `width_seconds` for the series."""
         self._width_seconds = width_seconds
         self._all = _Class()
-        self._classes: dict[int, _Class] = {}
-        self._other: _Class | None = None
+        self._classes: defaultdict[int, _Class] = defaultdict(_Class)
+        self._other = _Class()
         self._resources: dict[str, _Resource] = {}
-        self._moves: dict[tuple[QueuePlace, QueuePlace, str], int] = {}
+        self._moves: Counter[tuple[QueuePlace, QueuePlace, str]] = Counter()
         self._was_early = False
         self._average = AveragePod()
         self._nodes = 0
@@ -144,23 +145,19 @@ class Timeline(LedgerReader, Observer):
 
     # From the ledger.
 
-    def _class_of(self, priority: int) -> _Class:
-        found = self._classes.get(priority)
-        if found is not None:
-            return found
-        if len(self._classes) >= _PRIORITIES_MAX:
-            if self._other is None:
-                self._other = _Class()
-            return self._other
-        found = self._classes[priority] = _Class()
-        return found
+    def _classes_of(self, pod: Pod) -> tuple[_Class, _Class]:
+        """Return the class of all pods, and the one of the pod's priority."""
+        priority = pod.spec.priority or 0
+        if priority in self._classes or len(self._classes) < _PRIORITIES_MAX:
+            return self._all, self._classes[priority]
+        return self._all, self._other
 
     def pod_arrived(self, pod: Pod, now: float) -> None:
         """Count a new pending pod."""
         self._rates["arrivals"].add(now)
         self._pods["pending"].add(now, 1)
         self._average.add(PodInfo(pod).template.requests)
-        for each in (self._all, self._class_of(pod.spec.priority or 0)):
+        for each in self._classes_of(pod):
             each.arrived += 1
             each.begin(now)
 
@@ -172,7 +169,7 @@ class Timeline(LedgerReader, Observer):
             return
         self._rates["bindings"].add(now)
         self._pods["pending"].add(now, -1)
-        for each in (self._all, self._class_of(pod.spec.priority or 0)):
+        for each in self._classes_of(pod):
             each.end(now)
             each.waits.add(max(now - waiting.since, 0.0))
 
@@ -180,7 +177,7 @@ class Timeline(LedgerReader, Observer):
         """Count a pending pod that was deleted."""
         self._gave_up += 1
         self._pods["pending"].add(now, -1)
-        for each in (self._all, self._class_of(pod.spec.priority or 0)):
+        for each in self._classes_of(pod):
             each.end(now)
 
     def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
@@ -196,7 +193,7 @@ class Timeline(LedgerReader, Observer):
         """Count a pod that is stopped before its end."""
         self._disruptions[disruption.value].add(now)
         if disruption is Disruption.PREEMPTED:
-            for each in (self._all, self._class_of(pod.spec.priority or 0)):
+            for each in self._classes_of(pod):
                 each.disrupted += 1
 
     def capacity_changed(self, allocatable: Mapping[str, int], now: float) -> None:
@@ -245,11 +242,9 @@ class Timeline(LedgerReader, Observer):
         """Count a move in the queue."""
         origin, destination, pods = move.origin, move.destination, move.pods
         key = (origin, destination, move.event)
-        before = self._moves.get(key, 0)
-        if not before and len(self._moves) >= _MOVES_MAX:
+        if key not in self._moves and len(self._moves) >= _MOVES_MAX:
             key = (origin, destination, "other")
-            before = self._moves.get(key, 0)
-        self._moves[key] = before + pods
+        self._moves[key] += pods
         if origin is destination:
             return
         # Of pods that are popped early, each leaves activeQ before the next one enters it.
@@ -312,7 +307,7 @@ class Timeline(LedgerReader, Observer):
             self._classes[priority].report(str(priority), now)
             for priority in sorted(self._classes, reverse=True)
         ]
-        if self._other is not None:
+        if self._other.arrived:
             classes.append(self._other.report("other", now))
         return (self._all.report("all", now), *classes)
 

@@ -108,14 +108,9 @@ class World:
 
     def _local_server(self, reader: str, *delayed: str) -> LocalServer:
         """Return the server for a reader that receives changes to some kinds after a delay."""
-
-        def delay_of(kind: str) -> Delay | None:
-            if kind not in delayed:
-                return None
-            # Each informer has its own stream, so that adding one does not affect the others.
-            return self._watch_delay(f"watch/{reader}/{kind}")
-
-        return LocalServer(self.server, asyncio.get_running_loop().time, delay_of)
+        # Each informer has its own stream, so that adding one does not affect the others.
+        delays = {kind: self._watch_delay(f"watch/{reader}/{kind}") for kind in delayed}
+        return LocalServer(self.server, delays)
 
     def _start_controllers(self, latencies: Latencies) -> None:
         server = self._local_server("NodeLife", PODS)

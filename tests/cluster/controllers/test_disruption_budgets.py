@@ -145,11 +145,11 @@ async def test_evictions_update_the_budget_at_once(world: World) -> None:
     _budget(world, min_available=2)
     await asyncio.sleep(10)
     assert (3, 2, 3, 1) == _numbers(world)
-    evict(world.server, first, 10.0)
+    evict(world.server, first)
     assert 0 == _status(world).disruptions_allowed
     assert [first.metadata.name] == list(_status(world).disrupted_pods)
     with pytest.raises(TooManyRequestsError, match="violate the pod's disruption budget"):
-        evict(world.server, second, 10.0)
+        evict(world.server, second)
     await asyncio.sleep(0.5)
     gone = world.server.pod("default", first.metadata.name)
     assert gone is not None
@@ -161,7 +161,7 @@ async def test_evictions_update_the_budget_at_once(world: World) -> None:
     _web(world, 1)
     await asyncio.sleep(10)
     assert (3, 2, 3, 1) == _numbers(world)
-    evict(world.server, third, 10.0)
+    evict(world.server, third)
 
 
 @in_world
@@ -206,11 +206,11 @@ async def test_unhealthy_pods_may_be_evicted(
     world.server.set_phase(current, "Unknown")
     await asyncio.sleep(1)
     if allowed:
-        evict(world.server, ill, 11.0)
+        evict(world.server, ill)
         assert {} == _status(world).disrupted_pods
     else:
         with pytest.raises(TooManyRequestsError):
-            evict(world.server, ill, 11.0)
+            evict(world.server, ill)
     assert world.server.pod("default", well.metadata.name) is not None
 
 
@@ -219,7 +219,7 @@ async def test_pending_pods_may_be_evicted(world: World) -> None:
     """Whatever the budget."""
     pod = world.server.create(make_pod("web-0", uid="", labels={"app": "web"}))
     _budget(world, min_available=1)
-    evict(world.server, pod, 0.0)
+    evict(world.server, pod)
     assert world.server.pod("default", "web-0") is None
 
 
@@ -234,7 +234,7 @@ async def test_pods_with_two_budgets_cannot_be_evicted(world: World) -> None:
     )
     await asyncio.sleep(10)
     with pytest.raises(ApiError, match="more than one PodDisruptionBudget") as refusal:
-        evict(world.server, pod, 10.0)
+        evict(world.server, pod)
     assert 500 == refusal.value.code
 
 

@@ -67,6 +67,11 @@ class _PodRow:
     end: PodEnd = PodEnd.NONE
     reason: int = -1
 
+    def values(self) -> tuple[Any, ...]:
+        """Return the values of the pod's row, in the order of PlaybackPods."""
+        times = self.arrived, self.node, self.bound, self.ended
+        return (self.name, self.workload, *times, _ENDS.index(self.end))
+
 
 class PlaybackRecorder(LedgerReader, Observer):
     """Records one simulation."""
@@ -227,7 +232,7 @@ class PlaybackRecorder(LedgerReader, Observer):
                 tuple(tuple(one.get(name, 0) for one in amounts) for name in resources),
             ),
             node_changes=NodeChanges(*_columns(self._node_changes, 3)),
-            pods=self._pod_columns(),
+            pods=PlaybackPods(*_columns([row.values() for row in self._pods], 7)),
             pod_reasons=PodReasons(*_columns(self._pod_reasons, 3)),
             restarted_at=restarted_at,
             restarted=restarted,
@@ -240,18 +245,6 @@ class PlaybackRecorder(LedgerReader, Observer):
         used = {name for one in amounts for name, amount in one.items() if amount}
         used |= {name for workload in self._workloads.values for name, _ in workload[-1]}
         return [*FIRST_RESOURCES, *sorted(used.difference(FIRST_RESOURCES))]
-
-    def _pod_columns(self) -> PlaybackPods:
-        pods = self._pods
-        return PlaybackPods(
-            names=tuple(row.name for row in pods),
-            workloads=tuple(row.workload for row in pods),
-            arrived=tuple(row.arrived for row in pods),
-            nodes=tuple(row.node for row in pods),
-            bound=tuple(row.bound for row in pods),
-            ended=tuple(row.ended for row in pods),
-            ends=tuple(_ENDS.index(row.end) for row in pods),
-        )
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Iterable[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kubesched.api.apps import DaemonSet, DaemonSetSpec, ReplicaSet, ReplicaSetSpec
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod, PodTemplateSpec
-from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.well_known import HOSTNAME, ZONE
@@ -92,6 +92,20 @@ def template_of(workload: ScenarioWorkload) -> PodTemplateSpec:
     }
     decoded = cast("Pod", decode_object(pod))
     return PodTemplateSpec(metadata=replace(decoded.metadata, name=""), spec=decoded.spec)
+
+
+def pod_of_template(
+    template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None = None
+) -> Pod:
+    """Return a pod that is made from a template."""
+    metadata = ObjectMeta(
+        name=name,
+        namespace=namespace,
+        labels=template.metadata.labels,
+        annotations=template.metadata.annotations,
+        owner_references=() if owner is None else (owner,),
+    )
+    return Pod(api_version="v1", kind="Pod", metadata=metadata, spec=template.spec)
 
 
 def replica_set_of(workload: ScenarioWorkload, template: PodTemplateSpec) -> ReplicaSet:

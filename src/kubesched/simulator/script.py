@@ -39,12 +39,12 @@ from kubesched.simulator.scenario_objects import (
     disruption_budget_of,
     is_selected,
     nodes_of,
+    pod_of_template,
     priority_class_of,
     replica_set_of,
     template_of,
 )
 from kubesched.simulator.trace_table import pods_of_trace
-from kubesched.simulator.workloads import pod_of_template
 from kubesched.simulator.world import World
 
 _SECONDS_PER_HOUR: Final = 3600.0

@@ -77,7 +77,7 @@ class DeploymentController(ObjectsController):
         if spec.get("strategy", {}).get("type") == "Recreate":
             for one in old:
                 self._resize(one, 0)
-            is_free = not any(one.get("status", {}).get("replicas") for one in old)
+            is_free = not any(_counted(one, "replicas") for one in old)
             self._resize(new, wanted if is_free else 0)
             return
         surge, unavailable = _limits(spec, wanted)
@@ -118,9 +118,7 @@ class DeploymentController(ObjectsController):
         idle = [
             one
             for one in self._sets(owner)
-            if _uid(one) != _uid(new)
-            and not _replicas(one)
-            and not one.get("status", {}).get("replicas")
+            if _uid(one) != _uid(new) and not _replicas(one) and not _counted(one, "replicas")
         ]
         idle.sort(key=_revision_of)
         for one in idle[: max(len(idle) - limit, 0)]:
@@ -132,23 +130,28 @@ class DeploymentController(ObjectsController):
         sets = self._sets(owner)
         newest = [one for one in sets if new is not None and _uid(one) == _uid(new)]
         wanted = owner["spec"].get("replicas", 1)
+        replicas = sum(_counted(one, "replicas") for one in sets)
+        updated = sum(_counted(one, "replicas") for one in newest)
         available = sum(map(_available, sets))
-        counts = {
-            "replicas": sum(one.get("status", {}).get("replicas", 0) for one in sets),
-            "updatedReplicas": sum(one.get("status", {}).get("replicas", 0) for one in newest),
-            "readyReplicas": sum(one.get("status", {}).get("readyReplicas", 0) for one in sets),
-            "availableReplicas": available,
-        }
-        total = sum(map(_replicas, sets))
-        counts["unavailableReplicas"] = max(total - available, 0)
         _, unavailable = _limits(owner["spec"], wanted)
-        is_enough = available >= wanted - unavailable
-        is_done = counts["updatedReplicas"] == counts["replicas"] == available == wanted
         name = newest[0]["metadata"]["name"] if newest else ""
-        conditions = _conditions(name, is_enough=is_enough, is_done=is_done)
-        now = self.server.timestamp()
-        status = owner.get("status", {})
-        self.write_status(key, {**counts, "conditions": with_conditions(status, conditions, now)})
+        conditions = _conditions(
+            name,
+            is_enough=available >= wanted - unavailable,
+            is_done=updated == replicas == available == wanted,
+        )
+        now, before = self.server.timestamp(), owner.get("status", {})
+        self.write_status(
+            key,
+            {
+                "replicas": replicas,
+                "updatedReplicas": updated,
+                "readyReplicas": sum(_counted(one, "readyReplicas") for one in sets),
+                "availableReplicas": available,
+                "unavailableReplicas": max(sum(map(_replicas, sets)) - available, 0),
+                "conditions": with_conditions(before, conditions, now),
+            },
+        )
 
 
 def current_replica_set(deployment: Plain) -> Plain:
@@ -198,7 +201,12 @@ def _replicas(replica_set: Plain) -> int:
 
 
 def _available(replica_set: Plain) -> int:
-    return int(replica_set.get("status", {}).get("availableReplicas", 0))
+    return _counted(replica_set, "availableReplicas")
+
+
+def _counted(replica_set: Plain, field: str) -> int:
+    """Return a number of its status."""
+    return int(replica_set.get("status", {}).get(field, 0))
 
 
 def _limits(spec: Plain, wanted: int) -> tuple[int, int]:

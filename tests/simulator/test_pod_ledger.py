@@ -78,13 +78,8 @@ def test_each_step_of_a_pod_is_reported_once() -> None:
     assert ledger.waiting == {}
     assert ledger.booked == {"node-1": {"cpu": 1000, "pods": 1}}
     clock.now = 5.0
-    server.patch_status(
-        "default",
-        "a",
-        "",
-        ConditionPatch("DisruptionTarget", "True", "PreemptionByScheduler", "m"),
-        None,
-    )
+    victim = ConditionPatch("DisruptionTarget", "True", "PreemptionByScheduler", "m")
+    server.patch_status(pod, victim, None)
     server.set_phase(pod, "Running")
     clock.now = 9.0
     server.set_phase(pod, "Succeeded")

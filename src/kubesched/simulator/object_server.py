@@ -286,40 +286,35 @@ class ObjectServer:
         return replace(pod.metadata, labels={**pod.metadata.labels, **topology})
 
     def patch_status(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        condition: ConditionPatch | None,
-        nominated_node_name: str | None,
+        self, pod: Pod, condition: ConditionPatch | None, nominated_node_name: str | None
     ) -> Pod:
-        """Set a condition and the nomination; nothing is written if nothing changes.
+        """Set a condition and the nomination of a pod; nothing is written if nothing changes.
 
         Raises:
             NotFoundError: There is no such pod.
             ConflictError: It is another pod.
         """
-        pod = self._require_pod(namespace, name, uid)
-        patched = pod if condition is None else with_condition(pod, condition, self.now())
+        metadata = pod.metadata
+        stored = self._require_pod(metadata.namespace, metadata.name, metadata.uid)
+        patched = stored if condition is None else with_condition(stored, condition, self.now())
         nominated = patched.status.nominated_node_name
         if nominated_node_name is not None and nominated_node_name != nominated:
             status = replace(patched.status, nominated_node_name=nominated_node_name)
             patched = replace(patched, status=status)
-        return pod if patched is pod else self.update(patched)
+        return stored if patched is stored else self.update(patched)
 
-    def patch_pod_group_status(
-        self, namespace: str, name: str, condition: ConditionPatch, generation: int
-    ) -> PodGroup:
-        """Set a condition of a pod group of that generation; nothing is written if nothing changes.
+    def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> PodGroup:
+        """Set a condition that is about this group; nothing is written if nothing changes.
 
         Raises:
             NotFoundError: There is no such group.
         """
-        group = self.find(PodGroup, namespace, name)
-        if group is None:
-            raise NotFoundError(f'podgroups.scheduling.k8s.io "{name}" not found')
-        patched = with_group_condition(group, condition, generation, self.now())
-        return group if patched is group else self.update(patched)
+        metadata = group.metadata
+        stored = self.find(PodGroup, metadata.namespace, metadata.name)
+        if stored is None:
+            raise NotFoundError(f'podgroups.scheduling.k8s.io "{metadata.name}" not found')
+        patched = with_group_condition(stored, condition, metadata.generation, self.now())
+        return stored if patched is stored else self.update(patched)
 
     def delete_pod(
         self, namespace: str, name: str, uid: str = "", grace_seconds: int | None = None

@@ -86,7 +86,8 @@ class VolumeController(Following):
 
     def _volume_changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
         self._queue.add(key)
-        if before is None and after is not None:
+        # A volume that is meant for one claim, such as a provisioned one, suits no other.
+        if before is None and after is not None and not after["spec"].get("claimRef"):
             self._look_at_pending_claims()
 
     def _look_at_pending_claims(self) -> None:

@@ -20,7 +20,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import GoneError
@@ -36,14 +36,8 @@ OnChange: TypeAlias = Callable[[Key, T | None, T | None], None]
 """Receives a change: the object's key, its state before, and after; None where there is none."""
 
 
-class Subscription(Protocol):
-    """A watch on the objects of one kind."""
-
-    def start(self) -> None:
-        """Report all objects now, and changes from now on."""
-
-    def stop(self) -> None:
-        """Report nothing more; stopping twice is fine."""
+Subscription: TypeAlias = "Watching | Follower[Any, Any]"
+"""Reports all objects and their changes between `start` and `stop`."""
 
 
 class Watching:

@@ -25,7 +25,7 @@ from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
-from kubesched.config.types import Configuration
+from kubesched.config.types import Configuration, ExtenderConfiguration
 from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.framework.status import Status
@@ -34,13 +34,14 @@ from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected, RejectedAgain
 from kubesched.scheduler.decision_recorder import DecisionRecorder
 from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.extender import ExtenderTransport
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.pod_ledger import Checkers, PodLedger
 from kubesched.simulator.random_streams import RandomStreams
-from kubesched.simulator.scenario import Scenario
+from kubesched.simulator.scenario import ExtenderSpec, Scenario
 from kubesched.simulator.script import Script
-from kubesched.simulator.simulated_extender import SimulatedExtenders
+from kubesched.simulator.simulated_extender import SimulatedExtender
 from kubesched.simulator.timeline import Timeline
 from kubesched.simulator.timeline_report import RequestCount, TimelineReport
 from kubesched.simulator.virtual_loop import run
@@ -151,19 +152,14 @@ class _Simulation(Observer):
         self._check_seconds = max(report.check_every or duration / _CHECKS, _SHORTEST_SECONDS)
         self._failed: asyncio.Future[None] = loop.create_future()
         self._world = World(random_streams, scenario.latencies, scenario.faults)
-        self._extenders = SimulatedExtenders(
-            scenario.scheduler.extenders,
-            self._world.server,
-            random_streams,
-            scenario.faults.extender,
-        )
+        self._extenders: dict[str, SimulatedExtender] = {}
         self._timeline = Timeline(self._width_seconds)
         self._scheduler, handlers = assemble(
             setup,
             self._world.api,
             random=random_streams.stream("scheduler"),
             observers=tuple(filter(None, (self._timeline, self, log, recorder, recording))),
-            connect=self._extenders.connect,
+            connect=self._connect_extender,
             report_plugin_error=self._end_on_plugin_error,
         )
         self._handlers: EventHandlers | DecisionRecorder = handlers
@@ -177,6 +173,17 @@ class _Simulation(Observer):
         self._world.nodes.on_disrupted = ledger.disrupted
         self._checkers = Checkers(self._world, self._scheduler, ledger) if checks else None
         self._script = Script(scenario, self._world)
+
+    def _connect_extender(self, configuration: ExtenderConfiguration) -> ExtenderTransport:
+        """Return the transport to an extender, as the scenario describes it."""
+        prefix = configuration.url_prefix
+        specs = {spec.url_prefix: spec for spec in self._scenario.scheduler.extenders}
+        spec = specs.get(prefix) or ExtenderSpec(prefix)
+        faults = self._scenario.faults.extender
+        found = self._extenders[prefix] = SimulatedExtender(
+            configuration, spec, self._world.server, self._random_streams, faults
+        )
+        return found
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._scheduler.profiles
@@ -267,7 +274,7 @@ class _Simulation(Observer):
                 ),
                 *(
                     RequestCount(prefix, extender.requests, extender.failures)
-                    for prefix, extender in self._extenders.connected.items()
+                    for prefix, extender in self._extenders.items()
                 ),
             ),
             relists=sum(informer.relists for informer in self._world.informers.values()),

@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias
 
 from kubesched.api.errors import ApiError
 from kubesched.config.types import ExtenderConfiguration
-from kubesched.scheduler.extender import ExtenderTransport
 from kubesched.simulator.faults import ExtenderFaults
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams
@@ -150,30 +149,3 @@ def _names(question: Json) -> list[str]:
     if names is not None:
         return list(names)
     return [item["metadata"]["name"] for item in question["Nodes"]["items"]]
-
-
-class SimulatedExtenders:
-    """Creates the simulated extenders of a scenario; those in use are kept by URL prefix."""
-
-    def __init__(
-        self,
-        specs: tuple[ExtenderSpec, ...],
-        server: ObjectServer,
-        random_streams: RandomStreams,
-        faults: ExtenderFaults,
-    ) -> None:
-        self._specs = {spec.url_prefix: spec for spec in specs}
-        self._server = server
-        self._random_streams = random_streams
-        self._faults = faults
-        self.connected: dict[str, SimulatedExtender] = {}
-
-    def connect(self, configuration: ExtenderConfiguration) -> ExtenderTransport:
-        """Return the transport to an extender."""
-        prefix = configuration.url_prefix
-        spec = self._specs.get(prefix) or ExtenderSpec(prefix)
-        found = SimulatedExtender(
-            configuration, spec, self._server, self._random_streams, self._faults
-        )
-        self.connected[prefix] = found
-        return found

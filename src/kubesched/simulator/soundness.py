@@ -107,13 +107,22 @@ def _toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError
 
 
 def _weight_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:
-    for name, part in (
-        ("nodeAffinity", affinity.node_affinity),
+    for name, weights in _weights(affinity):
+        for index, weight in enumerate(weights):
+            if not 1 <= weight <= _WEIGHT_MAX:
+                place = child(path, name, PREFERRED, index, "weight")
+                yield invalid(place, weight, "must be in the range 1-100")
+
+
+def _weights(affinity: Affinity) -> Iterator[tuple[str, list[int]]]:
+    nodes = affinity.node_affinity
+    if nodes is not None:
+        preferred = nodes.preferred_during_scheduling_ignored_during_execution or ()
+        yield "nodeAffinity", [term.weight for term in preferred]
+    for name, pods in (
         ("podAffinity", affinity.pod_affinity),
         ("podAntiAffinity", affinity.pod_anti_affinity),
     ):
-        terms = None if part is None else part.preferred_during_scheduling_ignored_during_execution
-        for index, term in enumerate(terms or ()):
-            if not 1 <= term.weight <= _WEIGHT_MAX:
-                place = child(path, name, PREFERRED, index, "weight")
-                yield invalid(place, term.weight, "must be in the range 1-100")
+        if pods is not None:
+            terms = pods.preferred_during_scheduling_ignored_during_execution or ()
+            yield name, [term.weight for term in terms]

@@ -46,7 +46,7 @@ from kubesched.inputs.scenario_input import (
     workload_warnings,
 )
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
-from kubesched.simulator.comparison import TimelineComparison, compared
+from kubesched.simulator.timeline_report import TimelineComparison, compared
 from kubesched.simulator.report import ResourceUse, Summary, ZoneUse
 
 _NONE: Final = "-"

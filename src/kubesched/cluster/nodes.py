@@ -153,7 +153,12 @@ def as_reported(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
     spec = node.get("spec", {})
     taints = _taints(spec, status, now)
     labels = node["metadata"].get("labels", {})
-    wanted = {**_own_labels(node["metadata"]["name"]), **labels}
+    wanted = {
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": node["metadata"]["name"],
+        "kubernetes.io/os": "linux",
+        **labels,
+    }
     if (status, taints, wanted) == (node.get("status", {}), spec.get("taints", []), labels):
         return node
     spec = {key: value for key, value in spec.items() if key != "taints"}
@@ -161,14 +166,6 @@ def as_reported(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
         spec["taints"] = taints
     metadata = {**node["metadata"], "labels": wanted}
     return {**node, "metadata": metadata, "spec": spec, "status": status}
-
-
-def _own_labels(name: str) -> Plain:
-    return {
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/hostname": name,
-        "kubernetes.io/os": "linux",
-    }
 
 
 def _reported(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:

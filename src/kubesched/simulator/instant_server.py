@@ -38,7 +38,6 @@ from kubesched.cluster.store import Change, ChangeType
 from kubesched.plugins.volumes.claims import class_of_claim
 from kubesched.plugins.volumes.csi_translation import plugin_named
 from kubesched.simulator.object_server import ObjectServer, key_of
-from kubesched.simulator.virtual_loop import timestamp
 
 _SECONDS_PER_POD: Final = 1.0
 
@@ -117,10 +116,6 @@ class InstantServer(ObjectServer):
                 allocation = found.status.allocation if left else None
                 status = replace(found.status, reserved_for=left, allocation=allocation)
                 self.update(replace(found, status=status))
-
-    def timestamp(self) -> str:
-        """Return the time as Kubernetes writes it."""
-        return timestamp(self._now())
 
     @staticmethod
     def soon(write: Callable[[], object]) -> None:

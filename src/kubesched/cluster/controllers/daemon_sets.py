@@ -15,9 +15,9 @@ from kubesched.api.core import Node, Pod, PodSpec
 from kubesched.api.selectors import required_node_affinity
 from kubesched.api.tolerations import HARD_EFFECTS, NO_EXECUTE, find_untolerated
 from kubesched.cluster.controllers.deployments import template_hash
-from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.owner_controller import (
     BURST,
+    OwnedPods,
     PodsController,
     is_active,
     pod_of,

@@ -25,7 +25,7 @@ from kubesched.answers.fit import FitReport, WatchPods, fit, parse_question
 from kubesched.answers.gang import placed_with_gang
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
-from kubesched.answers.top import TopReport, ask_top, top_question
+from kubesched.answers.top import TopReport, ask_top, check_question
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps
 from kubesched.answers.uncreated import LackedPods, pod_or_lack
 from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
@@ -479,11 +479,20 @@ class Cluster:
                 other.
             PluginError: A plugin raised.
         """
-        question = top_question(group, pool_label, sort_by, room, room_like)
+        rows = check_question(group, pool_label, sort_by, room, room_like)
         like = None
         if room_like is not None:
-            like = with_scheduler_name(self._find(room_like, "")[0], self._options.profile)
-        return ask_top(self._state(remembers=True), question, like, watch)
+            pod = with_scheduler_name(self._find(room_like, "")[0], self._options.profile)
+            like = (room_like, pod)
+        return ask_top(
+            self._state(remembers=True),
+            rows,
+            pool_label=pool_label,
+            sort_by=sort_by,
+            room=room,
+            like=like,
+            watch=watch,
+        )
 
     def view(self, *, pool_label: str = "", causes: bool = True) -> ClusterView:
         """Return all nodes with what they hold, and the pending pods by cause.

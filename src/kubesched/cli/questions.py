@@ -190,7 +190,7 @@ def top(
       kubesched top zones cluster.json --room-like shop/web-1
       kubesched top owners --sort-by nvidia.com/gpu --top 5
     """
-    from kubesched.answers.top import top_question
+    from kubesched.answers.top import check_question
     from kubesched.cli.top_text import write_top
     from kubesched.cli.trials import open_cluster
     from kubesched.inputs.status_line import StatusLine
@@ -202,7 +202,7 @@ def top(
         source = replace(source, files=(FILE_PATH.convert(group, None, None), *source.files))
         group = None
     # Before the cluster is read, which takes long.
-    top_question(group or "nodes", pool_label, sort_by, shape, room_like)
+    check_question(group or "nodes", pool_label, sort_by, shape, room_like)
     with StatusLine() as status:
         cluster = open_cluster(source, asked)
         report = cluster.top(

@@ -11,11 +11,12 @@ Differs:  if pods of a node wait for a budget, the next nodes are drained meanwh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from itertools import chain
 from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.answers.pod_outcomes import PodOutcomes, PreemptedPod
 from kubesched.answers.trial_cluster import TrialCluster, WatchSteps, is_mirror
@@ -139,7 +140,7 @@ async def drain(
 
 def is_cordoned(cluster: TrialCluster, name: str) -> bool:
     """Whether a node is unschedulable."""
-    node = cluster.node(name)
+    node = cluster.server.node(name)
     return node is not None and node.spec.unschedulable
 
 
@@ -192,23 +193,13 @@ class DrainTrial:
 
     # What became of the pods.
 
-    @property
-    def _pods(self) -> Iterator[tuple[str, Pod]]:
-        """The node and each of its pods."""
-        return ((name, pod) for name, pods in self._on_node.items() for pod in pods)
-
     def pods(self, outcomes: PodOutcomes) -> tuple[DrainedPod, ...]:
         """Return what became of the pods, node by node."""
-        return tuple(self._drained(pod, name, outcomes) for name, pod in self._pods)
-
-    def troubles(self, outcomes: PodOutcomes) -> tuple[DrainedPod, ...]:
-        """Return the pods that do not go, or end without a node."""
-        found = (
+        return tuple(
             self._drained(pod, name, outcomes)
-            for name, pod in self._pods
-            if uid_of(pod) not in self._rounds or not self._cluster.has_node(uid_of(pod))
+            for name, pods in self._on_node.items()
+            for pod in pods
         )
-        return tuple(pod for pod in found if pod.is_trouble)
 
     def succeeded(self, *, may_lose: bool) -> bool:
         """Return whether all pods that had to go have a place, and all that were evicted for them.
@@ -219,7 +210,7 @@ class DrainTrial:
         uids = [self._cluster.gone.get(one.pod, "") for one in evicted]
         uids += [
             uid_of(pod)
-            for _, pod in self._pods
+            for pod in chain(*self._on_node.values())
             if not (_stays(pod) or pod.metadata.deletion_timestamp)
             and not (may_lose and controller_of(pod.metadata) is None)
         ]
@@ -236,7 +227,8 @@ class DrainTrial:
     @property
     def lost(self) -> int:
         """How many of them nothing creates again, but for those that were ending before."""
-        uids = (uid_of(pod) for _, pod in self._pods if not pod.metadata.deletion_timestamp)
+        pods = chain(*self._on_node.values())
+        uids = (uid_of(pod) for pod in pods if not pod.metadata.deletion_timestamp)
         return sum(uid in self._rounds and uid not in self._cluster.successors for uid in uids)
 
     def _drained(self, pod: Pod, node_name: str, outcomes: PodOutcomes) -> DrainedPod:
@@ -253,13 +245,13 @@ class DrainTrial:
             return found
         if uid not in self._rounds:
             budgets, why = self._why_it_waits(pod)
-            return msgspec.structs.replace(found, fate=PodFate.WAITS, budgets=budgets, message=why)
+            return replace(found, fate=PodFate.WAITS, budgets=budgets, message=why)
         if pod.metadata.deletion_timestamp:
-            return msgspec.structs.replace(found, fate=PodFate.ENDED)
+            return replace(found, fate=PodFate.ENDED)
         if self._cluster.last_successor(uid) == uid:
-            return msgspec.structs.replace(found, fate=PodFate.LOST)
+            return replace(found, fate=PodFate.LOST)
         now = outcomes.of(uid, found.pod)
-        return msgspec.structs.replace(
+        return replace(
             found,
             fate=PodFate.MOVED if now.node else PodFate.PENDING,
             new_pod=now.pod,

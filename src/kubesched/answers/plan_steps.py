@@ -221,7 +221,7 @@ class PlanRun:
         return f"resize {names(nodes)} to {size}"
 
     def _nodes(self, wanted: Sequence[str]) -> list[Node]:
-        found = [self._cluster.node(name) for name in wanted]
+        found = map(self._cluster.server.node, wanted)
         return [node for node in found if node is not None]
 
     def _names(self, written: Names) -> list[str]:

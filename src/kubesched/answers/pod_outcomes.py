@@ -112,20 +112,16 @@ class PodOutcomes:
         if profile is None:
             text = f"it asks for the scheduler {info.scheduler_name}, which is not configured"
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
-        gated = self._gated.get(last)
+        gated, unplaced = self._gated.get(last), self._unplaced.get(last)
         if gated is not None:
-            guess = self._unknown.rejected(profile, info, (gated.plugin,))
-            return PodOutcomeNow(
-                info.key, "", gated.message, (gated.message,), (gated.plugin,), guess
-            )
-        unplaced = self._unplaced.get(last)
-        if unplaced is None:
+            message, reasons, plugins = gated.message, (gated.message,), (gated.plugin,)
+        elif unplaced is not None:
+            message, reasons, plugins = unplaced.message, unplaced.reasons, unplaced.plugins
+        else:
             text = "it was not tried"
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
-        guess = self._unknown.rejected(profile, info, unplaced.plugins)
-        return PodOutcomeNow(
-            info.key, "", unplaced.message, unplaced.reasons, unplaced.plugins, guess
-        )
+        guess = self._unknown.rejected(profile, info, plugins)
+        return PodOutcomeNow(info.key, "", message, reasons, plugins, guess)
 
     def evicted(self, since: int = 0) -> tuple[PreemptedPod, ...]:
         """Return the pods that preemption evicted, from that position on."""
@@ -144,11 +140,6 @@ class PodOutcomes:
                 )
             )
         return tuple(found)
-
-    def pending(self) -> dict[str, str]:
-        """Return `namespace/name` of every pod that waits for a node, by uid."""
-        waiting = {uid: found.pod for uid, found in self._unplaced.items()}
-        return waiting | {uid: found.pod for uid, found in self._gated.items()}
 
 
 def grouped(outcomes: Iterable[PodOutcomeNow]) -> tuple[PodsWithoutNode, ...]:

@@ -219,6 +219,6 @@ async def _drained(
     if trial.succeeded(may_lose=may_lose):
         cluster.keep()
         return NodesAtOnce((name,), trial.evicted, trial.lost)
-    blocks = NodeThatBlocks(name, trial.troubles(PodOutcomes(cluster)))
+    pods = trial.pods(PodOutcomes(cluster))
     await cluster.undo()
-    return blocks
+    return NodeThatBlocks(name, tuple(pod for pod in pods if pod.is_trouble))

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kubesched.answers.cluster_view import ClusterView, cluster_view
 from kubesched.answers.drain import DrainReport, drain
 from kubesched.answers.fit import FitReport, WatchPods, fit, parse_question
-from kubesched.answers.gang import placed_with_gang
+from kubesched.answers.gang import PlacedWithGang, placed_with_gang
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.top import TopReport, ask_top, check_question
@@ -40,7 +40,6 @@ from kubesched.answers.why import (
     state_of,
     why_pod,
     why_uncreated,
-    with_gang,
 )
 from kubesched.answers.workload_pods import decoded, more_pods, read_manifests
 from kubesched.api.core import Node, Pod
@@ -563,10 +562,16 @@ class Cluster:
         info = PodInfo(pod)
         report = why_pod(cluster, cluster.pending.get(info.uid, info), explanation)
         cluster.check_plugins()
-        if report.state is PodState.FITS:
-            found = placed_with_gang(cluster, info, self.objects, self._simulated)
-            report = with_gang(report, found) if found else report
+        if report.state is PodState.FITS and (found := self._gang(cluster, info, report.notes)):
+            state = PodState.FITS if found.fits else PodState.GANG_UNSCHEDULABLE
+            report = replace(report, state=state, sentence=found.sentence, notes=found.notes)
         return replace(report, notes=(*notes, *report.notes))
+
+    def _gang(
+        self, cluster: ClusterState, info: PodInfo, notes: Iterable[str]
+    ) -> PlacedWithGang | None:
+        """Place a pod that fits alone with its gang, if it has one."""
+        return placed_with_gang(cluster, info, notes, self.objects, self._simulated)
 
     def _explain(
         self, cluster: ClusterState, name: str, namespace: str, all_filters: bool
@@ -579,8 +584,9 @@ class Cluster:
         asked = with_scheduler_name(waiting, self._options.profile)
         report = self._decided(cluster, asked, all_filters=all_filters)
         if waiting is pod and report.outcome is PodOutcome.SCHEDULABLE:
-            found = placed_with_gang(cluster, PodInfo(asked), self.objects, self._simulated)
-            report = found.explained(report) if found else report
+            found = self._gang(cluster, PodInfo(asked), report.notes)
+            if found is not None:
+                report = replace(report, with_gang=found.sentence, notes=found.notes)
         return self._noted(report, pod, notes)
 
     def _decided(self, cluster: ClusterState, pod: Pod, *, all_filters: bool) -> PodExplanation:

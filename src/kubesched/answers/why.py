@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kubesched.answers.cluster_changes import cluster_changes
 from kubesched.answers.combination import changes_together
-from kubesched.answers.gang import PlacedWithGang, gang_note, gang_of
+from kubesched.answers.gang import gang_note, gang_of
 from kubesched.answers.near_misses import missing_objects, near_misses
 from kubesched.answers.pod_changes import pod_changes, requests_of
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
@@ -467,13 +467,6 @@ def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> P
     less = PodInfo(_without_devices_and_claims(info, cluster.snapshot()))
     rest = _explained(cluster, less, all_filters=all_filters)
     return with_known_rejections(report, rest.nodes)
-
-
-def with_gang(report: WhyReport, found: PlacedWithGang) -> WhyReport:
-    """Return the answer about a pod that fits alone, but is placed with its gang or not at all."""
-    state = PodState.FITS if found.fits else PodState.GANG_UNSCHEDULABLE
-    notes = found.noted(report.notes)
-    return replace(report, state=state, sentence=found.sentence, notes=notes)
 
 
 def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:

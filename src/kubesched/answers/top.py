@@ -13,7 +13,6 @@ from enum import StrEnum
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
-from kubesched.answers.owners import Owners
 from kubesched.answers.room import (
     Room,
     RoomPerNode,
@@ -22,6 +21,7 @@ from kubesched.answers.room import (
     room_for_shape,
     room_like,
 )
+from kubesched.answers.workload_pods import Owners
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.core import Pod

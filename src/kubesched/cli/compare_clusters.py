@@ -17,7 +17,7 @@ from kubesched.answers.cluster_comparison import (
     PodDifference,
     compared_clusters,
 )
-from kubesched.answers.owners import PodOwner
+from kubesched.answers.workload_pods import PodOwner
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain_text import write_unknown

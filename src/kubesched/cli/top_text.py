@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 
-from kubesched.answers.owners import PodOwner
 from kubesched.answers.room import Room
 from kubesched.answers.top import TopGroup, TopReport, TopRow
+from kubesched.answers.workload_pods import PodOwner
 from kubesched.cli.explain_text import write_unknown
 from kubesched.cli.output import Writer, column_gap, heading_of, page_width
 from kubesched.explain.sentences import count

@@ -185,21 +185,7 @@ async def fit(
     outcomes_so_far = cluster.rehearsal.outcomes
     if watch is not None:
         outcomes_so_far.on_attempt = lambda: watch(len(outcomes_so_far.placements))
-    given = list(items)
-    for item in given:
-        if not isinstance(item, WORKLOADS):
-            cluster.add(item)
-    existing = _pods_by_namespace(cluster)
-    asked = [
-        create_workload(
-            cluster,
-            item,
-            question.replicas_of.get(item.metadata.name, question.replicas),
-            existing.get(item.metadata.namespace, ()),
-        )
-        for item in given
-        if isinstance(item, WORKLOADS)
-    ]
+    asked = create_all(cluster, items, question)
     cluster.notes |= dict.fromkeys(_existing_notes(asked))
     await cluster.settle()
     outcomes = PodOutcomes(cluster)
@@ -238,19 +224,40 @@ def _existing_notes(asked: Iterable[AskedWorkload]) -> list[str]:
     ]
 
 
-def _pods_by_namespace(cluster: TrialCluster) -> dict[str, list[Pod]]:
-    found: dict[str, list[Pod]] = {}
-    for pod in cluster.server.all(Pod):
-        found.setdefault(pod.metadata.namespace, []).append(pod)
-    return found
-
-
 def workload_kind(item: Workload) -> str:
     """Return the kind of a workload."""
     return kind_of(type(item)).kind
 
 
 # Creating.
+
+
+def create_all(
+    cluster: TrialCluster, items: Iterable[KubeObject], question: FitQuestion
+) -> list[AskedWorkload]:
+    """Create the objects of manifests; return the workloads among them, with their pods.
+
+    Raises:
+        QuestionError: A pod of that name belongs to something else.
+    """
+    workloads: list[Workload] = []
+    for item in items:
+        if isinstance(item, WORKLOADS):
+            workloads.append(item)
+        else:
+            cluster.add(item)
+    existing: dict[str, list[Pod]] = {}
+    for pod in cluster.server.all(Pod):
+        existing.setdefault(pod.metadata.namespace, []).append(pod)
+    return [
+        create_workload(
+            cluster,
+            item,
+            question.replicas_of.get(item.metadata.name, question.replicas),
+            existing.get(item.metadata.namespace, ()),
+        )
+        for item in workloads
+    ]
 
 
 def create_workload(

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from kubesched.answers.drain import DrainedPod, PodFate, drain_nodes
-from kubesched.answers.fit import create_workload, scaled
+from kubesched.answers.fit import FitQuestion, create_all, create_workload, scaled
 from kubesched.answers.node_shapes import shape_of
 from kubesched.answers.plan import (
     AddNodes,
@@ -33,7 +33,7 @@ from kubesched.answers.plan import (
 )
 from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of, new_nodes
-from kubesched.answers.workload_pods import SCALED, WORKLOADS, Scaled, replacement_of
+from kubesched.answers.workload_pods import SCALED, Scaled, replacement_of
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.pod import FINISHED
@@ -362,19 +362,7 @@ class PlanRun:
 
     @_do.register
     def _(self, step: ApplyManifest) -> str:
-        items = self._manifests[step.file]
-        for item in items:
-            if not isinstance(item, WORKLOADS):
-                self._cluster.add(item)
-        for item in items:
-            if isinstance(item, WORKLOADS):
-                namespace = item.metadata.namespace
-                pods = [
-                    pod
-                    for pod in self._cluster.server.all(Pod)
-                    if pod.metadata.namespace == namespace
-                ]
-                create_workload(self._cluster, item, None, pods)
+        create_all(self._cluster, self._manifests[step.file], FitQuestion())
         return f"apply {step.file}"
 
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kubesched.answers.cluster_view import ClusterView, cluster_view
 from kubesched.answers.drain import DrainReport, drain
 from kubesched.answers.fit import FitReport, WatchPods, fit, parse_question
-from kubesched.answers.gang import PlacedWithGang, placed_with_gang
+from kubesched.answers.gang import placed_with_gang
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.top import TopReport, ask_top, check_question
@@ -357,12 +357,6 @@ class Cluster:
         """
         given = [one if isinstance(one, Mapping) else Path(one) for one in manifests]
         items, warnings = read_manifests(given, namespace or self.namespace or "default")
-        if isinstance(replicas, int | str):
-            replicas = [str(replicas)]
-        elif isinstance(replicas, Mapping):
-            replicas = [f"{name}={number}" for name, number in replicas.items()]
-        if isinstance(node_templates, str):
-            node_templates = [node_templates]
         question = parse_question(items, replicas, node_templates, more=more)
         self._warn(warnings)
         return self._asked(lambda cluster: fit(cluster, items, question, watch))
@@ -481,17 +475,9 @@ class Cluster:
         rows = check_question(group, pool_label, sort_by, room, room_like)
         like = None
         if room_like is not None:
-            pod = with_scheduler_name(self._find(room_like, "")[0], self._options.profile)
-            like = (room_like, pod)
-        return ask_top(
-            self._state(remembers=True),
-            rows,
-            pool_label=pool_label,
-            sort_by=sort_by,
-            room=room,
-            like=like,
-            watch=watch,
-        )
+            like = with_scheduler_name(self._find(room_like, "")[0], self._options.profile)
+        cluster = self._state(remembers=True)
+        return ask_top(cluster, rows, pool_label, sort_by, room, room_like, like, watch)
 
     def view(self, *, pool_label: str = "", causes: bool = True) -> ClusterView:
         """Return all nodes with what they hold, and the pending pods by cause.
@@ -529,11 +515,10 @@ class Cluster:
         self, selector: str, question: Callable[[TrialCluster, list[str]], Awaitable[T]]
     ) -> T:
         """Ask a question about the nodes that a label selector selects."""
-
-        async def ask(cluster: TrialCluster) -> T:
-            return await question(cluster, selected_nodes(cluster, selector))
-
-        return self._asked(ask, "--selector " if selector else "")
+        return self._asked(
+            lambda cluster: question(cluster, selected_nodes(cluster, selector)),
+            "--selector " if selector else "",
+        )
 
     def _find(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]]:
         found = self._find_or_lack(pod, namespace)
@@ -562,16 +547,12 @@ class Cluster:
         info = PodInfo(pod)
         report = why_pod(cluster, cluster.pending.get(info.uid, info), explanation)
         cluster.check_plugins()
-        if report.state is PodState.FITS and (found := self._gang(cluster, info, report.notes)):
-            state = PodState.FITS if found.fits else PodState.GANG_UNSCHEDULABLE
-            report = replace(report, state=state, sentence=found.sentence, notes=found.notes)
+        if report.state is PodState.FITS:
+            found = placed_with_gang(cluster, pod, report.notes, self.objects, self._simulated)
+            if found is not None:
+                state = PodState.FITS if found.fits else PodState.GANG_UNSCHEDULABLE
+                report = replace(report, state=state, sentence=found.sentence, notes=found.notes)
         return replace(report, notes=(*notes, *report.notes))
-
-    def _gang(
-        self, cluster: ClusterState, info: PodInfo, notes: Iterable[str]
-    ) -> PlacedWithGang | None:
-        """Place a pod that fits alone with its gang, if it has one."""
-        return placed_with_gang(cluster, info, notes, self.objects, self._simulated)
 
     def _explain(
         self, cluster: ClusterState, name: str, namespace: str, all_filters: bool
@@ -584,7 +565,7 @@ class Cluster:
         asked = with_scheduler_name(waiting, self._options.profile)
         report = self._decided(cluster, asked, all_filters=all_filters)
         if waiting is pod and report.outcome is PodOutcome.SCHEDULABLE:
-            found = self._gang(cluster, PodInfo(asked), report.notes)
+            found = placed_with_gang(cluster, asked, report.notes, self.objects, self._simulated)
             if found is not None:
                 report = replace(report, with_gang=found.sentence, notes=found.notes)
         return self._noted(report, pod, notes)

@@ -405,19 +405,22 @@ def _before_evictions(cluster: TrialCluster, created: Mapping[str, str]) -> int:
 
 def parse_question(
     items: Iterable[KubeObject],
-    replicas: Iterable[str],
-    node_templates: Sequence[str],
+    replicas: int | str | Mapping[str, int] | Iterable[str],
+    node_templates: str | Sequence[str],
     *,
     more: bool,
 ) -> FitQuestion:
-    """Return what is asked about the workloads among objects.
-
-    `replicas` are `N` for every workload and `NAME=N` for one; `node_templates` are as
-    `read_shapes` takes them. `more` asks how many more pods of the only workload fit.
+    """Return what is asked about the workloads among objects; the others are as for `Cluster.fit`.
 
     Raises:
         UserError: An argument is wrong, or does not go with the workloads.
     """
+    if isinstance(replicas, int | str):
+        replicas = [str(replicas)]
+    elif isinstance(replicas, Mapping):
+        replicas = [f"{name}={number}" for name, number in replicas.items()]
+    if isinstance(node_templates, str):
+        node_templates = [node_templates]
     workloads = [item for item in items if isinstance(item, WORKLOADS)]
     every, single = _replicas(replicas, workloads)
     if more and len(workloads) > 1:

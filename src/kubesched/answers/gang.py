@@ -53,7 +53,7 @@ class PlacedWithGang(NamedTuple):
 
 def placed_with_gang(
     cluster: ClusterState,
-    info: PodInfo,
+    pod: Pod,
     notes: Iterable[str],
     objects: Iterable[KubeObject],
     simulate: Callable[[Iterable[KubeObject]], SimulationEnd],
@@ -63,6 +63,7 @@ def placed_with_gang(
     `notes` are those of the answer about the pod alone, `objects` those of the cluster. `simulate`
     places the pending pods among objects.
     """
+    info = PodInfo(pod)
     group = gang_of(cluster, info)
     if group is None:
         return None

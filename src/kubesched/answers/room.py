@@ -122,7 +122,7 @@ def room_for_shape(nodes: NodeTable, shape: Mapping[str, int], text: str) -> Roo
     return RoomPerNode(room, fitting)
 
 
-def room_like(cluster: ClusterState, pod: Pod, watch: WatchPods | None = None) -> RoomPerNode:
+def room_for_pod(cluster: ClusterState, pod: Pod, watch: WatchPods | None = None) -> RoomPerNode:
     """Return how many more pods like this one fit; the cluster may hold copies meanwhile.
 
     `watch` is called now and then with the number that fit so far.

@@ -18,8 +18,8 @@ from kubesched.answers.room import (
     RoomPerNode,
     WatchPods,
     parse_pod_shape,
+    room_for_pod,
     room_for_shape,
-    room_like,
 )
 from kubesched.answers.workload_pods import Owners
 from kubesched.api.apps import ReplicaSet
@@ -374,17 +374,16 @@ def _shape(room: str) -> dict[str, int]:
 def ask_top(
     cluster: ClusterState,
     group: TopGroup,
-    *,
     pool_label: str,
     sort_by: str,
     room: str | None,
-    like: tuple[str, Pod] | None,
-    watch: WatchPods | None = None,
+    room_like: str | None,
+    like: Pod | None,
+    watch: WatchPods | None,
 ) -> TopReport:
-    """Answer a question that `check_question` accepts.
+    """Answer a question that `check_question` accepts; the arguments are those of `Cluster.top`.
 
-    `like` is the pod that `room_like` names, after this name. `watch` is called now and then with
-    the number of pods like it that fit so far.
+    `like` is the pod that `room_like` names.
 
     Raises:
         UserError: A label or resource does not exist.
@@ -400,9 +399,9 @@ def ask_top(
         found = room_for_shape(nodes, shape, room)
     elif like is not None:
         try:
-            found = room_like(cluster, like[1], watch)
+            found = room_for_pod(cluster, like, watch)
         except ValueError as error:
-            raise UserError(f"--room-like {like[0]}: {error}") from error
+            raise UserError(f"--room-like {room_like}: {error}") from error
     return top(cluster, group, pool_label=label, sort_by=sort_by, room=found)
 
 

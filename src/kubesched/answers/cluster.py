@@ -21,10 +21,11 @@ from msgspec.structs import replace
 
 from kubesched.answers.cluster_view import ClusterView, cluster_view
 from kubesched.answers.drain import DrainReport, drain
-from kubesched.answers.fit import FitReport, WatchPods, fit, parse_question
+from kubesched.answers.fit import FitReport, fit, parse_question
 from kubesched.answers.gang import placed_with_gang
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
+from kubesched.answers.room import WatchPods
 from kubesched.answers.top import TopReport, ask_top, check_question
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps
 from kubesched.answers.uncreated import LackedPods, pod_or_lack

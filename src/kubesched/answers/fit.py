@@ -7,9 +7,9 @@ together with the pods that are pending already.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from kubesched.answers.pod_outcomes import (
     PreemptedPod,
     grouped,
 )
+from kubesched.answers.room import WatchPods
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
 from kubesched.answers.workload_pods import (
     SCALED,
@@ -38,16 +39,12 @@ from kubesched.api.batch import CronJob, Job
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import AlreadyExistsError
 from kubesched.api.meta import KubeObject, controller_of
-from kubesched.api.scheme import kind_of
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, there_are
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.pod_info import uid_of
-
-WatchPods: TypeAlias = Callable[[int], object]
-"""Called with the number of pods that fit so far."""
 
 _NOTES_MAX: Final = 3
 _MORE_FIRST: Final = 8
@@ -218,15 +215,10 @@ def _existing_notes(asked: Iterable[AskedWorkload]) -> list[str]:
     if len(found) > _NOTES_MAX:
         return [f"{len(found)} of the workloads have pods already: {rule}"]
     return [
-        f"{workload_kind(one.item)} {one.item.metadata.key} has {count(len(one.existing), 'pod')} "
+        f"{type(one.item).__name__} {one.item.metadata.key} has {count(len(one.existing), 'pod')} "
         f"already: {rule}"
         for one in found
     ]
-
-
-def workload_kind(item: Workload) -> str:
-    """Return the kind of a workload."""
-    return kind_of(type(item)).kind
 
 
 # Creating.
@@ -344,7 +336,7 @@ def _fit_of(asked: AskedWorkload, outcomes: PodOutcomes) -> WorkloadFit:
     found = {uid: outcomes.of(uid, key) for uid, key in asked.pods.items()}
     placed_here = [one for uid, one in found.items() if uid in asked.created]
     return WorkloadFit(
-        kind=workload_kind(asked.item),
+        kind=type(asked.item).__name__,
         namespace=metadata.namespace,
         name=metadata.name,
         wanted=asked.wanted,

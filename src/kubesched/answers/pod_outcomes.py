@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
+from kubesched.simulator.report import Gated
 from kubesched.simulator.simulation import UnknownOutcomes
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -112,16 +113,14 @@ class PodOutcomes:
         if profile is None:
             text = f"it asks for the scheduler {info.scheduler_name}, which is not configured"
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
-        gated, unplaced = self._gated.get(last), self._unplaced.get(last)
-        if gated is not None:
-            message, reasons, plugins = gated.message, (gated.message,), (gated.plugin,)
-        elif unplaced is not None:
-            message, reasons, plugins = unplaced.message, unplaced.reasons, unplaced.plugins
-        else:
+        found = self._gated.get(last) or self._unplaced.get(last)
+        if found is None:
             text = "it was not tried"
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
+        reasons = (found.message,) if isinstance(found, Gated) else found.reasons
+        plugins = (found.plugin,) if isinstance(found, Gated) else found.plugins
         guess = self._unknown.rejected(profile, info, plugins)
-        return PodOutcomeNow(info.key, "", message, reasons, plugins, guess)
+        return PodOutcomeNow(info.key, "", found.message, reasons, plugins, guess)
 
     def evicted(self, since: int = 0) -> tuple[PreemptedPod, ...]:
         """Return the pods that preemption evicted, from that position on."""

@@ -94,7 +94,7 @@ def owns(item: Workload, pod: Pod, replica_sets: Iterable[ReplicaSet] = ()) -> b
         name, _, ordinal = pod.metadata.name.rpartition("-")
         is_its_name = name == item.metadata.name and ordinal.isdecimal()
         return isinstance(item, StatefulSet) and is_its_name
-    if belongs_to(pod, kind_of(type(item)).kind, item.metadata.name):
+    if belongs_to(pod, type(item).__name__, item.metadata.name):
         return True
     return isinstance(item, Deployment) and any(
         one.metadata.name == owner.name

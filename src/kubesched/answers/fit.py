@@ -38,7 +38,8 @@ from kubesched.api.apps import DaemonSet, ReplicaSet
 from kubesched.api.batch import CronJob, Job
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import AlreadyExistsError
-from kubesched.api.meta import KubeObject, controller_of
+from kubesched.api.meta import KubeObject
+from kubesched.cluster.controllers.daemon_sets import node_name_of
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, there_are
@@ -276,7 +277,7 @@ def create_workload(
         sets = cluster.server.all(ReplicaSet)
         had = [pod for pod in pods if owns(item, pod, sets)]
     if isinstance(item, DaemonSet):
-        taken = [_node_of(pod) for pod in had]
+        taken = map(node_name_of, had)
         made = make(item, 0, taken, cluster.server.all(Node))
         wanted = len(had) + len(made.pods)
     else:
@@ -312,20 +313,6 @@ def _create_all(cluster: TrialCluster, made: Made) -> list[Pod]:
 
 def _keys(pods: Iterable[Pod]) -> dict[str, str]:
     return {uid_of(pod): pod.metadata.key for pod in pods}
-
-
-def _node_of(pod: Pod) -> str:
-    """Return the node of a DaemonSet's pod, or the one that it is for."""
-    if pod.spec.node_name or pod.spec.affinity is None:
-        return pod.spec.node_name
-    affinity = pod.spec.affinity.node_affinity
-    required = affinity and affinity.required_during_scheduling_ignored_during_execution
-    fields = [
-        field
-        for term in (required.node_selector_terms if required else ())
-        for field in term.match_fields
-    ]
-    return fields[0].values[0] if fields and controller_of(pod.metadata) else ""
 
 
 # What became of them.

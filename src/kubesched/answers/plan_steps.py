@@ -31,7 +31,6 @@ from kubesched.answers.plan import (
     TaintNodes,
     UncordonNodes,
 )
-from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of, new_nodes
 from kubesched.answers.workload_pods import SCALED, Scaled, replacement_of
 from kubesched.api.core import Node, Pod
@@ -111,8 +110,7 @@ class PlanRun:
     async def _drain(self, step: DrainNodes) -> str:
         nodes = self._names(step.nodes)
         drained = await drain_nodes(self._cluster, nodes)
-        pods = drained.pods(PodOutcomes(self._cluster))
-        waiting = [pod for pod in pods if pod.fate is PodFate.WAITS]
+        waiting = [pod for pod in drained.pods if pod.fate is PodFate.WAITS]
         self.waiting += waiting
         left = f", {len(waiting)} of whose pods wait for budgets" if waiting else ""
         return f"drain {names(nodes)}{left}"

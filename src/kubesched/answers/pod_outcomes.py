@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from functools import cached_property
+from typing import Final, NamedTuple
 
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
-from kubesched.simulator.report import Gated
+from kubesched.simulator.report import Gated, Unplaced
 from kubesched.simulator.simulation import UnknownOutcomes
 from kubesched.snapshot.pod_info import PodInfo
 
-_GONE = "it was evicted, and no controller creates it again"
+GONE: Final = "it was evicted, and no controller creates it again"
 
 
 class PodOutcomeNow(NamedTuple):
@@ -81,12 +82,19 @@ class PodOutcomes:
 
     def __init__(self, cluster: TrialCluster) -> None:
         self._cluster = cluster
-        rehearsal = cluster.rehearsal
-        scheduler = rehearsal.scheduler
-        self._unplaced = rehearsal.unplaced()
-        self._gated = rehearsal.gated()
+        scheduler = cluster.rehearsal.scheduler
         self._profiles = scheduler.profiles
         self._unknown = UnknownOutcomes(scheduler.cache.snapshot(scheduler.queue.nominator))
+
+    # All pending pods are listed only if one of them is asked about.
+
+    @cached_property
+    def _unplaced(self) -> dict[str, Unplaced]:
+        return self._cluster.rehearsal.unplaced()
+
+    @cached_property
+    def _gated(self) -> dict[str, Gated]:
+        return self._cluster.rehearsal.gated()
 
     def unknown(self) -> tuple[Unknown, ...]:
         """Return the unknown kinds that outcomes so far depend on."""
@@ -100,7 +108,7 @@ class PodOutcomes:
         last = self._cluster.last_successor(uid)
         pod = self._cluster.pod(last)
         if pod is None:
-            return PodOutcomeNow(key, message=_GONE, reasons=(_GONE,))
+            return PodOutcomeNow(key, message=GONE, reasons=(GONE,))
         info = PodInfo(pod)
         profile = self._profiles.get(info.scheduler_name)
         outcomes = self._cluster.rehearsal.outcomes

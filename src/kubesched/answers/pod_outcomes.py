@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
+from kubesched.explain.unknown import UnknownOutcomes
 from kubesched.simulator.report import Gated, Unplaced
-from kubesched.simulator.simulation import UnknownOutcomes
 from kubesched.snapshot.pod_info import PodInfo
 
 GONE: Final = "it was evicted, and no controller creates it again"

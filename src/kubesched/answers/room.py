@@ -22,6 +22,7 @@ from kubesched.api.pod import PodStatus
 from kubesched.api.quantity import QuantityError, resource_value
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
+from kubesched.explain.unknown import UnknownOutcomes
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import UNSIGNED, Scope
 from kubesched.scheduler.decision import Placed, Rejected
@@ -30,7 +31,6 @@ from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.row_answers import Filtering
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.simulation import UnknownOutcomes
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 

@@ -36,13 +36,7 @@ from kubesched.explain.sentences import (
     names,
     preemption_sentence,
 )
-from kubesched.explain.unknown import (
-    always_needed,
-    needed_kinds,
-    rejecting_plugins,
-    with_known_rejections,
-    with_unknown,
-)
+from kubesched.explain.unknown import rejecting_plugins, with_known_rejections, with_unknown
 from kubesched.framework.dra import resources_without_node
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.sampling import feasible_nodes_to_find
@@ -491,15 +485,14 @@ def _explained(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> Po
     profile = cluster.profile_of(info)
     assert profile is not None, "checked before"
     snapshot = cluster.snapshot()
-    needed = needed_kinds(profile, info, snapshot)
     held = cluster.pre_enqueue(info)
     if not held.is_success:
         report = explain_gate(profile, info, held, len(snapshot.nodes))
-        return with_unknown(report, {held.plugin}, needed, always_needed(info, snapshot))
+        return with_unknown(report, profile, info, snapshot, {held.plugin})
     trace = Trace(all_filters=all_filters)
     decision = cluster.schedule_one(info, trace)
     report = explain_decision(profile, snapshot, trace, decision)
-    return with_unknown(report, rejecting_plugins(decision), needed, always_needed(info, snapshot))
+    return with_unknown(report, profile, info, snapshot, rejecting_plugins(decision))
 
 
 def notes_on(pod: Pod) -> Iterable[str]:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kubesched.answers.owners import Owners, PodOwner
+from kubesched.answers.workload_pods import Owners, PodOwner
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import FINISHED

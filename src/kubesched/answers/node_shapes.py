@@ -129,12 +129,12 @@ def _read_shape(text: str, number: int) -> NodeShape:
             raise ValueError(f"{word}: after a file, only price=P can be given")
         price = parse_price(word.removeprefix("price="))
     try:
-        found = [one.object for one in load([Path(file)])]
+        loaded = [*load([Path(file)])]
     except OSError as error:
         raise ValueError(str(error)) from error
-    if len(found) != 1 or not isinstance(found[0], Node):
+    if len(loaded) != 1 or not isinstance(loaded[0].object, Node):
         raise ValueError(f"{file} does not hold one Node; write a shape such as cpu=8,memory=32Gi")
-    [node] = distinct_objects(load([Path(file)]))
+    [node] = distinct_objects(loaded)
     return shape_of(cast("Node", node), price)
 
 

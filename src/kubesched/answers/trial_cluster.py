@@ -375,10 +375,6 @@ class TrialCluster:
 
     # Nodes.
 
-    def node(self, name: str) -> Node | None:
-        """Return a node, None if there is none."""
-        return self.server.node(name)
-
     def add_node(self, node: Node) -> None:
         """Add a node, and the pods that the DaemonSets in the store have on it."""
         self.server.create(node)

@@ -19,7 +19,7 @@ from kubesched.answers.cluster_comparison import (
     WorkloadDifference,
     compared_clusters,
 )
-from kubesched.answers.owners import PodOwner
+from kubesched.answers.workload_pods import PodOwner
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.explain import write_unknown

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 
 from rich.cells import cell_len
 
-from kubesched.answers.owners import PodOwner
 from kubesched.answers.room import Room
-from kubesched.answers.top import TopGroup, TopReport, TopRow, top_question
+from kubesched.answers.workload_pods import PodOwner
+from kubesched.answers.top import TopGroup, TopReport, TopRow, check_question
 from kubesched.cli.asked import AnswerOptions, open_cluster
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.flags import FILE_PATH
@@ -73,7 +73,7 @@ def top(
         source = replace(source, files=(FILE_PATH.convert(group, None, None), *source.files))
         group = None
     # Before the cluster is read, which takes long.
-    top_question(group or "nodes", pool_label, sort_by, shape, room_like)
+    check_question(group or "nodes", pool_label, sort_by, shape, room_like)
     with StatusLine() as status:
         cluster = open_cluster(source, asked)
         report = cluster.top(

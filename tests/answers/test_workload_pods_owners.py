@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.answers.owners import Owners
+from kubesched.answers.workload_pods import Owners
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.batch import Job
 from kubesched.api.meta import ObjectMeta, OwnerReference

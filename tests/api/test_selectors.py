@@ -6,18 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.core import (
-    Affinity,
-    Node,
-    NodeAffinity,
+from kubesched.api.core import Affinity, Node, NodeAffinity, Pod, PodSpec
+from kubesched.api.meta import (
+    LabelSelector,
+    LabelSelectorRequirement,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    Pod,
-    PodSpec,
+    ObjectMeta,
     PreferredSchedulingTerm,
 )
-from kubesched.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kubesched.api.requirements import EVERYTHING, NOTHING, Requirement, SelectorError, parse_int64
 from kubesched.api.selectors import (
     compile_label_selector,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from kubesched.api.core import Pod
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.app.live_writers import LiveClient
 from kubesched.client.event_recorder import EventRecorder
 from kubesched.scheduler.api_client import ApiClient

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.core import Pod
-from kubesched.api.pod import (
+from kubesched.api.core import (
     Container,
     ContainerStatus,
+    Pod,
     PodCondition,
     PodSpec,
     PodStatus,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch
 from kubesched.simulator.object_server import ObjectServer, with_group_condition
 
 NAME = "PodGroupScheduled"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from kubesched.api.apps import ReplicaSet
-from kubesched.api.batch import Job
+from kubesched.api.apps import Job, ReplicaSet
 from kubesched.api.meta import KubeObject, OwnerReference, controller_of
 from kubesched.inputs.pod_names import workloads_of
 from kubesched.snapshot.pod_info import PodInfo

@@ -23,8 +23,7 @@ from kubesched.answers.room import (
     room_for_shape,
     room_like,
 )
-from kubesched.api.apps import ReplicaSet
-from kubesched.api.batch import Job
+from kubesched.api.apps import Job, ReplicaSet
 from kubesched.api.core import Pod
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.sentences import names

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from kubesched.api.conditions import find_condition
-from kubesched.api.pod import Container, Pod, PodStatus, ResourceRequirements
+from kubesched.api.core import Container, Pod, PodStatus, ResourceRequirements
 from kubesched.api.quantity import ZERO, Amount, Quantity, parse_quantity, resource_value
 from kubesched.api.resource_names import (
     CPU,

@@ -11,16 +11,16 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.core import Node, Pod
 from kubesched.api.field_errors import FieldError, invalid, not_supported
-from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
-from kubesched.api.node import (
-    Node,
+from kubesched.api.meta import (
+    LabelSelector,
+    LabelSelectorRequirement,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     PreferredSchedulingTerm,
 )
-from kubesched.api.pod import Pod
 from kubesched.api.requirements import (
     DOES_NOT_EXIST,
     EQUALS,

@@ -16,12 +16,12 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod, PodExtendedResourceClaimStatus
 from kubesched.api.errors import ApiError
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.times import moment_at, second_time
-from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.client.claim_client import ClaimClient, VolumeClient
 from kubesched.client.event_recorder import EventRecorder
 from kubesched.client.pod_client import PodClient

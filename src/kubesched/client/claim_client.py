@@ -23,13 +23,14 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from kubesched.api.codec import DecodeError, decode_object
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.media_types import PROTOBUF, STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, WireField, field, fields_of
 from kubesched.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus
 from kubesched.api.scheme import kind_of
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.client.requests import Request, Rest, path_of
 
 T = TypeVar("T", bound=KubeObject)

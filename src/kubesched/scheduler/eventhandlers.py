@@ -27,9 +27,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Final
 
-from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
 from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.storage import (
@@ -39,6 +38,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.cache.cache import CacheError
 from kubesched.framework import cluster_event as resources
 from kubesched.framework.cluster_event import Action, ClusterEvent, node_events

@@ -20,8 +20,8 @@ from typing import Any, Final, TypeVarTuple
 
 from msgspec.structs import replace
 
-from kubesched.api.core import Pod
-from kubesched.api.writes import ConditionPatch, EventRecord
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod
 from kubesched.cache.cache import Cache
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis

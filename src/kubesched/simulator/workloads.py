@@ -14,10 +14,9 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from kubesched.api.core import Pod, PodTemplateSpec
+from kubesched.api.core import FINISHED, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta, OwnerReference, controller_of
-from kubesched.api.pod import FINISHED
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.replica_sets import ReplicaSetController

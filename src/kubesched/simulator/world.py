@@ -21,8 +21,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.requirements import parse_int64
 from kubesched.api.selectors import node_selector_term_errors, required_node_affinity
 from kubesched.snapshot.coded import Coded

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.api.meta import OwnerReference
-from kubesched.api.pod import PodResourceClaim, PodResourceClaimStatus
 from kubesched.api.resource import ResourceClaim
 from kubesched.framework.cluster_event import RESOURCE_CLAIM, Action, ClusterEvent
 from kubesched.framework.status import Status

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.api.quantity import nano_value
 from kubesched.api.selectors import compile_label_selector
+from kubesched.api.volume import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import class_of_volume
 from kubesched.plugins.volumes.free_volumes import VolumesByClass

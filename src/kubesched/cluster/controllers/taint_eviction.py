@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import FINISHED, Node, Pod, Taint
 from kubesched.api.errors import NotFoundError
-from kubesched.api.node import Taint
-from kubesched.api.pod import FINISHED
 from kubesched.api.tolerations import NO_EXECUTE, tolerates
 from kubesched.cluster.controllers.indexes import PodsByNode, node_name_of, uid_of
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kubesched.api.core import Node, NodeSelector, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Node, Pod
+from kubesched.api.meta import NodeSelector
 from kubesched.api.storage import StorageClass
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.plugins.volumes.claims import (

@@ -14,10 +14,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.quantity import nano_value
 from kubesched.api.requirements import CompiledSelector
 from kubesched.api.selectors import compile_label_selector, label_selector_error
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.volumes.claims import STORAGE
 from kubesched.plugins.volumes.free_volumes import FreeVolumes, VolumeTraits
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,
@@ -16,6 +16,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import NO_PROVISIONER
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.plugins.volumes.attachable import AttachableError, add_volumes_of, may_attach

@@ -46,14 +46,14 @@ from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.dra import with_taints
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.structured_log import V3, V4
-from kubesched.queue.pod_events import pod_events
-from kubesched.queue.queue_events import (
+from kubesched.queue.moves import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_DELETE,
     UNSCHEDULED_POD_UPDATE,
 )
+from kubesched.queue.pod_events import pod_events
 from kubesched.scheduler.pod_scheduling import PodScheduling, assumed_pod
 from kubesched.scheduler.scheduling_log import log_observed
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of

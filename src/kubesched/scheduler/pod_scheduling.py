@@ -28,7 +28,7 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Code, NodeToStatus, Status, unschedulable
 from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
-from kubesched.queue.queue_events import ASSIGNED_POD_DELETE
+from kubesched.queue.moves import ASSIGNED_POD_DELETE
 from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.binding import ApiBinder, Assumed, BindingCycle

@@ -14,8 +14,7 @@ from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
-from kubesched.queue.moves import QueueMove, QueuePlace
-from kubesched.queue.queue_events import POP_FROM_BACKOFF
+from kubesched.queue.moves import POP_FROM_BACKOFF, QueueMove, QueuePlace
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting

@@ -13,8 +13,7 @@ from kubesched.framework.cluster_event import RESOURCE_CLAIM, Action, ClusterEve
 from kubesched.framework.status import Status
 from kubesched.plugins.dynamic_resources.hints import BY_CLAIM, after_claim_change
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.moves import QueuePlace
-from kubesched.queue.queue_events import ClusterChange
+from kubesched.queue.moves import ClusterChange, QueuePlace
 from kubesched.queue.queue_options import ProfileRules
 from kubesched.queue.registrations import Registration, registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue

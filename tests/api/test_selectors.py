@@ -123,7 +123,7 @@ def test_compiled_selectors_are_values() -> None:
 
 def test_requirements_are_added_in_order_of_keys() -> None:
     """Added requirements are sorted; NOTHING stays NOTHING."""
-    more = (Requirement("a", "in", ("1",)),)
+    more = (Requirement("a", "In", ("1",)),)
     selector = selector_from_set({"b": "2"}).with_requirements(more)
     assert ["a", "b"] == [requirement.key for requirement in selector.requirements]
     assert NOTHING == NOTHING.with_requirements(more)

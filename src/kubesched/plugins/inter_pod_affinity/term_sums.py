@@ -15,11 +15,10 @@ import msgspec
 
 from kubesched.api.core import Namespace
 from kubesched.api.requirements import CompiledSelector
-from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms
+from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms, OwnedTerm, TermKind
 from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_sums import Marker, PodSum
-from kubesched.snapshot.term_index import OwnedTerm, TermKind
 
 _NO_LABELS: Final[dict[str, str]] = {}
 _QUESTIONS_MAX: Final = 8192

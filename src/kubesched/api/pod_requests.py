@@ -103,9 +103,11 @@ def pod_requests(
             for name, quantity in spec.containers[0].resources.requests.items()
             if is_counted_resource_name(name)
         }
-    amounts = pod_request_amounts(
-        pod, use_status=use_status, pod_level=pod_level, default_missing=default_missing
-    )
+    defaults = _DEFAULTS if default_missing else {}
+    if default_missing and pod_level and has_pod_level_requests(pod):
+        requested = _total_requests(pod, use_status, pod_level, {})
+        defaults = {name: amount for name, amount in _DEFAULTS.items() if name not in requested}
+    amounts = _total_requests(pod, use_status, pod_level, defaults)
     return {
         name: amount.milli_value() if name == CPU else amount.value()
         for name, amount in amounts.items()
@@ -113,21 +115,9 @@ def pod_requests(
     }
 
 
-def pod_request_amounts(
-    pod: Pod,
-    *,
-    use_status: bool = False,
-    pod_level: bool = True,
-    default_missing: bool = False,
-) -> Amounts:
-    """Return the exact requests of all resources, also of those that do not count."""
-    if not default_missing:
-        return _total_requests(pod, use_status, pod_level, {})
-    defaults = _DEFAULTS
-    if pod_level and has_pod_level_requests(pod):
-        total = _total_requests(pod, use_status, pod_level, {})
-        defaults = {name: amount for name, amount in _DEFAULTS.items() if name not in total}
-    return _total_requests(pod, use_status, pod_level, defaults)
+def pod_request_amounts(pod: Pod, *, pod_level: bool = True) -> Amounts:
+    """Return the exact requests in the spec, also of resources that do not count."""
+    return _total_requests(pod, use_status=False, pod_level=pod_level, defaults={})
 
 
 def _total_requests(

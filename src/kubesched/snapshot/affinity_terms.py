@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -39,6 +40,7 @@ class TermKind(Enum):
     PREFERRED_ANTI_AFFINITY = "preferred_anti_affinity"
 
 
+_TERMS_BY_KIND: Final = tuple((kind, attrgetter(kind.value)) for kind in TermKind)
 _KINDS_IN_ERRORS: Final = {
     TermKind.REQUIRED_AFFINITY: "requiredAffinityTerms",
     TermKind.REQUIRED_ANTI_AFFINITY: "requiredAntiAffinityTerms",
@@ -249,6 +251,6 @@ class OwnedTerms:
 
 def owned_terms_of(terms: AffinityTerms) -> Iterator[OwnedTerm]:
     """Iterate over all terms of a pod, including duplicates."""
-    for kind in TermKind:
-        for term in getattr(terms, kind.value):
+    for kind, terms_of in _TERMS_BY_KIND:
+        for term in terms_of(terms):
             yield kind, term

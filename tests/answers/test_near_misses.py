@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched import Cluster
+from kubesched.answers.cluster import Cluster
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
 

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from kubesched.answers.drain import drain_nodes
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.codec import decode_object
-from kubesched.api.core import Node, PersistentVolumeClaim
+from kubesched.api.core import Node
 from kubesched.api.meta import KubeObject
+from kubesched.api.volume import PersistentVolumeClaim
 
 from .trials import budget, node, random_cluster, running, state_of, tried
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.answers.workload_pods import Owners
-from kubesched.api.apps import ReplicaSet
-from kubesched.api.batch import Job
+from kubesched.api.apps import Job, ReplicaSet
 from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.testing.builders import make_pod_info
 

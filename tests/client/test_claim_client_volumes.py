@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
+from kubesched.api.volume import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.client.claim_client import VolumeClient
 
 from .records import Answering, Plain, recorded_writes

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.api.core import ObjectReference, Pod
+from kubesched.api.core import EventRecord, Pod
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import ObjectMeta
-from kubesched.api.writes import EventRecord
+from kubesched.api.volume import ObjectReference
 from kubesched.client import event_recorder
 from kubesched.client.event_recorder import EventRecorder, check_event_group
 from kubesched.client.requests import Request

@@ -11,18 +11,13 @@ from functools import cache
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from kubesched.api.core import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodExtendedResourceClaimStatus,
-)
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod, PodExtendedResourceClaimStatus
 from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.volume import ObjectReference
-from kubesched.api.writes import ConditionPatch, EventRecord
+from kubesched.api.volume import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.apiserver import request as served
 from kubesched.app.access import ClusterAuthentication
 from kubesched.app.reviews import AccessStatus, Reviews, TokenStatus

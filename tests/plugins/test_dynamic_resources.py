@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kubesched.api.core import (
+from kubesched.api.core import PodResourceClaim, PodResourceClaimStatus
+from kubesched.api.field_errors import ConfigError
+from kubesched.api.meta import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    PodResourceClaim,
-    PodResourceClaimStatus,
+    ObjectMeta,
+    OwnerReference,
 )
-from kubesched.api.field_errors import ConfigError
-from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.resource import (
     AllocationResult,
     DeviceRequest,

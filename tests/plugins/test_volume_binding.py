@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.field_errors import ConfigError
 from kubesched.api.meta import KubeObject
 from kubesched.api.storage import CSIStorageCapacity, StorageClass
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PriorityClass
-from kubesched.api.writes import ConditionPatch
 from kubesched.cluster.server import kind_name
 from kubesched.simulator.object_server import ObjectServer, key_of
 from kubesched.testing.builders import make_node, make_pod

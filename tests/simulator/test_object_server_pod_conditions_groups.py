@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch
 from kubesched.simulator.object_server import ObjectServer, with_group_condition
 
 NAME = "PodGroupScheduled"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import Pod
-from kubesched.api.writes import ConditionPatch
 from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, PodLedger, Waiting

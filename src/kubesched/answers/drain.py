@@ -19,9 +19,8 @@ from msgspec.structs import replace
 
 from kubesched.answers.pod_outcomes import GONE, PodOutcomes, PreemptedPod
 from kubesched.answers.trial_cluster import TrialCluster, WatchSteps, is_mirror
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.meta import controller_of
-from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown

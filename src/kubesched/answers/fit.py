@@ -34,8 +34,7 @@ from kubesched.answers.workload_pods import (
     owns,
     replicas_of,
 )
-from kubesched.api.apps import DaemonSet, ReplicaSet
-from kubesched.api.batch import CronJob, Job
+from kubesched.api.apps import CronJob, DaemonSet, Job, ReplicaSet
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import AlreadyExistsError
 from kubesched.api.meta import KubeObject

@@ -33,9 +33,8 @@ from kubesched.answers.plan import (
 )
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of, new_nodes
 from kubesched.answers.workload_pods import SCALED, Scaled, replacement_of
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
-from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.requirements import SelectorError
 from kubesched.api.scheduling import PriorityClass

@@ -17,8 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kubesched.api.core import Pod
-from kubesched.api.pod import PodStatus
+from kubesched.api.core import Pod, PodStatus
 from kubesched.api.quantity import QuantityError, resource_value
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown

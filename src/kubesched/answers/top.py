@@ -22,8 +22,7 @@ from kubesched.answers.room import (
     room_for_shape,
 )
 from kubesched.answers.workload_pods import Owners
-from kubesched.api.apps import ReplicaSet
-from kubesched.api.batch import Job
+from kubesched.api.apps import Job, ReplicaSet
 from kubesched.api.core import Pod
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.sentences import names

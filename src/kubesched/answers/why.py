@@ -20,8 +20,7 @@ from kubesched.answers.pod_changes import pod_changes, requests_of
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.answers.uncreated import LackedPods
 from kubesched.api.conditions import find_condition
-from kubesched.api.core import Pod
-from kubesched.api.pod import FINISHED
+from kubesched.api.core import FINISHED, Pod
 from kubesched.config.types import Configuration
 from kubesched.explain.decision_records import DecisionRecord, QueueState
 from kubesched.explain.document import Document, DocumentPart

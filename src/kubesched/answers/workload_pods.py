@@ -17,14 +17,13 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from kubesched.api.batch import CronJob, Job
+from kubesched.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.api.codec import Loaded, Source, objects_in
-from kubesched.api.core import Node, PersistentVolumeClaim, Pod, ReplicationController
+from kubesched.api.core import FINISHED, Node, Pod, PodSpec, ReplicationController
 from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
-from kubesched.api.pod import FINISHED, PodSpec
 from kubesched.api.scheme import kind_of
+from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.cluster.controllers.cron_jobs import job_of
 from kubesched.cluster.controllers.daemon_sets import daemons_of
 from kubesched.cluster.controllers.deployments import current_replica_set

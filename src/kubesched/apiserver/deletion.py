@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.core import FINISHED
 from kubesched.api.integers import Int64
-from kubesched.api.pod import FINISHED
 from kubesched.api.times import second_time
 from kubesched.apiserver.admission import admit_delete
 from kubesched.apiserver.decoding import BodyError, parsed

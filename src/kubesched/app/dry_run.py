@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from kubesched.api.core import Pod
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch, EventRecord
 
 Plain = dict[str, Any]
 

@@ -25,8 +25,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kubesched.api.core import ObjectReference, Pod
+from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
+from kubesched.api.volume import ObjectReference
 from kubesched.app.debugger import log_cache
 from kubesched.app.decision_ring import (
     DECISIONS,

@@ -18,21 +18,14 @@ from random import Random
 from typing import Final
 
 from kubesched.api.apps import ReplicaSet, StatefulSet
-from kubesched.api.core import (
-    Namespace,
-    Node,
-    PersistentVolume,
-    Pod,
-    ReplicationController,
-    Service,
-)
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject
+from kubesched.api.core import Namespace, Node, Pod, ReplicationController, Service
+from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceTaintRule
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import KINDS, Kind, kind_of
 from kubesched.api.storage import CSIDriver, StorageClass
+from kubesched.api.volume import PersistentVolume
 from kubesched.client.informers import Informers
 from kubesched.client.requests import UNFINISHED_PODS, Rest
 from kubesched.config.feature_gates import FeatureGates

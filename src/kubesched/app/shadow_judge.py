@@ -24,8 +24,7 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 
-from kubesched.api.core import Node, Pod
-from kubesched.api.pod import FINISHED
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.cache.cache import Cache
 from kubesched.explain.explain import explain_decision
 from kubesched.explain.report import PodExplanation

@@ -46,8 +46,8 @@ from kubesched.inputs.scenario_input import (
     workload_warnings,
 )
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
-from kubesched.simulator.timeline_report import TimelineComparison, compared
 from kubesched.simulator.report import ResourceUse, Summary, ZoneUse
+from kubesched.simulator.timeline_report import TimelineComparison, compared
 
 _NONE: Final = "-"
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -24,19 +24,14 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from kubesched.api.codec import DecodeError, decode_object
-from kubesched.api.core import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodExtendedResourceClaimStatus,
-)
+from kubesched.api.core import EventRecord, Pod, PodExtendedResourceClaimStatus
 from kubesched.api.errors import ApiError
 from kubesched.api.media_types import PROTOBUF, STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, WireField, field, fields_of
 from kubesched.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus
 from kubesched.api.scheme import kind_of
-from kubesched.api.writes import EventRecord
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Request, Rest, path_of
 

@@ -31,13 +31,12 @@ from uuid import UUID
 
 import msgspec
 
-from kubesched.api.core import CoreEvent, ObjectReference, Pod
+from kubesched.api.core import CoreEvent, Event, EventRecord, Pod
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
-from kubesched.api.events import Event
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import micro_time, moment_at, second_time
-from kubesched.api.writes import EventRecord
+from kubesched.api.volume import ObjectReference
 from kubesched.client.requests import Request, Rest, path_of
 
 _EVENTS: Final = kind_of(Event)

@@ -17,8 +17,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Final
 
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.api.scheme import Kind
 from kubesched.client.reflector import Listed, Reflector, WatchFailure
 from kubesched.client.requests import Rest

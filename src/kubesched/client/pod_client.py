@@ -19,13 +19,13 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.api.core import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import moment_at, second_time
-from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.client.requests import Request, Rest, path_of
 
 Plain = dict[str, Any]

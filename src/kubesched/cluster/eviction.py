@@ -17,10 +17,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.api.conditions import conditions_with, find_condition, is_condition_true
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import Condition
-from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubesched.api.selectors import matches_label_selector
 from kubesched.cluster.server import Plain

@@ -16,9 +16,8 @@ from contextlib import suppress
 import msgspec
 
 from kubesched.api.conditions import is_condition_true
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.errors import ApiError
-from kubesched.api.pod import FINISHED
 from kubesched.cluster.controllers.owner_controller import is_active
 from kubesched.cluster.server import Server, Subscription, Watching
 from kubesched.cluster.store import Key

@@ -19,9 +19,8 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.core import Node
+from kubesched.api.core import Node, Taint
 from kubesched.api.errors import ApiError
-from kubesched.api.node import Taint
 from kubesched.api.times import micro_time
 from kubesched.api.well_known import ZONE
 from kubesched.cluster.server import AnyKindServer, Plain, Watching

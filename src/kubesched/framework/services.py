@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.dra.claim_tracker import ClaimTracker
 from kubesched.framework.dra.claim_writer import ClaimWriter

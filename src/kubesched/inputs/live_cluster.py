@@ -14,10 +14,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kubesched.api.coordination import Lease
-from kubesched.api.core import CoreEvent, Node, Pod
+from kubesched.api.core import CoreEvent, Event, Lease, Node, Pod
 from kubesched.api.errors import ApiError
-from kubesched.api.events import Event
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import KINDS, Kind
 from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings, new_event_loop

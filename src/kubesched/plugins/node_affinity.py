@@ -14,9 +14,10 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import Node, NodeSelector, Pod, PreferredSchedulingTerm
+from kubesched.api.core import Node, Pod
 from kubesched.api.core import NodeAffinity as Affinity
 from kubesched.api.field_errors import ConfigError, FieldError, aggregate, child
+from kubesched.api.meta import NodeSelector, PreferredSchedulingTerm
 from kubesched.api.selectors import (
     RequiredNodeAffinity,
     matches_node_selector,

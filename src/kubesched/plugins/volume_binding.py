@@ -17,11 +17,12 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.api.integers import Int64
 from kubesched.api.quantity import Quantity, value
 from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.config.args import PluginArgs, UtilizationShapePoint, decode_args
 from kubesched.config.validation import validate_function_shape
 from kubesched.framework.cluster_event import (

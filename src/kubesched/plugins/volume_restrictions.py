@@ -15,7 +15,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from kubesched.api.core import PersistentVolumeClaim, Pod, Volume
+from kubesched.api.core import Pod
+from kubesched.api.volume import PersistentVolumeClaim, Volume
 from kubesched.framework.cluster_event import (
     NODE,
     PERSISTENT_VOLUME_CLAIM,

@@ -26,7 +26,7 @@ from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.services import PluginObserver, VolumeWriter, services_for
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.queue_events import ClusterChange
+from kubesched.queue.moves import ClusterChange
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
 from kubesched.queue.registrations import Registration, registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.writes import ConditionPatch
+from kubesched.api.conditions import ConditionPatch
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.pod_groups import ProposedAssignment
 from kubesched.framework.queued_pod_info import QueuedPodInfo

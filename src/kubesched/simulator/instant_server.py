@@ -18,20 +18,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kubesched.api.core import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodExtendedResourceClaimStatus,
-)
+from kubesched.api.core import FINISHED, Pod, PodExtendedResourceClaimStatus
 from kubesched.api.errors import NotFoundError
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import Condition, KubeObject
-from kubesched.api.pod import FINISHED
+from kubesched.api.meta import Condition, KubeObject, ResourceEventHandler
 from kubesched.api.resource import AllocatedDeviceStatus, ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.storage import StorageClass
-from kubesched.api.volume import PersistentVolumeStatus
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus
 from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.cluster.controllers.claims import provisioned_volume
 from kubesched.cluster.store import Change, ChangeType

@@ -18,13 +18,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kubesched.api.conditions import conditions_with, find_condition
-from kubesched.api.core import Node, NodeCondition, Pod
+from kubesched.api.conditions import ConditionPatch, conditions_with, find_condition
+from kubesched.api.core import FINISHED, Node, NodeCondition, Pod
 from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import controller_of
-from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.writes import ConditionPatch
 from kubesched.cluster.eviction import grant
 from kubesched.cluster.kubelets import Kubelets
 from kubesched.cluster.nodes import with_state_taints

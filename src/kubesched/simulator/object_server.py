@@ -17,21 +17,13 @@ from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
-from kubesched.api.core import (
-    Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodCondition,
-    PodStatus,
-    Toleration,
-)
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import FINISHED, Node, Pod, PodCondition, PodStatus, Toleration
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.api.meta import Condition, KubeObject, ObjectMeta
-from kubesched.api.pod import FINISHED
 from kubesched.api.scheduling import PodGroup, PriorityClass
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import REGION, ZONE
-from kubesched.api.writes import ConditionPatch
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
 from kubesched.simulator.defaults import PriorityClasses, node_with_defaults, pod_with_defaults

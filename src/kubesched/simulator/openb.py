@@ -26,15 +26,12 @@ from kubesched.api.core import (
     Container,
     Node,
     NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
     NodeStatus,
     Pod,
     PodSpec,
     ResourceRequirements,
 )
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
 from kubesched.api.quantity import Quantity
 from kubesched.api.times import EPOCH, second_time
 from kubesched.api.well_known import HOSTNAME

@@ -20,9 +20,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
 from kubesched.api.quantity import resource_values
 from kubesched.cluster.store import Change, ChangeType, Key
 from kubesched.framework.preemption.eligibility import is_preempted

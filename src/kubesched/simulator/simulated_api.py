@@ -11,13 +11,11 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVarTuple
 
-from kubesched.api.core import Pod
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import FINISHED, EventRecord, Pod
 from kubesched.api.errors import ApiError, GoneError, NotFoundError
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
+from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.cluster.server import Follower
 from kubesched.cluster.store import Key, Store
 from kubesched.simulator.faults import FINE, FaultPlan, Latencies, RequestFaultDraws

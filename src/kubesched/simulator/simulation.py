@@ -14,9 +14,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
 from kubesched.explain.unknown import UnknownOutcomes
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.profile import Profile

@@ -16,8 +16,7 @@ from typing import Final
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.framework.status import Status
-from kubesched.queue.moves import QueueMove, QueuePlace
-from kubesched.queue.queue_events import POP_FROM_BACKOFF
+from kubesched.queue.moves import POP_FROM_BACKOFF, QueueMove, QueuePlace
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Failed, Rejected, RejectedAgain
 from kubesched.scheduler.observer import Observer

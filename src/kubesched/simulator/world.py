@@ -29,11 +29,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from kubesched.api.apps import ReplicaSet
-from kubesched.api.core import Node, Pod, PodTemplateSpec
+from kubesched.api.core import FINISHED, Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject, OwnerReference, controller_of
-from kubesched.api.pod import FINISHED
+from kubesched.api.meta import KubeObject, OwnerReference, ResourceEventHandler, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController

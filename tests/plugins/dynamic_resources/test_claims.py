@@ -6,16 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.api.meta import OwnerReference
-from kubesched.api.pod import PodResourceClaim, PodResourceClaimStatus
 from kubesched.api.resource import ResourceClaim
 from kubesched.framework.cluster_event import RESOURCE_CLAIM, Action, ClusterEvent
 from kubesched.framework.status import Status
 from kubesched.plugins.dynamic_resources.claims import BY_CLAIM, after_claim_change
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.moves import QueuePlace
-from kubesched.queue.queue_events import ClusterChange
+from kubesched.queue.moves import ClusterChange, QueuePlace
 from kubesched.queue.queue_options import ProfileRules
 from kubesched.queue.registrations import Registration, registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.resource import Counter, CounterSet, DeviceCounterConsumption, ResourceSlice
 from kubesched.plugins.dynamic_resources.pools import Pool, PoolIndex
 from kubesched.plugins.dynamic_resources.requests import AllocationError

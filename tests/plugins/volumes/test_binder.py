@@ -7,9 +7,9 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.errors import ConflictError
 from kubesched.api.meta import KubeObject
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs

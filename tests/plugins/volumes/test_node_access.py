@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.core import NodeSelector, TopologySelectorTerm
-from kubesched.api.meta import LabelSelector
+from kubesched.api.meta import LabelSelector, NodeSelector, TopologySelectorTerm
 from kubesched.plugins.volumes.node_access import NodeAccess, label_terms
 from kubesched.testing.builders import make_node, make_table
 from tests.plugins.volume_objects import terms

@@ -24,9 +24,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from kubesched import __version__
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.go_text import go_float
-from kubesched.api.pod import FINISHED
 from kubesched.api.pod_requests import Amounts, pod_limit_amounts, pod_request_amounts
 from kubesched.api.quantity import Amount
 from kubesched.api.resource_names import is_huge_page_resource_name

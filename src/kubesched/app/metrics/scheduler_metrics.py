@@ -22,8 +22,7 @@ from kubesched.app.metrics.profile_timer import ProfileTimer
 from kubesched.framework.status import Code
 from kubesched.queue.gates import GateTimer
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.moves import QueueMove, QueuePlace
-from kubesched.queue.queue_events import ClusterChange
+from kubesched.queue.moves import ClusterChange, QueueMove, QueuePlace
 from kubesched.queue.registrations import Registration
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt, RejectedAgain

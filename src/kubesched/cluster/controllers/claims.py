@@ -19,23 +19,23 @@ from typing import Final
 import msgspec
 
 from kubesched.api.codec import encode_json
-from kubesched.api.core import (
-    Node,
+from kubesched.api.core import FINISHED, Node, Pod
+from kubesched.api.meta import (
+    LabelSelector,
     NodeSelector,
-    ObjectReference,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
 )
-from kubesched.api.meta import LabelSelector, ObjectMeta
-from kubesched.api.node import NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.pod import FINISHED
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.resource import POD_CLAIM_ANNOTATION
 from kubesched.api.selectors import matches_label_selector
 from kubesched.api.volume import (
     CSIPersistentVolumeSource,
     HostPathVolumeSource,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
     PersistentVolumeSpec,
     VolumeNodeAffinity,
 )

@@ -13,9 +13,8 @@ from math import ceil, floor
 from typing import ClassVar, Final
 
 from kubesched.api.conditions import find_condition
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.meta import OwnerReference, controller_of
-from kubesched.api.pod import FINISHED
 from kubesched.api.times import parse_time
 from kubesched.cluster.controllers.work_queue import Following, Pause, WorkQueue, short_pause
 from kubesched.cluster.server import (

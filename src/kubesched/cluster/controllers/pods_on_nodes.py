@@ -11,10 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import FINISHED, Node, Pod, Taint
 from kubesched.api.errors import NotFoundError
-from kubesched.api.node import Taint
-from kubesched.api.pod import FINISHED
 from kubesched.api.tolerations import NO_EXECUTE, tolerates
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
 from kubesched.cluster.server import OnChange, Server, Watching

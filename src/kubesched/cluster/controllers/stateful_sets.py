@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesched.api.core import Pod
-from kubesched.api.pod import FINISHED
+from kubesched.api.core import FINISHED, Pod
 from kubesched.cluster.controllers.deployments import template_hash
 from kubesched.cluster.controllers.owner_controller import BURST, PodsController, pod_of
 from kubesched.cluster.server import AnyKindServer, Plain

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kubesched.api.core import Node, NodeSelector
+from kubesched.api.core import Node
+from kubesched.api.meta import NodeSelector
 from kubesched.api.resource import ALL, DeviceConstraint, ResourceClaim
 from kubesched.framework.dra import matches_node_selector
 from kubesched.plugins.dynamic_resources.allocator import Allocator

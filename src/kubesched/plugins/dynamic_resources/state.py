@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesched.api.core import NodeSelector
+from kubesched.api.meta import NodeSelector
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.framework.dra import DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator

@@ -59,12 +59,19 @@ from kubesched.plugins.inter_pod_affinity.state import (
 )
 from kubesched.plugins.shared.template_memo import TemplateMemo
 from kubesched.plugins.shared.topology_domains import DomainSums
-from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms, affinity_terms_of
+from kubesched.snapshot.affinity_terms import (
+    AffinityTerm,
+    AffinityTerms,
+    OwnedTerm,
+    TermBucket,
+    TermIndex,
+    TermKind,
+    affinity_terms_of,
+)
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-from kubesched.snapshot.term_index import OwnedTerm, TermBucket, TermIndex, TermKind
 
 _STATUSES: Final = (
     SUCCESS,

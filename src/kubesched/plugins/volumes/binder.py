@@ -13,10 +13,11 @@ from typing import Final, TypeVar
 import msgspec
 import numpy as np
 
-from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.storage import CSINode
+from kubesched.api.volume import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.framework.services import VolumeWriter
 from kubesched.plugins.volumes.assume_cache import AssumeCache, AssumeError

@@ -17,19 +17,15 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.core import (
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PersistentVolume,
-    Volume,
-)
+from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.storage import CSINode
 from kubesched.api.volume import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
     GCEPersistentDiskVolumeSource,
+    PersistentVolume,
     PersistentVolumeSpec,
+    Volume,
 )
 from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 

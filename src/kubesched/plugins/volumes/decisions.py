@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.storage import CSIStorageCapacity
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import SELECTED_NODE
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.volumes.assume_cache import AssumeCache

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from kubesched.api.core import Node, NodeSelector, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Node, Pod
+from kubesched.api.meta import NodeSelector
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,
@@ -17,6 +18,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import NO_PROVISIONER, SELECTED_NODE
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label

@@ -17,10 +17,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import NodeSelectorTerm, PersistentVolume, PersistentVolumeClaim
+from kubesched.api.meta import NodeSelectorTerm
 from kubesched.api.quantity import nano_value
 from kubesched.api.requirements import CompiledSelector
 from kubesched.api.selectors import compile_label_selector, label_selector_error
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import STORAGE, class_of_volume
 from kubesched.plugins.volumes.node_access import NodeAccess, pairs_of, terms_of_volume

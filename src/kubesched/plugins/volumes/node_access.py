@@ -15,16 +15,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import (
+from kubesched.api.meta import (
+    LabelSelector,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    PersistentVolume,
     TopologySelectorTerm,
-    VolumeNodeAffinity,
 )
-from kubesched.api.meta import LabelSelector
 from kubesched.api.selectors import label_selector_error, node_selector_term_errors
+from kubesched.api.volume import PersistentVolume, VolumeNodeAffinity
 from kubesched.snapshot.node_selection import match_node_selector_term
 from kubesched.snapshot.node_table import NodeTable
 

@@ -19,9 +19,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import PersistentVolumeClaim
 from kubesched.api.quantity import Quantity, value
 from kubesched.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
+from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import NO_PROVISIONER
 from kubesched.plugins.volumes.claims import STORAGE, class_of_claim
 from kubesched.plugins.volumes.node_access import NodeAccess, pairs_of

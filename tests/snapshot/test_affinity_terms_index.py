@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubesched.snapshot.affinity_terms import OwnedTerms, TermIndex, TermKind
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.term_index import OwnedTerms, TermIndex, TermKind
 from kubesched.testing.builders import make_node, make_pod, make_table
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

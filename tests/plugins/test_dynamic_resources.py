@@ -305,16 +305,6 @@ def test_args(raw: dict[str, object], gates: dict[str, bool], field_error: str |
     assert field_error == str(raised.value)
 
 
-def test_disabled_by_its_gate() -> None:
-    """With the gate off the plugin lets everything pass."""
-    cluster = Cluster(gates={"DynamicResourceAllocation": False})
-    assert cluster.plugin.pre_enqueue(user_of("c1"), cluster.snapshot).is_success
-    cycle, status = cluster.pre_filter(user_of("c1"))
-    assert status.is_skip
-    assert "plugin disabled" == cluster.post_filter(cycle, user_of("c1"))
-    assert () == tuple(cluster.plugin.events_to_register())
-
-
 def test_metadata_of_a_new_claim_is_left_alone() -> None:
     """What Reserve keeps in memory does not change what is stored."""
     cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))

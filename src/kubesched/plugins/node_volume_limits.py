@@ -54,7 +54,7 @@ from kubesched.plugins.volumes.attachable import (
 from kubesched.plugins.volumes.claims import after_claim_change
 from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, CsiNodes, limits_of
 from kubesched.plugins.volumes.csi_translation import plugin_of
-from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_limits
+from kubesched.plugins.volumes.describing import kinds_of_claims, kinds_of_limits
 from kubesched.plugins.volumes.row_tally import RowTally
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable

@@ -56,12 +56,8 @@ from kubesched.framework.plugin import (
 from kubesched.framework.plugin_observer import VolumeSchedulingStage
 from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.shared.score_curve import ScoreCurve
-from kubesched.plugins.volumes.binder import (
-    AssumeError,
-    BindingCheck,
-    VolumeBinder,
-    VolumeBindingError,
-)
+from kubesched.plugins.volumes.assume_cache import AssumeError
+from kubesched.plugins.volumes.binder import BindingCheck, VolumeBinder, VolumeBindingError
 from kubesched.plugins.volumes.claims import (
     NoBindingModeError,
     PodClaim,
@@ -75,8 +71,12 @@ from kubesched.plugins.volumes.claims import (
 )
 from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
 from kubesched.plugins.volumes.decisions import Decider, PodVolumes, StorageColumns
-from kubesched.plugins.volumes.describing import describe_provision, describe_unbound_claims
-from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_new_volumes
+from kubesched.plugins.volumes.describing import (
+    describe_provision,
+    describe_unbound_claims,
+    kinds_of_claims,
+    kinds_of_new_volumes,
+)
 from kubesched.plugins.volumes.provisioning import volume_size_max
 from kubesched.plugins.volumes.scoring import score_pod_volumes
 from kubesched.snapshot.node_table import NodeTable
@@ -244,7 +244,7 @@ class VolumeBinding(
             return PreScoreResult(status=SKIP)
         state = _state_of(cycle)
         if isinstance(state, NoState):
-            return PreScoreResult(status=failure(self.no_score_state))
+            return PreScoreResult(status=state.status)
         return PreScoreResult(state)
 
     def score_state(
@@ -252,9 +252,7 @@ class VolumeBinding(
     ) -> PodBinding | NoState | None:
         """Return the state of `pre_filter`, or None if storage is not scored."""
         state = _state_of(cycle)
-        if isinstance(state, NoState):
-            return NoState(failure(self.no_score_state)) if self._scores else None
-        return state
+        return None if isinstance(state, NoState) and not self._scores else state
 
     def score(self, state: PodBinding | None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return, as int64 per row, the score by utilization; 0 if there is nothing to bind."""
@@ -270,7 +268,7 @@ class VolumeBinding(
         """Assume the volumes and claims decided for the node, so that later cycles use them."""
         state = _state_of(cycle)
         if not isinstance(state, PodBinding):
-            return SUCCESS if state is None else failure(self.no_filter_state)
+            return SUCCESS if state is None else state.status
         objects = state.snapshot.objects
         if not state.was_filtered or self._binder.is_all_bound(objects, pod.pod):
             state.all_bound = True
@@ -301,7 +299,7 @@ class VolumeBinding(
         """Skip if everything is bound."""
         state = _state_of(cycle)
         if not isinstance(state, PodBinding):
-            return SKIP if state is None else failure(self.no_filter_state)
+            return SKIP if state is None else state.status
         if state.all_bound:
             return SKIP
         if node_name not in state.reserved:

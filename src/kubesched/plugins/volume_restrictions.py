@@ -45,7 +45,7 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.plugins.volumes.claims import after_named_claim_change, claim_not_found, named_claims
-from kubesched.plugins.volumes.needed import kinds_of_pod
+from kubesched.plugins.volumes.describing import kinds_of_pod
 from kubesched.plugins.volumes.row_tally import RowTally
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable

@@ -46,8 +46,7 @@ from kubesched.plugins.volumes.claims import (
     class_of_claim,
     no_binding_mode,
 )
-from kubesched.plugins.volumes.describing import describe_unbound_claims
-from kubesched.plugins.volumes.needed import kinds_of_claims
+from kubesched.plugins.volumes.describing import describe_unbound_claims, kinds_of_claims
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo

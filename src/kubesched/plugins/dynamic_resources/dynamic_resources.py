@@ -157,14 +157,12 @@ class DynamicResources(
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         enabled = handle.feature_gates.enabled
-        self._enabled = enabled("DynamicResourceAllocation")
         self._extended_resources = enabled("DRAExtendedResource")
         self._prioritized_list = enabled("DRAPrioritizedList")
         self._has_pod_groups = enabled("GenericWorkload")
         self._taint_rules = enabled("DRADeviceTaintRules")
         self._binding_conditions = _has_binding_conditions(handle.feature_gates)
         self._features = Features(
-            admin_access=enabled("DRAAdminAccess"),
             prioritized_list=self._prioritized_list,
             partitionable_devices=enabled("DRAPartitionableDevices"),
             device_taints=enabled("DRADeviceTaints"),
@@ -198,8 +196,6 @@ class DynamicResources(
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return changes of slices, classes, claims, pods and nodes."""
-        if not self._enabled:
-            return ()
         add_update = Action.ADD | Action.UPDATE
         node_actions = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
         return (
@@ -222,7 +218,7 @@ class DynamicResources(
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Reject the pod until all its claims exist."""
-        if not self._enabled or not pod.spec.resource_claims:
+        if not pod.spec.resource_claims:
             return SUCCESS
         try:
             pod_resource_claims(pod.pod, self._getter(snapshot.objects))
@@ -235,8 +231,6 @@ class DynamicResources(
     ) -> PreFilterResult[DynamicResourcesState]:
         """Find the claims, and the devices if a claim must be allocated."""
         nothing = DynamicResourcesState()
-        if not self._enabled:
-            return PreFilterResult(nothing, SKIP)
         scalars = requested_scalars(pod.template.requests) if self._extended_resources else {}
         if not pod.spec.resource_claims and not scalars:
             return PreFilterResult(nothing, SKIP)
@@ -258,18 +252,8 @@ class DynamicResources(
             self._prepare_search(state, snapshot.objects)
         return PreFilterResult(state)
 
-    def filter_state(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
-    ) -> DynamicResourcesState | NoState | None:
-        """Return a failure, unless the plugin has nothing to do."""
-        if not self._enabled:
-            return DynamicResourcesState()
-        return super().filter_state(cycle, pod, snapshot)
-
     def filter(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where claims cannot be used or allocated; keep the allocations found."""
-        if not self._enabled:
-            return NodeToStatus.passing(len(nodes))
         is_timed_out = self._is_timed_out if self._binding_conditions else None
         node_filter = NodeFilter(state, pod.pod, is_timed_out)
         assert state.snapshot is not None, "pre_filter sets it"
@@ -277,8 +261,6 @@ class DynamicResources(
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return claims, and slices and classes if a claim must be allocated."""
-        if not self._enabled:
-            return
         objects, claims = snapshot.objects, pod.spec.resource_claims
         if claims:
             yield NeededKind(ResourceClaim, "pods name them, and they hold devices")
@@ -309,8 +291,6 @@ class DynamicResources(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
     ) -> PostFilterResult:
         """Deallocate a claim that only this pod uses, so that other devices can be tried."""
-        if not self._enabled:
-            return PostFilterResult(unschedulable("plugin disabled"))
         state = cycle.filter_states.get(self.name)
         if not isinstance(state, DynamicResourcesState):
             return PostFilterResult(_NO_STATE)
@@ -326,8 +306,7 @@ class DynamicResources(
         if isinstance(state, DynamicResourcesState):
             return state
         # Without alternatives to score, the state is not needed.
-        is_scored = self._enabled and self._prioritized_list
-        return NoState(_NO_STATE) if is_scored else DynamicResourcesState()
+        return NoState(_NO_STATE) if self._prioritized_list else DynamicResourcesState()
 
     def score(
         self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable
@@ -345,7 +324,7 @@ class DynamicResources(
         rows: NDArray[np.intp],
     ) -> NDArray[np.int64]:
         """Scale to 0..100; a higher number is better."""
-        return normalize_scores(scores) if self._enabled else scores
+        return normalize_scores(scores)
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Reserve the devices found for the node until the claims are written."""
@@ -436,7 +415,7 @@ class DynamicResources(
     def _has_no_state(self, cycle: CycleState) -> bool:
         """Whether pre_filter did not run."""
         state = cycle.filter_states.get(self.name)
-        return self._enabled and not isinstance(state, DynamicResourcesState)
+        return not isinstance(state, DynamicResourcesState)
 
     def _state(self, cycle: CycleState) -> DynamicResourcesState | None:
         """Return the pod's state, or None if it has no claims."""

@@ -24,7 +24,6 @@ from kubesched.framework.dra import AllocatedState, DeviceClasses, DeviceID
 from kubesched.plugins.dynamic_resources.consumption import has_capacity
 from kubesched.plugins.dynamic_resources.pools import (
     CandidateDevice,
-    PoolError,
     PoolIndex,
     candidates_of,
     matches_node,
@@ -36,7 +35,6 @@ from kubesched.plugins.dynamic_resources.requests import AllocationError, Parsed
 class Features:
     """The feature gates of the allocator."""
 
-    admin_access: bool = True
     prioritized_list: bool = True
     partitionable_devices: bool = True
     device_taints: bool = True
@@ -140,7 +138,7 @@ class NodeDevices:
         self._allocated = allocated
         try:
             self.pools, self.candidates = index.of(node)
-        except PoolError as error:
+        except AllocationError as error:
             raise AllocationError(f"gather pool information: {error}") from error
 
     def want(self, claim: ResourceClaim, request: ParsedRequest) -> Wanted:
@@ -151,10 +149,6 @@ class NodeDevices:
                 raise AllocationError(
                     f"{where}, selector #{at}: CEL expression empty (unsupported selector type?)"
                 )
-        if request.has_admin_access and not self._features.admin_access:
-            raise AllocationError(
-                f"{where}: admin access is requested, but the feature is disabled"
-            )
         device_class = self._class_of(where, request.device_class_name)
         if request.mode == EXACT_COUNT:
             return Wanted(request, device_class, request.count)
@@ -217,7 +211,4 @@ class NodeDevices:
         ) and matches(wanted.request.selectors, driver, device, f"claim {claim.metadata.key}")
         if not selected or not candidate.slice.spec.per_device_node_selection:
             return selected
-        try:
-            return matches_node(device, self._node)
-        except PoolError as error:
-            raise AllocationError(str(error)) from error
+        return matches_node(device, self._node)

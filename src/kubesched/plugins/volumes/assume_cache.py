@@ -19,6 +19,10 @@ from kubesched.snapshot.objects import ChangeLog, Objects
 K = TypeVar("K", bound=KubeObject)
 
 
+class AssumeError(Exception):
+    """An object changed since the decision; the text has the reason."""
+
+
 class _Assumed(msgspec.Struct, Generic[K], frozen=True):
     made_from: K
     item: K
@@ -60,18 +64,21 @@ class AssumeCache(Generic[K]):
         del self._assumed[key]
         return stored
 
-    def assume(self, objects: Objects, item: K) -> str:
-        """Assume `item`; return an error text, or ""."""
+    def assume(self, objects: Objects, item: K) -> None:
+        """Assume `item`.
+
+        Raises:
+            AssumeError: The stored object is missing, or has another version.
+        """
         key = item.metadata.key
         stored = objects.get(self.kind, item.metadata.name, item.metadata.namespace)
         if stored is None:
-            return f'{self.resource} "{key}" not found'
+            raise AssumeError(f'{self.resource} "{key}" not found')
         is_at, wants = stored.metadata.resource_version, item.metadata.resource_version
         if is_at != wants:
-            return f'"{key}" is out of sync (stored: {is_at}, assume: {wants})'
+            raise AssumeError(f'"{key}" is out of sync (stored: {is_at}, assume: {wants})')
         self._assumed[key] = _Assumed(stored, item)
         self.changes.add(item.metadata.name)
-        return ""
 
     def restore(self, item: K) -> None:
         """Drop the assumed object if it has the version of `item`."""

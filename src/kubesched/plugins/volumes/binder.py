@@ -19,7 +19,7 @@ from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.storage import CSINode
 from kubesched.api.well_known import BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.framework.services import VolumeWriter
-from kubesched.plugins.volumes.assume_cache import AssumeCache
+from kubesched.plugins.volumes.assume_cache import AssumeCache, AssumeError
 from kubesched.plugins.volumes.claims import claims_of, is_fully_bound, ownership_error
 from kubesched.plugins.volumes.csi_translation import (
     TranslationError,
@@ -36,10 +36,6 @@ from kubesched.snapshot.snapshot import Snapshot
 K = TypeVar("K", PersistentVolume, PersistentVolumeClaim)
 
 _POLL_SECONDS: Final = 1.0
-
-
-class AssumeError(Exception):
-    """An object changed since the decision; the text has the reason."""
 
 
 class VolumeBindingError(Exception):
@@ -77,25 +73,20 @@ class VolumeBinder:
         """
         bindings: list[StaticBinding] = []
         provisions: list[DynamicProvision] = []
-        error = ""
-        for binding in decided.static_bindings:
-            volume = _bind_to(binding.volume, binding.claim)
-            if volume is not binding.volume:
-                error = self.volumes.assume(objects, volume)
-                if error:
-                    break
-            bindings.append(StaticBinding(volume, binding.claim))
-        for one in () if error else decided.dynamic_provisions:
-            claim = _annotate(one.claim, SELECTED_NODE, node_name)
-            error = self.claims.assume(objects, claim)
-            if error:
-                break
-            provisions.append(DynamicProvision(claim))
-        assumed = PodVolumes(tuple(bindings), tuple(provisions))
-        if error:
-            self.revert(assumed)
-            raise AssumeError(error)
-        return assumed
+        try:
+            for binding in decided.static_bindings:
+                volume = _bind_to(binding.volume, binding.claim)
+                if volume is not binding.volume:
+                    self.volumes.assume(objects, volume)
+                bindings.append(StaticBinding(volume, binding.claim))
+            for one in decided.dynamic_provisions:
+                claim = _annotate(one.claim, SELECTED_NODE, node_name)
+                self.claims.assume(objects, claim)
+                provisions.append(DynamicProvision(claim))
+        except AssumeError:
+            self.revert(PodVolumes(tuple(bindings), tuple(provisions)))
+            raise
+        return PodVolumes(tuple(bindings), tuple(provisions))
 
     def revert(self, volumes: PodVolumes) -> None:
         """Drop the assumed objects."""
@@ -137,15 +128,14 @@ class VolumeBinder:
         Raises:
             VolumeBindingError: Binding is no longer possible, or timed out.
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_seconds
-        while True:
-            left = deadline - loop.time()
-            await asyncio.sleep(max(0.0, min(_POLL_SECONDS, left)))
-            if left < _POLL_SECONDS:
-                raise VolumeBindingError("context deadline exceeded")
-            if check.is_bound(written):
-                return
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while True:
+                    await asyncio.sleep(_POLL_SECONDS)
+                    if check.is_bound(written):
+                        return
+        except TimeoutError:
+            raise VolumeBindingError("context deadline exceeded") from None
 
 
 class BindingCheck(msgspec.Struct, frozen=True):

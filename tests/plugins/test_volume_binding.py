@@ -518,6 +518,7 @@ def test_score_without_claims() -> None:
 SIZES = {"1Gi": 1, "2Gi": 2, "1024Mi": 1, "3Gi": 3}
 places = st.sampled_from([None, {ZONE: ["a"]}, {ZONE: ["b"]}, {HOSTNAME: ["n0", "n3"]}])
 sizes = st.sampled_from(list(SIZES))
+modes = st.sampled_from([("ReadWriteOnce",), ("ReadWriteOnce", "ReadOnlyMany")])
 volume_strategy = st.fixed_dictionaries(
     {
         "storage_class": st.sampled_from(["static", "wait"]),
@@ -528,6 +529,7 @@ volume_strategy = st.fixed_dictionaries(
         ),
         "phase": st.sampled_from(["Available", "Available", "Bound"]),
         "labels": st.sampled_from([{}, {"x": "y"}]),
+        "access_modes": modes,
     }
 )
 claim_strategy = st.fixed_dictionaries(
@@ -537,11 +539,12 @@ claim_strategy = st.fixed_dictionaries(
         "volume": st.sampled_from(["", "", "", "v0", "v1", "gone"]),
         "annotations": st.sampled_from([{}, {}, {}, {SELECTED_NODE: "n0"}]),
         "spec": st.sampled_from([{}, {}, {"selector": {"matchLabels": {"x": "y"}}}]),
+        "access_modes": modes,
     }
 )
 cluster_strategy = st.fixed_dictionaries(
     {
-        "volumes": st.lists(volume_strategy, max_size=5),
+        "volumes": st.lists(volume_strategy, max_size=8),
         "claims": st.lists(claim_strategy, min_size=1, max_size=3),
         "again": st.lists(st.integers(0, 2), max_size=2),
         "topologies": st.sampled_from([(), ({ZONE: ["a"]},), ({HOSTNAME: ["n0", "n2"]},)]),
@@ -641,6 +644,8 @@ class Twin:
             if volume["phase"] != "Available" or not is_there(volume["nodes"], labels):
                 continue
             if claim["spec"] and not volume["labels"]:
+                continue
+            if not set(claim["access_modes"]) <= set(volume["access_modes"]):
                 continue
             if best is None or size < SIZES[self.volumes[best]["storage"]]:
                 best = at

@@ -2,7 +2,7 @@
 
 Upstream: component-helpers/storage/volume/pv_helpers.go, FindMatchingVolume (v1.36)
 Reads:    persistentvolumeclaim.spec; persistentvolume.spec, .status.phase; nodes.labels
-Invariants: kept columns equal new ones (tests/plugins/volumes/test_matching.py).
+Invariants: kept columns equal new ones (tests/plugins/volumes/test_decisions.py).
 Differs:  among volumes of equal size, the first by name is taken; upstream takes any.
 """
 

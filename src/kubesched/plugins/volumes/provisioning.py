@@ -6,7 +6,7 @@ Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go, checkVolumePr
           hasEnoughCapacity (v1.36)
 Reads:    persistentvolumeclaim.spec; storage classes, CSIDrivers, CSIStorageCapacities;
           nodes.labels
-Invariants: kept columns equal new ones (tests/plugins/volumes/test_provisioning.py).
+Invariants: kept columns equal new ones (tests/plugins/volumes/test_decisions.py).
 Differs:  of several pools with room, the first by name is taken; upstream takes any.
 """
 

@@ -96,28 +96,25 @@ class VolumeBinder:
             self.claims.restore(one.claim)
 
     async def write(self, writer: VolumeWriter, assumed: PodVolumes) -> tuple[PodVolumes, str]:
-        """Write volumes, then claims; return the stored objects, and an error text or "".
+        """Write volumes, then claims; return what is stored then, and an error text or "".
 
         Objects that could not be written are no longer assumed.
         """
-        bindings, provisions = list(assumed.static_bindings), list(assumed.dynamic_provisions)
-        written_volumes = written_claims = 0
+        bindings: list[StaticBinding] = []
+        provisions: list[DynamicProvision] = []
         error = ""
         try:
-            for at, binding in enumerate(bindings):
+            for binding in assumed.static_bindings:
                 volume = await writer.update_persistent_volume(binding.volume)
-                bindings[at] = StaticBinding(volume, binding.claim)
-                written_volumes += 1
-            for at, one in enumerate(provisions):
+                bindings.append(StaticBinding(volume, binding.claim))
+            for one in assumed.dynamic_provisions:
                 claim = await writer.update_persistent_volume_claim(one.claim)
-                provisions[at] = DynamicProvision(claim)
-                written_claims += 1
+                provisions.append(DynamicProvision(claim))
         except ApiError as refusal:
             error = str(refusal)
         finally:
-            self.revert(
-                PodVolumes(tuple(bindings[written_volumes:]), tuple(provisions[written_claims:]))
-            )
+            unwritten = assumed.static_bindings[len(bindings) :]
+            self.revert(PodVolumes(unwritten, assumed.dynamic_provisions[len(provisions) :]))
         return PodVolumes(tuple(bindings), tuple(provisions)), error
 
     async def wait_until_bound(

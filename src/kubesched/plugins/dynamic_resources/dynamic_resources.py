@@ -291,8 +291,8 @@ class DynamicResources(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
     ) -> PostFilterResult:
         """Deallocate a claim that only this pod uses, so that other devices can be tried."""
-        state = cycle.filter_states.get(self.name)
-        if not isinstance(state, DynamicResourcesState):
+        state = self._state(cycle)
+        if state is None:
             return PostFilterResult(_NO_STATE)
         if not state.claims:
             return PostFilterResult(unschedulable("no new claims to deallocate"))
@@ -302,8 +302,8 @@ class DynamicResources(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> DynamicResourcesState | NoState:
         """Return the state of `filter`."""
-        state = cycle.filter_states.get(self.name)
-        if isinstance(state, DynamicResourcesState):
+        state = self._state(cycle)
+        if state is not None:
             return state
         # Without alternatives to score, the state is not needed.
         return NoState(_NO_STATE) if self._prioritized_list else DynamicResourcesState()
@@ -328,10 +328,10 @@ class DynamicResources(
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Reserve the devices found for the node until the claims are written."""
-        if self._has_no_state(cycle):
-            return _NO_STATE
         state = self._state(cycle)
-        if state is None or state.allocator is None:
+        if state is None:
+            return _NO_STATE
+        if state.allocator is None:
             return SUCCESS
         to_allocate = list(state.to_allocate())
         found = state.allocation_on(node_name)
@@ -374,15 +374,18 @@ class DynamicResources(
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Return success if the pod has claims to write."""
-        if self._has_no_state(cycle):
+        state = self._state(cycle)
+        if state is None:
             return _NO_STATE
-        return SKIP if self._state(cycle) is None else SUCCESS
+        return SUCCESS if state.claims else SKIP
 
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write allocations and reservations, then wait until the devices are ready."""
         state = self._state(cycle)
         if state is None:
-            return _NO_STATE if self._has_no_state(cycle) else SUCCESS
+            return _NO_STATE
+        if not state.claims:
+            return SUCCESS
         if self._writer is None:
             return failure("no client to write ResourceClaims with")
         state.forget_others(node_name)
@@ -412,15 +415,10 @@ class DynamicResources(
     def _getter(self, objects: Objects) -> GetClaim:
         return lambda namespace, name: self._tracker.get(objects, namespace, name)
 
-    def _has_no_state(self, cycle: CycleState) -> bool:
-        """Whether pre_filter did not run."""
-        state = cycle.filter_states.get(self.name)
-        return not isinstance(state, DynamicResourcesState)
-
     def _state(self, cycle: CycleState) -> DynamicResourcesState | None:
-        """Return the pod's state, or None if it has no claims."""
+        """Return the pod's state, or None if pre_filter did not run."""
         state = cycle.filter_states.get(self.name)
-        return state if isinstance(state, DynamicResourcesState) and state.claims else None
+        return state if isinstance(state, DynamicResourcesState) else None
 
     def _special_claim(
         self, pod: Pod, scalars: dict[str, int], objects: Objects

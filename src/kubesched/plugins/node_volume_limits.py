@@ -76,16 +76,15 @@ class NewVolumes:
 
     def on_nodes(self, *, has_csi_node: bool) -> Attachables | Status:
         """Return those on nodes with or without a CSINode; a status if they are not identified."""
-        if has_csi_node not in self._found:
-            found: Attachables = {}
-            self._found[has_csi_node] = found
-            objects = self.snapshot.objects
+        known = self._found.get(has_csi_node)
+        if known is None:
+            known, objects = Attachables(), self.snapshot.objects
             try:
-                add_volumes_of(self._pod, objects, found, has_csi_node=has_csi_node, is_new=True)
+                add_volumes_of(self._pod, objects, known, has_csi_node=has_csi_node, is_new=True)
             except AttachableError as error:
-                status = unresolvable(str(error)) if error.is_missing else failure(str(error))
-                self._found[has_csi_node] = status
-        return self._found[has_csi_node]
+                known = unresolvable(str(error)) if error.is_missing else failure(str(error))
+            self._found[has_csi_node] = known
+        return known
 
 
 def _has_attachable(pod: PodInfo) -> bool:

@@ -117,6 +117,8 @@ _BINDING_TIMEOUT_SECONDS: Final = 600.0
 _TRIES_PER_SECOND: Final = 200_000
 
 _NO_STATE: Final = failure("not found")
+_NO_CLAIMS: Final = DynamicResourcesState()
+"""The state of every pod without claims; never changed."""
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -230,24 +232,23 @@ class DynamicResources(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[DynamicResourcesState]:
         """Find the claims, and the devices if a claim must be allocated."""
-        nothing = DynamicResourcesState()
         scalars = requested_scalars(pod.template.requests) if self._extended_resources else {}
         if not pod.spec.resource_claims and not scalars:
-            return PreFilterResult(nothing, SKIP)
+            return PreFilterResult(_NO_CLAIMS, SKIP)
         try:
             claims = pod_resource_claims(pod.pod, self._getter(snapshot.objects))
         except ClaimsNotReadyError as error:
-            return PreFilterResult(nothing, unresolvable(str(error)))
+            return PreFilterResult(_NO_CLAIMS, unresolvable(str(error)))
         special = self._special_claim(pod.pod, scalars, snapshot.objects)
         if not claims and special is None:
-            return PreFilterResult(nothing, SKIP)
-        state = DynamicResourcesState.of(claims, special)
-        state.snapshot = snapshot
-        state.scalars = scalars
-        state.classes = device_classes_of(snapshot.objects)
+            return PreFilterResult(_NO_CLAIMS, SKIP)
+        has_special = special is not None
+        every = claims if special is None else [*claims, special]
+        classes = device_classes_of(snapshot.objects)
+        state = DynamicResourcesState(every, has_special, snapshot, scalars, classes)
         problem = next(self._problems(state, self._group_of(pod.pod), snapshot.objects), None)
         if problem is not None:
-            return PreFilterResult(nothing, problem)
+            return PreFilterResult(_NO_CLAIMS, problem)
         if any(True for _ in state.to_allocate()):
             self._prepare_search(state, snapshot.objects)
         return PreFilterResult(state)
@@ -306,7 +307,7 @@ class DynamicResources(
         if state is not None:
             return state
         # Without alternatives to score, the state is not needed.
-        return NoState(_NO_STATE) if self._prioritized_list else DynamicResourcesState()
+        return NoState(_NO_STATE) if self._prioritized_list else _NO_CLAIMS
 
     def score(
         self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable

@@ -49,12 +49,13 @@ class DynamicResourcesState:
     Attributes:
         claims: The pod's claims, the special one last.
         has_special_claim: Whether the last claim is special.
+        snapshot: The snapshot of the cycle; None if the pod has no claims.
+        scalars: The pod's extended resource requests.
+        classes: The device classes.
         special_uid: The special claim's uid at the start of the cycle.
         available_on: Per claim, the node selector of its allocation.
         allocations: Per claim, the reserved allocation.
         shared: Per claim, the pending allocation of the pod's group, which the pod reuses.
-        scalars: The pod's extended resource requests.
-        classes: The device classes.
         allocator: Allocates claims without an allocation; None if there are none.
         remembered: The results of searches for earlier pods, set with `allocator`.
         searches: Resources that devices must provide -> the search on the nodes that lack them.
@@ -62,17 +63,17 @@ class DynamicResourcesState:
         common_search: The search of the other nodes, whose results were known.
         unavailable: Positions of allocated claims that a node could not use, in order.
         chosen: Node name -> allocations that are or were reserved there.
-        snapshot: The snapshot of the cycle, set by PreFilter.
     """
 
     claims: list[ResourceClaim] = field(default_factory=list)
     has_special_claim: bool = False
-    special_uid: str = ""
-    available_on: list[NodeSelector | None] = field(default_factory=list)
-    allocations: list[AllocationResult | None] = field(default_factory=list)
-    shared: list[AllocationResult | None] = field(default_factory=list)
+    snapshot: Snapshot | None = None
     scalars: dict[str, int] = field(default_factory=dict)
     classes: DeviceClasses = NO_CLASSES
+    special_uid: str = field(init=False, default="")
+    available_on: list[NodeSelector | None] = field(init=False)
+    allocations: list[AllocationResult | None] = field(init=False)
+    shared: list[AllocationResult | None] = field(init=False)
     allocator: Allocator | None = None
     remembered: RememberedSearches | None = None
     searches: dict[tuple[str, ...], ClaimSearch] = field(default_factory=dict)
@@ -80,22 +81,13 @@ class DynamicResourcesState:
     common_search: ClaimSearch | None = None
     unavailable: dict[int, None] = field(default_factory=dict)
     chosen: dict[str, NodeAllocation] = field(default_factory=dict)
-    snapshot: Snapshot | None = None
 
-    @classmethod
-    def of(
-        cls, claims: list[ResourceClaim], special: ResourceClaim | None
-    ) -> "DynamicResourcesState":
-        """Return the state at the start of the cycle."""
-        every = claims if special is None else [*claims, special]
-        return cls(
-            claims=every,
-            has_special_claim=special is not None,
-            special_uid="" if special is None else special.metadata.uid,
-            available_on=[None] * len(every),
-            allocations=[None] * len(every),
-            shared=[None] * len(every),
-        )
+    def __post_init__(self) -> None:
+        self.available_on = [None] * len(self.claims)
+        self.allocations = [None] * len(self.claims)
+        self.shared = [None] * len(self.claims)
+        if self.has_special_claim:
+            self.special_uid = self.claims[-1].metadata.uid
 
     @property
     def special_claim(self) -> ResourceClaim | None:

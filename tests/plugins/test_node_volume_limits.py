@@ -280,6 +280,22 @@ def test_pods_added_to_many_rows() -> None:
     assert FULL == plugin.filter(state, pod, what_if)[0]
 
 
+def test_pods_bound_to_many_rows_later_count() -> None:
+    """After a cycle without doubtful rows, pods that come and go are counted."""
+    snapshot = many_nodes([], *csi_pair("x"))
+    plugin, table = NodeVolumeLimits(None, FakeHandle()), snapshot.nodes
+    pod, expected = make_pod_info("new", volumes=claim_volumes("a")), [True] * 20
+    state = plugin.pre_filter(CycleState(), pod, snapshot).state
+    assert state is not None
+    assert plugin.filter(state, pod, table).passed.all()
+    bound = make_pod_info("old", volumes=claim_volumes("b", "x"))
+    table.add_pod(bound, 7)
+    expected[7] = False
+    assert expected == plugin.filter(state, pod, table).passed.tolist()
+    table.remove_pod(bound, 7)
+    assert plugin.filter(state, pod, table).passed.all()
+
+
 def test_attachments() -> None:
     """Attached CSI volumes count; one that is new counts again, one in use by a pod does not."""
     plain = make_volume("plain", hostPath={"path": "/"})

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import NodeSelector
+from kubesched.api.core import Node, NodeSelector, PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,

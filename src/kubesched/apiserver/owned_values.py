@@ -174,63 +174,56 @@ def _by_element(entries: Any, list_type: ListType) -> dict[str, list[Any]]:
     return found
 
 
-# A value as nodes.
+# Parts of a value.
 
 _DIVIDED: Final = object()
 _EMPTY: Final[tuple[Any, ...]] = (None, {}, [])
 
 
-class _Node(NamedTuple):
-    """A part of a value.
+class _Parts:
+    """All parts of an object.
 
     Attributes:
-        value: `_DIVIDED` if its own parts are nodes too.
-        is_owned: Whether a manager who sets it owns it, and not only its parts.
+        values: By path; `_DIVIDED` if a part has parts of its own.
+        owned: The parts that a manager who sets them owns, and not only what they consist of.
     """
 
-    value: Any
-    is_owned: bool
+    def __init__(self, value: Plain, object_type: ObjectType) -> None:
+        self.values: dict[Path, Any] = {}
+        self.owned: list[Path] = []
+        self._divide(value, object_type, ())
 
+    def _add(self, value: Any, value_type: ValueType, path: Path, *, is_entry: bool) -> None:
+        is_whole = value_type.is_whole(value)
+        if is_whole or is_entry or value is None or value == {}:
+            self.owned.append(path)
+        if is_whole or not value:
+            self.values[path] = value
+        else:
+            self.values[path] = _DIVIDED
+            self._divide(value, value_type, path)
 
-def _nodes(value: Any, value_type: ValueType) -> dict[Path, _Node]:
-    """Return all parts of an object, by path."""
-    found: dict[Path, _Node] = {}
-    _add_parts(value, value_type, (), found)
-    return found
-
-
-def _add(
-    value: Any, value_type: ValueType, path: Path, is_entry: bool, found: dict[Path, _Node]
-) -> None:
-    if value_type.is_whole(value):
-        found[path] = _Node(value, is_owned=True)
-        return
-    is_owned = is_entry or value is None or value == {}
-    found[path] = _Node(_DIVIDED if value else value, is_owned)
-    _add_parts(value, value_type, path, found)
-
-
-def _add_parts(value: Any, value_type: ValueType, path: Path, found: dict[Path, _Node]) -> None:
-    if isinstance(value_type, ListType):
-        for element, entries in _by_element(value, value_type).items():
-            below = (*path, element)
-            if len(entries) == 1:
-                _add(entries[0], value_type.element, below, True, found)
-            else:
-                # Duplicates are owned together.
-                found[below] = _Node(entries, is_owned=True)
-    elif isinstance(value, dict):
-        is_map = isinstance(value_type, MapType)
-        for name, child in value.items():
-            child_type = value_type.child(name)
-            if child_type is not None:
-                _add(child, child_type, (*path, f"f:{name}"), is_map, found)
+    def _divide(self, value: Any, value_type: ValueType, path: Path) -> None:
+        if isinstance(value_type, ListType):
+            for element, entries in _by_element(value, value_type).items():
+                below = (*path, element)
+                if len(entries) == 1:
+                    self._add(entries[0], value_type.element, below, is_entry=True)
+                else:
+                    # Duplicates are owned together.
+                    self.owned.append(below)
+                    self.values[below] = entries
+        elif isinstance(value, dict):
+            is_map = isinstance(value_type, MapType)
+            for name, child in value.items():
+                child_type = value_type.child(name)
+                if child_type is not None:
+                    self._add(child, child_type, (*path, f"f:{name}"), is_entry=is_map)
 
 
 def field_set(value: Plain, object_type: ObjectType) -> FieldSet:
     """Return the fields that a manager who sets this object owns."""
-    nodes = _nodes(value, object_type)
-    return frozenset(path for path, node in nodes.items() if node.is_owned)
+    return frozenset(_Parts(value, object_type).owned)
 
 
 class Comparison(NamedTuple):
@@ -252,19 +245,19 @@ class Comparison(NamedTuple):
 def compare(old: Plain, new: Plain, object_type: ObjectType) -> Comparison:
     """Return how a newer object differs from an older one."""
     same = [name for name, value in new.items() if name in old and old[name] == value]
-    before, after = (_nodes(without(one, *same), object_type) for one in (old, new))
+    before, after = (_Parts(without(one, *same), object_type).values for one in (old, new))
     return Comparison(
         frozenset(
             path
-            for path, node in after.items()
-            if path not in before or _is_changed(before[path].value, node.value)
+            for path, value in after.items()
+            if path not in before or _is_changed(before[path], value)
         ),
         frozenset(before.keys() - after.keys()),
     )
 
 
 def _is_changed(old: Any, new: Any) -> bool:
-    """Return whether a node has another value; one that is filled or emptied has other parts."""
+    """Return whether a part has another value; one that is filled or emptied has other parts."""
     if old is _DIVIDED or new is _DIVIDED:
         return old is not new and old not in _EMPTY and new not in _EMPTY
     return bool(old != new)

@@ -21,8 +21,7 @@ from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.asked import AnswerOptions, open_cluster
 from kubesched.cli.errors import EXIT_DIFFERENT
 from kubesched.cli.explain import write_unknown
-from kubesched.cli.output import ITEM, Writer, write_answer
-from kubesched.cli.simulate import amount
+from kubesched.cli.output import ITEM, Writer, amount, write_answer
 from kubesched.explain.sentences import count, names, phrases
 from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError

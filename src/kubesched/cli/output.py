@@ -300,3 +300,27 @@ def heading_of(heading: str) -> str:
     """Return a heading in upper case, unless it has capitals of its own."""
     text = printable(heading)
     return text.upper() if text.islower() else text
+
+
+# Amounts.
+
+_BYTES: Final = ("memory", "ephemeral-storage")
+_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+def amount(resource: str, number: int) -> str:
+    """Return an amount in readable units: CPUs, or bytes with a binary suffix."""
+    if resource == "cpu":
+        return f"{number / 1000:.10g}" if abs(number) < 10**15 else str(number // 1000)
+    if resource in _BYTES:
+        return _bytes(number)
+    return str(number)
+
+
+def _bytes(number: int) -> str:
+    size, power = float(number), 0
+    while abs(size) >= 1024 and power < len(_UNITS) - 1:
+        size /= 1024
+        power += 1
+    text = f"{size:.1f}".removesuffix(".0")
+    return f"{text}{_UNITS[power]}"

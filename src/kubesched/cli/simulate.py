@@ -19,7 +19,7 @@ from kubesched.answers.cluster import Cluster
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.files import check_inputs, check_outputs
-from kubesched.cli.output import OutputFormat, Writer, write_answer
+from kubesched.cli.output import OutputFormat, Writer, amount, write_answer
 from kubesched.cli.progress import run_simulation, write_timing
 from kubesched.explain.sentences import count, names
 from kubesched.explain.tables import TextTable
@@ -259,8 +259,6 @@ def _write_unplaced(writer: Writer, report: SimulationReport) -> None:
 
 # Tables.
 
-_BYTES: Final = ("memory", "ephemeral-storage")
-_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _NONE: Final = "-"
 
 
@@ -330,24 +328,6 @@ def _unplaced_table(unplaced: Sequence[Unplaced]) -> TextTable:
 
 
 # Cells.
-
-
-def amount(resource: str, number: int) -> str:
-    """Return an amount in readable units: CPUs, or bytes with a binary suffix."""
-    if resource == "cpu":
-        return f"{number / 1000:.10g}" if abs(number) < 10**15 else str(number // 1000)
-    if resource in _BYTES:
-        return _bytes(number)
-    return str(number)
-
-
-def _bytes(number: int) -> str:
-    size, power = float(number), 0
-    while abs(size) >= 1024 and power < len(_UNITS) - 1:
-        size /= 1024
-        power += 1
-    text = f"{size:.1f}".removesuffix(".0")
-    return f"{text}{_UNITS[power]}"
 
 
 def _shares(use: ResourceUse) -> str:

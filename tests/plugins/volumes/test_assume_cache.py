@@ -3,7 +3,6 @@
 import pytest
 
 from kubesched.api.volume import PersistentVolume
-from kubesched.api.core import PersistentVolume
 from kubesched.plugins.volumes.assume_cache import AssumeCache, AssumeError
 from kubesched.snapshot.objects import ObjectStore
 from tests.plugins.volume_objects import make_volume

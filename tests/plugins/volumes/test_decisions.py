@@ -8,8 +8,6 @@ import pytest
 from kubesched.api.core import Node
 from kubesched.api.storage import CSIStorageCapacity
 from kubesched.api.volume import ObjectReference, PersistentVolume, PersistentVolumeClaim
-from kubesched.api.core import Node, ObjectReference, PersistentVolume, PersistentVolumeClaim
-from kubesched.api.storage import CSIStorageCapacity
 from kubesched.framework.status import Status
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.decisions import Decider, PodVolumes, StorageColumns

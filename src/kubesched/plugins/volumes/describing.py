@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import NodeSelector
-from kubesched.api.core import Node, NodeSelector, PersistentVolume, PersistentVolumeClaim, Pod
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,

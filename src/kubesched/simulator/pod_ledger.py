@@ -188,7 +188,9 @@ class PodLedger:
         assert not self.waiting.keys() & self.bookings.keys(), "a pod waits and has a node"
         sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for booking in self.bookings.values():
-            sums[booking.node_name].update(booking.amounts)
+            on_node = sums[booking.node_name]
+            for resource, amount in booking.amounts.items():
+                on_node[resource] += amount
         assert sums == self.booked, "a node's bookings are not the sum of its pods'"
 
 

@@ -7,7 +7,7 @@ from kubernetes import watch
 from kubernetes.client import AppsV1Api, CoreV1Api, PolicyV1Api, V1Eviction, V1ObjectMeta, V1Pod
 from kubernetes.client.exceptions import ApiException
 
-from kubesched.testing.sandbox_cluster import SandboxCluster
+from kubesched.testing import SandboxCluster
 
 LABELS = {"app": "web"}
 DEPLOYMENT = {

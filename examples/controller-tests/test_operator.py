@@ -10,7 +10,7 @@ from kubernetes.client import ApiClient, AppsV1Api, CustomObjectsApi
 from kubernetes.client.exceptions import ApiException
 from operator_of_greetings import GREETINGS, handlers
 
-from kubesched.testing.sandbox_cluster import SandboxCluster
+from kubesched.testing import SandboxCluster
 
 GREETING = {
     "apiVersion": "example.com/v1",

@@ -20,7 +20,7 @@ import numpy as np
 from fragmentation import Target
 from gpu_sharing import WHOLE, GpuSharing, Milli, Request, can_take, request_of
 
-from kubesched.api.field_errors import ConfigError
+from kubesched import ConfigError
 from kubesched.framework import Handle, NodeTable, PluginArgs, PodInfo, child, decode_args, required
 
 _CODES_MAX: Final = 1 << 32

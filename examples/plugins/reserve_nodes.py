@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from kubesched.api.field_errors import ConfigError
+from kubesched import ConfigError
 from kubesched.framework import (
     FilterPlugin,
     Handle,

@@ -3,8 +3,7 @@
 import numpy as np
 from pack_gpus import PackGpus
 
-from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_table
-from kubesched.testing.handle import FakeHandle
+from kubesched.testing import FakeHandle, make_node, make_pod, make_pod_info, make_table
 
 GPUS = {"nvidia.com/gpu": "4"}
 

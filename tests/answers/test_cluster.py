@@ -10,12 +10,11 @@ from typing import Any, Final
 import pytest
 
 import kubesched
-from kubesched.answers.cluster import Cluster
+from kubesched import Cluster, UserError
 from kubesched.answers.why import PodState
 from kubesched.api.meta import KubeObject
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import headline
-from kubesched.inputs.errors import UserError
 from kubesched.simulator.cluster import ClusterState
 from tests.cli.cluster import node, pod, run, shop, write
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.answers.cluster import Cluster
+from kubesched import Cluster
 from kubesched.answers.cluster_view import ClusterView, PendingGroup
 from kubesched.simulator.playback import WorkloadOnNodes
 

@@ -10,7 +10,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from kubesched.answers.cluster import Cluster
+from kubesched import Cluster
 from kubesched.answers.documents import DOCUMENTS, schema_of
 from kubesched.app.decision_ring import DecisionQuery, decision_page
 from kubesched.app.http_exchange import HttpRequest

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.answers.cluster import Cluster
+from kubesched import Cluster
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
 

@@ -8,10 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from kubesched import compare
-from kubesched.answers.cluster import Cluster
-from kubesched.answers.scenario_play import ScenarioPlay
-from kubesched.inputs.errors import UserError
+from kubesched import Cluster, ScenarioPlay, UserError, compare
 from tests.cli.cluster import node, pod, run, write
 
 PACK: Final = Path(__file__).resolve().parents[2] / "examples" / "scenarios" / "pack.yaml"

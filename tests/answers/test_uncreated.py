@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.answers.cluster import Cluster
+from kubesched import Cluster
 from kubesched.inputs.errors import UserError
 
 QUOTA = 'pods "web-7c-x" is forbidden: exceeded quota: compute, requested: cpu=1, used: cpu=20'

@@ -22,7 +22,7 @@ from kubesched.framework.status import SKIP, SUCCESS, Code, NodeToStatus, Status
 from kubesched.framework.structured_log import FIELDS
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.testing.builders import make_node, make_pod_info, make_table
+from kubesched.testing import make_node, make_pod_info, make_table
 
 POD = make_pod_info("web", labels={"app": "web"})
 TABLE = make_table([make_node("a"), make_node("b")])

@@ -18,8 +18,8 @@ from kubesched.apiserver.request import User
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import FollowedCluster
 from kubesched.inputs.sources import ClusterSource
+from kubesched.testing import SandboxCluster
 from kubesched.testing.builders import make_node
-from kubesched.testing.sandbox_cluster import SandboxCluster
 from tests.cli.cluster import node
 from tests.cli.live import live, write_kubeconfig
 from tests.testing.test_sandbox_cluster import pod

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from kubesched.answers.cluster import Cluster
+from kubesched import Cluster
 from kubesched.page.render import render
 from tests.page.browsing import browser, chromium
 from tests.page.clusters import cluster

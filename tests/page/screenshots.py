@@ -14,7 +14,7 @@ from typing import Final
 
 from playwright.sync_api import Browser, Page
 
-from kubesched.answers.cluster import Cluster
+from kubesched import Cluster
 from kubesched.cli.files import write_text
 from kubesched.page.render import render
 from tests.answers.test_documents import printed, replaying

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hatchling.builders.wheel import WheelBuilder
 
-from kubesched.answers.cluster import Cluster
+from kubesched import Cluster
 from kubesched.answers.why import PodState, WhyReport
 from kubesched.page.render import render
 from tests.page.clusters import cluster

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from kubesched.page.server import PageServer
-from kubesched.testing.sandbox_cluster import SandboxCluster
+from kubesched.testing import SandboxCluster
 from tests.page.browsing import violations
 from tests.page.test_shown import shown_live
 from tests.testing.test_sandbox_cluster import pod

@@ -18,8 +18,8 @@ from kubesched.inputs.loading import load_scheduler
 from kubesched.inputs.scenario_input import read_scenario
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.page.shown import SentDocuments, ShownCluster, ShownPlay
+from kubesched.testing import SandboxCluster
 from kubesched.testing.builders import make_node
-from kubesched.testing.sandbox_cluster import SandboxCluster
 from tests.cli.cluster import node
 from tests.cli.live import write_kubeconfig
 from tests.testing.test_sandbox_cluster import pod

@@ -11,8 +11,7 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
-from kubesched.answers.cluster import Cluster
-from kubesched.inputs.errors import UserError
+from kubesched import Cluster, UserError
 from kubesched.rl import SchedulingEnv, balance, packing
 from tests.cli.cluster import node, pod
 

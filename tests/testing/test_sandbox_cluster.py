@@ -21,15 +21,15 @@ from kubernetes.client import ApiClient, CoordinationV1Api, CoreV1Api
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ProtocolError
 
+from kubesched import UserError
 from kubesched.api.errors import ApiError
 from kubesched.framework.per_row import NodeRow, PerRowFilter
 from kubesched.framework.plugin import QueueSortPlugin
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Status, unresolvable
-from kubesched.inputs.errors import UserError
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing import SandboxCluster
 from kubesched.testing.builders import make_node
-from kubesched.testing.sandbox_cluster import SandboxCluster
 
 Factory = Callable[..., SandboxCluster]
 

@@ -13,7 +13,7 @@ import pytest
 from kubernetes.client import CustomObjectsApi
 from kubernetes.client.exceptions import ApiException
 
-from kubesched.testing.sandbox_cluster import SandboxCluster
+from kubesched.testing import SandboxCluster
 
 PLACE = ("example.com", "v1", "default", "things")
 DEFINITION = {

@@ -152,6 +152,7 @@ def _property(field: Field) -> Plain:
 _SIMPLE: Final[Mapping[str, Plain]] = {
     "bool": {"type": "boolean"},
     "bytes": {"type": "string", "format": "byte"},
+    "float64": {"type": "number", "format": "double"},
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
     "intOrString": {"type": "string", "format": "int-or-string"},

@@ -113,7 +113,7 @@ def test_patches_do_not_change_the_kind(media_type: str, patch: object, expected
 
 
 def test_an_apply_that_leaves_no_object() -> None:
-    """A quantity that is none is an internal error."""
+    """A quantity that is none is found when all is merged, and is an internal error."""
 
     async def live() -> Response:
         resources = {"limits": {"cpu": "x"}}
@@ -129,7 +129,8 @@ def test_an_apply_that_leaves_no_object() -> None:
     answer = asyncio.run(live())
     assert 500 == answer.status
     assert _body(answer)["message"].startswith(
-        "failed to create typed patch object (/p; /v1, Kind=Pod): quantities must match"
+        "failed to convert new object (/p; /v1, Kind=Pod) to proper version: unable to convert "
+        "unstructured object to /v1, Kind=Pod: quantities must match"
     )
 
 

@@ -149,6 +149,10 @@ def _container(container: Plain) -> None:
 def _volume(volume: Plain) -> None:
     if len(volume) == 1:
         volume["emptyDir"] = {}
+    image = volume.get("image")
+    if image is not None and not image.get("pullPolicy"):
+        latest = is_latest(image.get("reference", ""))
+        image["pullPolicy"] = "Always" if latest else "IfNotPresent"
 
 
 def _service(service: Plain) -> None:

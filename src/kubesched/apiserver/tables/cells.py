@@ -2,7 +2,7 @@
 
 Upstream: pkg/printers/internalversion/printers.go,
           staging/src/k8s.io/apimachinery/pkg/util/duration/duration.go (v1.36)
-Differs:  nothing.
+Differs:  storage classes are shown by fields, without the annotations of a beta.
 """
 
 from __future__ import annotations

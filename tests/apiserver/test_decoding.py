@@ -36,11 +36,13 @@ def test_json_and_yaml() -> None:
         pytest.param(
             b"[]",
             "",
-            "json parse error: it is no object but array",
+            "json parse error: json: cannot unmarshal array into Go value of type struct { "
+            'APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string '
+            '"json:\\"kind,omitempty\\"" } (5b5d)',
             id="list",
         ),
-        pytest.param(b"7", "", "it is no object but number", id="number"),
-        pytest.param(b"", "", "unexpected end of JSON input", id="empty"),
+        pytest.param(b"7", "", "cannot unmarshal number into Go value", id="number"),
+        pytest.param(b"", "", "unexpected end of JSON input (<empty>)", id="empty"),
         pytest.param(
             b"a: [", "application/yaml", "yaml: line 1: did not find expected node", id="yaml"
         ),
@@ -50,7 +52,7 @@ def test_json_and_yaml() -> None:
     ],
 )
 def test_invalid_bodies(text: bytes, media_type: str, message: str) -> None:
-    """The message has the kind, and what is wrong."""
+    """The messages are upstream's."""
     with pytest.raises(StatusError) as caught:
         read(text, media_type)
     assert caught.value.code == 400
@@ -76,6 +78,22 @@ def test_what_is_served_is_read_in_protobuf_form_or_the_other_forms_are_named() 
             except StatusError as error:
                 refusals.append((error.code, error.message.rpartition(": ")[2]))
     assert {(415, "application/json, application/yaml")} == set(refusals)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(b"", "<empty>", id="empty"),
+        pytest.param(b"{" + b"x" * 29, "{" + "x" * 29, id="short"),
+        pytest.param(b"{" + b"x" * 30, "{" + "x" * 29 + " ...", id="long"),
+        pytest.param(b"[]", "5b5d", id="other"),
+    ],
+)
+def test_bodies_are_shown_in_part(text: bytes, expected: str) -> None:
+    """Objects are shown as text, everything else in hexadecimal, and little of it."""
+    with pytest.raises(StatusError) as caught:
+        read(text)
+    assert caught.value.message.endswith(f" ({expected})")
 
 
 def _type(kind: str) -> ObjectType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import pytest
@@ -13,9 +14,19 @@ from kubesched.apiserver.decoding import decode_protobuf
 from kubesched.apiserver.resources import RESOURCES
 
 Parts = list[tuple[int, Any]]
-
-
 # A schema as Go writes it, with the zeros of fields that are not pointers.
+SCHEMA: Parts = [
+    *((1, ""), (2, ""), (5, "object"), (8, [(1, '{"a":[]}')]), (10, 0)),
+    (9, struct.pack("<d", 10.0)),
+    *((20, [(1, "1")]), (20, [(1, "null")])),
+    (24, [(1, [(5, "string")])]),
+    (29, [(1, "b"), (2, [(30, [(1, 0)])])]),
+    (30, [(1, 1), (2, [(5, "integer"), (11, struct.pack("<d", 0.5))])]),
+    *((37, 0), (40, 1)),
+    (44, [(1, "self > 0"), (2, "")]),
+]
+
+
 def varint(number: int) -> bytes:
     """Return a number, seven bits a byte, the lowest first."""
     number &= (1 << 64) - 1
@@ -221,10 +232,40 @@ def test_kinds_of_scheduling_are_known() -> None:
     """Every kind in the groups that scheduling reads can be sent as protobuf."""
     groups = (
         *("", "apps", "policy", "storage.k8s.io", "resource.k8s.io", "coordination.k8s.io"),
-        *("autoscaling", "batch", "certificates.k8s.io"),
+        *("autoscaling", "batch", "certificates.k8s.io", "apiextensions.k8s.io"),
     )
     for served in RESOURCES.group_versions:
         if served.group in groups:
             for resource in served.resources:
                 expected = {"kind": resource.kind, "apiVersion": served.name}
                 assert expected == decode_protobuf(body(served.name, resource.kind, []))
+
+
+def test_schemas_of_custom_resources() -> None:
+    """Unions have the form that JSON gives them, and empty fields are left out."""
+    sent = body(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        [(2, [(7, [(1, "v1"), (2, 1), (4, [(1, SCHEMA)])])])],
+    )
+    read = decode_protobuf(sent)
+    assert "10.0" not in str(read), "whole numbers have no point"
+    assert read["spec"]["versions"] == [
+        {
+            "name": "v1",
+            "served": True,
+            "schema": {
+                "openAPIV3Schema": {
+                    "type": "object",
+                    "maximum": 10,
+                    "default": {"a": []},
+                    "enum": [1, None],
+                    "items": {"type": "string"},
+                    "properties": {"b": {"additionalProperties": False}},
+                    "additionalProperties": {"type": "integer", "minimum": 0.5},
+                    "x-kubernetes-int-or-string": True,
+                    "x-kubernetes-validations": [{"rule": "self > 0"}],
+                }
+            },
+        }
+    ]

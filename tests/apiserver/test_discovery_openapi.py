@@ -8,9 +8,9 @@ from kubesched.apiserver.resources import RESOURCES
 
 
 def test_the_index_leads_to_documents() -> None:
-    """Every URL in the index is served, for each version of a group."""
+    """Every URL in the index is served, for groups and for each of their versions."""
     paths = openapi_index(RESOURCES)["paths"]
-    assert {"api/v1", "apis/apps/v1"} <= set(paths)
+    assert {"api/v1", "apis/apps/v1", "apis/apps", "api", "apis", "version"} <= set(paths)
     for path, entry in paths.items():
         assert entry["serverRelativeURL"].startswith(f"/openapi/v3/{path}?hash=")
         assert openapi_document(RESOURCES, path) is not None

@@ -16,6 +16,7 @@ from kubesched.apiserver.request import ApiRequest, Response
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.simulator.virtual_loop import run
 
+from .test_decoding_protobuf import SCHEMA
 from .test_decoding_protobuf import body as protobuf
 from .test_server import ask, new_server
 
@@ -88,17 +89,34 @@ def test_creating_and_deleting_a_definition() -> None:
 
 
 def test_a_definition_in_protobuf() -> None:
-    """It is refused, with the forms that are read."""
-    sent = protobuf("apiextensions.k8s.io/v1", "CustomResourceDefinition", [])
+    """As client-go sends it; its objects are served, and its schema is kept as in JSON."""
+    version = [(1, "v1"), (2, 1), (3, 1), (4, [(1, SCHEMA)])]
+    names = [(1, "cats"), (2, ""), (4, "Cat"), (5, "")]
+    spec = [(1, "example.com"), (3, names), (4, "Namespaced"), (7, version), (10, 0)]
+    kind = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    sent = protobuf(*kind, [(1, [(1, "cats.example.com")]), (2, spec), (3, [(2, names)])])
 
-    async def live() -> Response:
+    async def live() -> tuple[Json, Json]:
+        server = new_server()
         headers = {"content-type": "application/vnd.kubernetes.protobuf"}
         request = ApiRequest("POST", DEFINITIONS, {}, headers, sent, ADMIN)
-        return await new_server().handle(request)
+        created = body(await server.handle(request))
+        return created["spec"], body(await ask(server, "POST", CATS, cat()))
 
-    answer = asyncio.run(live())
-    assert 415 == answer.status
-    assert json.loads(answer.body)["message"].endswith(": application/json, application/yaml")
+    created, tom = asyncio.run(live())
+    schema = created["versions"][0].pop("schema")["openAPIV3Schema"]
+    assert ("object", {"b": {"additionalProperties": False}}) == (
+        schema["type"],
+        schema["properties"],
+    )
+    assert "tom" == tom["metadata"]["name"]
+    assert created == {
+        "group": "example.com",
+        "names": {"plural": "cats", "singular": "cat", "kind": "Cat", "listKind": "CatList"},
+        "scope": "Namespaced",
+        "versions": [{"name": "v1", "served": True, "storage": True}],
+        "conversion": {"strategy": "None"},
+    }
 
 
 @pytest.mark.parametrize(

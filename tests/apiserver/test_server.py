@@ -422,6 +422,7 @@ def _answers(*asked: tuple[str, str, object, dict[str, tuple[str, ...]]]) -> lis
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 DRY: dict[str, tuple[str, ...]] = {"dryRun": ("All",)}
+OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u"}
 
 
 def test_warnings_of_refused_requests() -> None:
@@ -493,6 +494,16 @@ def test_a_name_that_is_about_to_be_free() -> None:
     assert (409, message) == (answer.status, json.loads(answer.body)["message"])
 
 
+def test_repeated_owners_are_dropped() -> None:
+    """With a warning."""
+    owned = {"metadata": {"name": "c", "ownerReferences": [OWNER, OWNER]}}
+    (answer,) = _answers(("POST", MAPS, owned, {}))
+    assert [OWNER] == json.loads(answer.body)["metadata"]["ownerReferences"]
+    (warning,) = answer.warnings
+    assert warning.startswith(".metadata.ownerReferences contains duplicate entries; ")
+    assert warning.endswith("duplicate UID(s) observed: u")
+
+
 def test_namespace_of_cluster_scoped_objects() -> None:
     """A namespace in the metadata of a cluster-scoped object is dropped."""
     node = {"metadata": {"name": "n", "namespace": "default"}}
@@ -521,6 +532,32 @@ def test_versions_on_create() -> None:
     assert [201, 500, 201, 409] == [answer.status for answer in answers]
     assert "5" == json.loads(answers[0].body)["metadata"]["resourceVersion"]
     assert json.loads(answers[2].body)["metadata"]["resourceVersion"].isdecimal()
+
+
+def test_owners_are_named_once() -> None:
+    """An owner that is named twice is taken out; other words for it are another."""
+    other = {**OWNER, "controller": True}
+    metadata = {"name": "c", "ownerReferences": [OWNER, other, OWNER, OWNER]}
+    once = [OWNER, other]
+    answers = _answers(
+        ("POST", MAPS, {"metadata": metadata}, {}),
+        ("PUT", f"{MAPS}/c", {"metadata": metadata}, {}),
+    )
+    assert [once, once] == [json.loads(one.body)["metadata"]["ownerReferences"] for one in answers]
+
+
+def test_duplicate_owners_in_a_patch() -> None:
+    """The patched object has each owner once."""
+    operations = [{"op": "add", "path": "/metadata/ownerReferences", "value": [OWNER, OWNER]}]
+
+    async def live() -> Response:
+        server = new_server()
+        await ask(server, "POST", MAPS, {"metadata": {"name": "c"}})
+        headers = {"content-type": "application/json-patch+json"}
+        return await ask(server, "PATCH", f"{MAPS}/c", operations, headers=headers)
+
+    answer = run(live())
+    assert [OWNER] == json.loads(answer.body)["metadata"]["ownerReferences"]
 
 
 def test_generated_names_are_known_to_what_depends_on_them() -> None:

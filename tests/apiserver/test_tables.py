@@ -349,7 +349,7 @@ def test_events_of_both_groups_look_alike() -> None:
         "series": {"count": 3, "lastObservedTime": "2024-05-02T00:00:05.000000Z"},
         "reportingComponent": "s",
         "reportingInstance": "s-1",
-        "message": "m",
+        "message": " m ",
     }
     expected = ["2s", "", "", "pod/p", "", "s, s-1", "m", "7s", 3, "e"]
     assert expected == _cells("events", event)

@@ -422,7 +422,8 @@ class Reviewer:
         if not given:
             errors.invalid("spec.resourceAttributes", None, _ONE_OF)
         elif len(given) > 1:
-            errors.invalid("spec.nonResourceAttributes", None, _ONE_OF)
+            detail = f"cannot be specified in combination with {given[0]}"
+            errors.invalid("spec.nonResourceAttributes", "", detail)
         if user is None and not spec.get("user") and not spec.get("groups"):
             errors.invalid("spec.user", "", "at least one of user or group must be specified")
         if errors:

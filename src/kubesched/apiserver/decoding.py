@@ -36,9 +36,9 @@ from kubesched.apiserver import defaults, schema
 from kubesched.apiserver.plain import Plain, encode, json_word
 from kubesched.apiserver.request import ApiRequest, Operation
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
-from kubesched.apiserver.schema import ListType, MapType, ObjectType, type_of
+from kubesched.apiserver.schema import ListType, MapType, ObjectType, known_type, type_of
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
-from kubesched.apiserver.values import Field, Place, Scalar, SchemaError, ValueType
+from kubesched.apiserver.values import JSON_SCHEMA, Field, Place, Scalar, SchemaError, ValueType
 
 # Protobuf.
 
@@ -144,15 +144,22 @@ def _value(value_type: ValueType, value: int | bytes) -> Any:
         number = wrap(_int(value))
         return bool(number) if value_type.form == "bool" else number
     text = _bytes(value)
+    if value_type is JSON_SCHEMA:
+        value_type = known_type("apiextensions_v1", "JSONSchemaProps")
     if isinstance(value_type, Scalar):
         return _scalar(value_type.form, text)
     if isinstance(value_type, ObjectType):
-        return _read(_message_of(value_type), text)
+        read = _read(_message_of(value_type), text)
+        # Go writes the fields of a union in order; the last one is the one that counts.
+        return [None, *read.values()][-1] if value_type.is_union else read
     # A list in a map is a message of its own, with the entries in its first field.
     return [_text(entry) for number, entry, _ in fields_of(text) if number == 1]
 
 
 def _scalar(form: str, text: bytes) -> Any:
+    if form == "float64":
+        number: float = struct.unpack("<d", text or bytes(8))[0]
+        return int(number) if number.is_integer() else number
     if form in ("bytes", "string"):
         return (text if form == "string" else base64.b64encode(text)).decode()
     parts = _numbered(text)
@@ -204,8 +211,14 @@ def _text(value: int | bytes) -> str:
 
 # JSON and YAML.
 
+_SUMMARY_MAX: Final = 30
+_TYPE_META: Final = (
+    "Go value of type struct { "
+    'APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+)
 # Versions with the same fields, by kind.
 _OLD_VERSIONS: Final = {"Eviction": "policy/v1beta1"}
+_SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
 PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
 
 
@@ -222,7 +235,7 @@ def read_object(request: ApiRequest, kind: str) -> Plain:
         return parsed(request.body, request.content_type)
     except BodyError as error:
         message = f"the object provided is unrecognized (must be of type {kind}): {error}"
-        raise bad_request(message) from None
+        raise bad_request(f"{message} ({_summary(request.body)})") from None
 
 
 def parsed(text: bytes, media_type: str) -> Plain:
@@ -240,8 +253,11 @@ def parsed(text: bytes, media_type: str) -> Plain:
     if value is None:
         value = {}
     if not isinstance(value, dict):
-        word = json_word(value)
-        raise BodyError(f"couldn't get version/kind; json parse error: it is no object but {word}")
+        raise BodyError(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+            f"{json_word(value)} "
+            f"into {_TYPE_META}"
+        )
     return value
 
 
@@ -273,6 +289,15 @@ def _from_yaml(text: bytes) -> Any:
         raise BodyError(f"yaml: {line}{error}") from None
     except UnicodeDecodeError as error:
         raise BodyError(f"yaml: {error}") from None
+
+
+def _summary(text: bytes) -> str:
+    """Return the beginning of a body: objects as text, everything else in hexadecimal."""
+    if not text:
+        return "<empty>"
+    more = " ..." if len(text) > _SUMMARY_MAX else ""
+    begin = text[:_SUMMARY_MAX]
+    return (begin.decode(errors="replace") if text[:1] == b"{" else begin.hex()) + more
 
 
 # From an object to one of the kind that the path names.
@@ -321,17 +346,18 @@ def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resourc
     if not isinstance(kind, str) or not isinstance(version, str):
         return bad_request("couldn't get version/kind; json parse error")
     found = resources.find_kind(version, kind)
-    if found is not None and found.kind == resource.kind:
+    if found is None or found.kind != resource.kind:
+        why = f'no kind "{kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
+        short = version.rpartition("/")[2]
+        if found is not None:
+            package = resource.group.partition(".")[0] or "core"
+            why = f"converting ({short}.{kind}) to ({package}.{resource.kind}): unknown conversion"
         return bad_request(
-            f"the API version in the data ({version}) does not match the expected API version "
-            f"({resource.api_version})"
+            f'{kind} in version "{short}" cannot be handled as a {resource.kind}: {why}'
         )
-    why = f'no kind "{kind}" is registered for version "{version}"'
-    if found is not None:
-        why = "unknown conversion"
     return bad_request(
-        f'{kind} in version "{version.rpartition("/")[2]}" cannot be handled as a '
-        f"{resource.kind}: {why}"
+        f"the API version in the data ({version}) does not match the expected API version "
+        f"({resource.api_version})"
     )
 
 

@@ -5,7 +5,8 @@ are functions here, by type, and so are fields that have two names and are kept 
 
 Upstream: pkg/apis/*/*/defaults.go, zz_generated.defaults.go (v1.36)
 Differs:  the time of a device taint is neither filled in nor updated when its effect changes;
-          autoscalers get the number of replicas only.
+          autoscalers get the number of replicas only. Services keep a configuration of affinity
+          that is incomplete or of no use, and addresses in their statuses get no mode.
 """
 
 from __future__ import annotations
@@ -149,6 +150,10 @@ def _container(container: Plain) -> None:
 def _volume(volume: Plain) -> None:
     if len(volume) == 1:
         volume["emptyDir"] = {}
+    image = volume.get("image")
+    if image is not None and not image.get("pullPolicy"):
+        latest = is_latest(image.get("reference", ""))
+        image["pullPolicy"] = "Always" if latest else "IfNotPresent"
 
 
 def _service(service: Plain) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
@@ -28,6 +28,13 @@ from kubesched.apiserver.values import Field, Scalar, ValueType
 _INFO: Final = {"title": "Kubernetes", "version": "v1.36"}
 _KIND_EXTENSION: Final = "x-kubernetes-group-version-kind"
 _PATCH_OPTIONS: Final = ("dryRun", "fieldManager", "fieldValidation", "force")
+_OTHER_PATHS: Final = (
+    ".well-known/openid-configuration",
+    "api",
+    "apis",
+    "openid/v1/jwks",
+    "version",
+)
 
 
 def openapi_index(resources: Resources) -> Plain:
@@ -43,27 +50,32 @@ def openapi_index(resources: Resources) -> Plain:
 
 def openapi_document(resources: Resources, path: str) -> Plain | None:
     """Return the document at a path of the index, such as `apis/apps/v1`; None without one."""
-    served = _documents(resources).get(path)
-    if served is None:
+    documents = _documents(resources)
+    if path not in documents:
         return None
+    served = documents[path]
     return {
         "openapi": "3.0.0",
         "info": _INFO,
         "paths": {_path(resource): {"patch": _patch(resource)} for resource in _patchable(served)},
-        "components": {"schemas": _schemas(served)},
+        "components": {"schemas": {} if served is None else _schemas(served)},
     }
 
 
-def _documents(resources: Resources) -> dict[str, GroupVersion]:
-    """Return the versions of groups by the paths of their documents."""
-    return {
-        f"apis/{served.name}" if served.group else f"api/{served.version}": served
-        for served in resources.group_versions
-    }
+def _documents(resources: Resources) -> dict[str, GroupVersion | None]:
+    """Return the paths of documents, and the versions of groups that some of them describe."""
+    found: dict[str, GroupVersion | None] = dict.fromkeys(_OTHER_PATHS)
+    for served in resources.group_versions:
+        root = f"apis/{served.group}" if served.group else "api"
+        found.setdefault(root, None)
+        found[f"{root}/{served.version}"] = served
+    return found
 
 
-def _patchable(served: GroupVersion) -> list[Resource]:
-    return [resource for resource in served.resources if "patch" in resource.verbs]
+def _patchable(served: GroupVersion | None) -> Iterator[Resource]:
+    for resource in () if served is None else served.resources:
+        if "patch" in resource.verbs:
+            yield resource
 
 
 def _path(resource: Resource) -> str:
@@ -152,6 +164,7 @@ def _property(field: Field) -> Plain:
 _SIMPLE: Final[Mapping[str, Plain]] = {
     "bool": {"type": "boolean"},
     "bytes": {"type": "string", "format": "byte"},
+    "float64": {"type": "number", "format": "double"},
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
     "intOrString": {"type": "string", "format": "int-or-string"},

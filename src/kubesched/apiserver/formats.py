@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
 
 from kubesched.api.go_text import go_quote
@@ -209,13 +209,19 @@ _NETWORK_RULE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db
 _LEADING_ZEROS: Final = re.compile(r"(?<![0-9a-fA-F:])0+(?=[0-9])")
 
 
+def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address in a text, None if it is not one."""
+    if "%" in text:
+        return None
+    try:
+        return ip_address(text if ":" in text else _LEADING_ZEROS.sub("", text))
+    except ValueError:
+        return None
+
+
 def address(text: str) -> tuple[str, ...]:
     """Check an IP address."""
-    try:
-        ip_address(text if ":" in text else _LEADING_ZEROS.sub("", text))
-    except ValueError:
-        return (_ADDRESS_RULE,)
-    return (_ADDRESS_RULE,) if "%" in text else ()
+    return () if parsed_address(text) is not None else (_ADDRESS_RULE,)
 
 
 def network(text: str) -> tuple[str, ...]:

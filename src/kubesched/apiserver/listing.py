@@ -17,6 +17,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.errors import GoneError
+from kubesched.api.json_syntax import json_text_error
 from kubesched.apiserver.list_options import EXACT, ListOptions, Selection, list_version
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.resources import Resource
@@ -158,14 +159,24 @@ def page_of(token: str) -> Page:
     padding = "=" * (-len(token) % 4)
     try:
         text = base64.b64decode(token + padding, altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise _malformed("illegal base64 data at input byte 0") from None
+    try:
         fields = msgspec.json.decode(text)
-        version, start = fields["rv"], fields["start"]
-        is_ours = fields["v"] == _ENCODING and isinstance(version, int) and isinstance(start, str)
-    except (binascii.Error, ValueError, KeyError, TypeError):
-        is_ours = False
-    if not is_ours or version == 0 or not start:
-        raise bad_request("invalid continue token: continue key is not valid")
+    except msgspec.DecodeError:
+        raise _malformed(json_text_error(text) or "json: no object") from None
+    if not isinstance(fields, dict) or fields.get("v") != _ENCODING:
+        raise _malformed("server does not recognize this encoded version")
+    version, start = fields.get("rv"), fields.get("start")
+    if not isinstance(version, int) or version == 0:
+        raise _malformed(f"incorrect encoded start resourceVersion (version {_ENCODING})")
+    if not isinstance(start, str) or not start:
+        raise _malformed(f"encoded start key empty (version {_ENCODING})")
     return Page(version, start)
+
+
+def _malformed(why: str) -> StatusError:
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 
 def too_old(page: Page) -> StatusError:

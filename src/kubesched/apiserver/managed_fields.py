@@ -12,9 +12,7 @@ Rejects:  what is applied: 400 for another kind, or managed fields in the body; 
 Invariants: objects handed in are not changed.
 Differs:  fields owned through another version of a group are taken to be those of the version in
           use. Updates by many managers are never combined. Conflicts are sorted by manager, not in
-          random order. The types of stored objects are not checked again. Of several values that do
-          not fit, the first is named. Fields of kubectl's client-side apply belong to that manager
-          until kubectl moves them, as it does before it applies.
+          random order. The types of stored objects are not checked again.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ import msgspec
 
 from kubesched.apiserver.owned_values import (
     Comparison,
-    EntryError,
     FieldSet,
     FieldSetError,
     compare,
@@ -38,13 +35,12 @@ from kubesched.apiserver.owned_values import (
     remove,
     sorted_paths,
     to_fields_v1,
+    type_errors,
     without_below,
 )
 from kubesched.apiserver.plain import Plain, deep_copy, get, without
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import decoded
 from kubesched.apiserver.status import StatusError, bad_request, cause, internal
-from kubesched.apiserver.values import SchemaError
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
@@ -299,10 +295,7 @@ def apply(
     object_type = resource.type
     _check(resource, applied)
     live = without_managed_fields(current or {})
-    try:
-        merged = merge(live, applied, object_type)
-    except EntryError as error:
-        raise _untyped(applied, str(error)) from None
+    merged = merge(live, applied, object_type)
     managers = decode(current)
     if current is not None and not managers:
         managers = adopt(resource, current, subresource, now)
@@ -315,7 +308,8 @@ def apply(
         merged = remove(merged, _with_named(last.fields) - _with_named(owned), object_type)
     changes = compare(live, merged, object_type).besides(ignored)
     if not force:
-        _check_conflicts(managers, changes.changed)
+        own = _client_side_applied(resource, live) if manager == _KUBECTL else frozenset()
+        _check_conflicts(managers, changes.changed - own)
     managers = disown(managers, changes)
     if fields := stripped(fields):
         before = None if last is None else last.time
@@ -338,18 +332,25 @@ def _check(resource: Resource, applied: Plain) -> None:
         raise bad_request(f"invalid object type: {_kind_text(version, kind)}")
     if get(applied, "metadata", "managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    try:
-        _, unknown = decoded(resource.type, applied)
-    except SchemaError as error:
-        raise _untyped(applied, str(error)) from None
-    if unknown:
-        raise _untyped(applied, f".{unknown[0]}: field not declared in schema")
+    found = list(type_errors(applied, resource.type))
+    if found:
+        text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
+        raise internal(f"failed to create typed patch object ({_shown(applied)}): {text}")
 
 
-def _untyped(applied: Plain, why: str) -> StatusError:
-    namespace, name = (get(applied, "metadata", part) or "" for part in ("namespace", "name"))
+def unfit(applied: Plain, why: str) -> StatusError:
+    """Return the error for an apply whose result has a value of a wrong form."""
     kind = _kind_text(applied["apiVersion"], applied["kind"])
-    return internal(f"failed to create typed patch object ({namespace}/{name}; {kind}): {why}")
+    return internal(
+        f"failed to convert new object ({_shown(applied)}) to proper version: "
+        f"unable to convert unstructured object to {kind}: {why}"
+    )
+
+
+def _shown(applied: Plain) -> str:
+    namespace, name = (get(applied, "metadata", part) for part in ("namespace", "name"))
+    texts = (one if isinstance(one, str) else "" for one in (namespace, name))
+    return f"{'/'.join(texts)}; {_kind_text(applied['apiVersion'], applied['kind'])}"
 
 
 def _kind_text(api_version: str, kind: str) -> str:
@@ -361,6 +362,19 @@ def _with_named(fields: FieldSet) -> FieldSet:
     """Return a set with all fields that have a part in it."""
     above = (path[:length] for path in fields for length in range(1, len(path)))
     return fields.union(path for path in above if path[-1].startswith("f:"))
+
+
+def _client_side_applied(resource: Resource, live: Plain) -> FieldSet:
+    """Return the fields that are unchanged since the last client-side apply of kubectl."""
+    try:
+        last = json.loads(get(live, "metadata", "annotations", _LAST_APPLIED) or "")
+    except ValueError:
+        return frozenset()
+    is_same_version = isinstance(last, dict) and last.get("apiVersion") == resource.api_version
+    if not is_same_version or any(type_errors(last, resource.type)):
+        return frozenset()
+    changes = compare(last, live, resource.type)
+    return field_set(last, resource.type) - changes.changed - changes.removed
 
 
 def _with_last_applied(merged: Plain, applied: Plain) -> Plain:

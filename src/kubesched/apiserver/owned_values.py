@@ -6,18 +6,19 @@ The type of a value determines how it is divided into fields with owners.
 
 Upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/{fieldpath,schema,typed} (v1.36)
 Invariants: no argument is changed; results may share parts with them.
-Differs:  values without a schema are owned as a whole.
+Differs:  values without a schema are owned as a whole. Messages do not show values of a wrong
+          type.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.apiserver.plain import Plain, without
-from kubesched.apiserver.schema import ListType, MapType, ObjectType
-from kubesched.apiserver.values import ValueType
+from kubesched.apiserver.schema import ListType, MapType, ObjectType, Untyped
+from kubesched.apiserver.values import Scalar, ValueType
 
 Path: TypeAlias = tuple[str, ...]
 FieldSet: TypeAlias = frozenset[Path]
@@ -174,6 +175,67 @@ def _by_element(entries: Any, list_type: ListType) -> dict[str, list[Any]]:
     return found
 
 
+# Type errors.
+
+_FORMS: Final[Mapping[str, tuple[str, Any]]] = {
+    **dict.fromkeys(("bytes", "microTime", "string", "time"), ("string", str)),
+    **dict.fromkeys(("float64", "int32", "int64"), ("numeric (int or float)", int | float)),
+    "bool": ("boolean", bool),
+}
+
+
+def type_errors(value: Any, value_type: ValueType, path: Path = ()) -> Iterator[str]:
+    """Yield why a value does not fit its type, each reason with its path."""
+    if value is None or isinstance(value_type, Untyped):
+        return
+    if isinstance(value_type, Scalar):
+        wanted = _scalar_error(value, value_type.form)
+    elif isinstance(value_type, ListType):
+        wanted = "" if isinstance(value, list) else "list"
+    else:
+        wanted = "" if isinstance(value, dict) else "map"
+    if wanted:
+        yield f"{path_text(path)}: expected {wanted}"
+    elif isinstance(value_type, ListType):
+        yield from _entry_errors(value, value_type, path)
+    elif not isinstance(value_type, Scalar):
+        yield from _field_errors(value, value_type, path)
+
+
+def _field_errors(fields: Plain, value_type: ValueType, path: Path) -> Iterator[str]:
+    for name in sorted(fields):
+        below, child = (*path, f"f:{name}"), value_type.child(name)
+        if child is None:
+            yield f"{path_text(below)}: field not declared in schema"
+            return
+        yield from type_errors(fields[name], child, below)
+
+
+def _scalar_error(value: Any, form: str) -> str:
+    """Return the type that a scalar should have, "" if it has it."""
+    if form in _FORMS:
+        wanted, form_type = _FORMS[form]
+        is_other = isinstance(value, bool) and form != "bool"
+        return "" if isinstance(value, form_type) and not is_other else wanted
+    return "any scalar" if form != "any" and isinstance(value, dict | list) else ""
+
+
+def _entry_errors(entries: list[Any], list_type: ListType, path: Path) -> Iterator[str]:
+    seen: set[str] = set()
+    for index, entry in enumerate(entries):
+        element = f"i:{index}"
+        if not list_type.is_whole():
+            try:
+                element = entry_element(list_type, entry)
+            except EntryError as error:
+                yield f"{path_text(path)}: element {index}: {error}"
+                return
+            if element in seen:
+                yield f"{path_text(path)}: duplicate entries for key {path_text((element,))}"
+            seen.add(element)
+        yield from type_errors(entry, list_type.element, (*path, element))
+
+
 # Parts of a value.
 
 _DIVIDED: Final = object()
@@ -266,30 +328,23 @@ def _is_changed(old: Any, new: Any) -> bool:
 # Changes.
 
 
-def merge(live: Any, applied: Any, value_type: ValueType, path: Path = ()) -> Any:
-    """Return a live value, None if there is none, with what is applied over it.
-
-    Raises:
-        EntryError: Entries of an applied list cannot be distinguished; the message has its path.
-    """
+def merge(live: Any, applied: Any, value_type: ValueType) -> Any:
+    """Return a live value, None if there is none, with what is applied over it."""
     if value_type.is_whole(live, applied) or not (live or applied):
         return applied
     if isinstance(value_type, ListType):
-        return _merge_entries(live or [], applied or [], value_type, path)
+        return _merge_entries(live or [], applied or [], value_type)
     merged = dict(live or {})
     for name, value in (applied or {}).items():
         child = value_type.child(name)
-        below = (*path, f"f:{name}")
-        merged[name] = value if child is None else merge(merged.get(name), value, child, below)
+        merged[name] = value if child is None else merge(merged.get(name), value, child)
     return merged
 
 
-def _merge_entries(
-    live: list[Any], applied: list[Any], list_type: ListType, path: Path
-) -> list[Any]:
+def _merge_entries(live: list[Any], applied: list[Any], list_type: ListType) -> list[Any]:
     """Merge two lists, in the order of both where they agree, else in that of the applied one."""
     present = _by_element(live, list_type)
-    wanted = _distinct(applied, list_type, path)
+    wanted = {entry_element(list_type, entry): entry for entry in applied}
     waiting = list(wanted)
     merged: list[Any] = []
 
@@ -297,8 +352,7 @@ def _merge_entries(
         for element in waiting[:count]:
             # It is unclear which of several duplicates is meant.
             [found] = present[element] if len(present.get(element, ())) == 1 else [None]
-            below = (*path, element)
-            merged.append(merge(found, wanted[element], list_type.element, below))
+            merged.append(merge(found, wanted[element], list_type.element))
         del waiting[:count]
 
     for entry in live:
@@ -310,21 +364,6 @@ def _merge_entries(
             take(waiting.index(element) + 1)
     take(len(waiting))
     return merged
-
-
-def _distinct(entries: list[Any], list_type: ListType, path: Path) -> dict[str, Any]:
-    """Return entries by path element; raises EntryError if two have the same, or one has none."""
-    found: dict[str, Any] = {}
-    for index, entry in enumerate(entries):
-        try:
-            element = entry_element(list_type, entry)
-        except EntryError as error:
-            raise EntryError(f"{path_text(path)}: element {index}: {error}") from None
-        if element in found:
-            key = path_text((element,))
-            raise EntryError(f"{path_text(path)}: duplicate entries for key {key}")
-        found[element] = entry
-    return found
 
 
 def remove(value: Any, unwanted: FieldSet, value_type: ValueType, path: Path = ()) -> Any:

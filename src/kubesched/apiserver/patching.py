@@ -247,6 +247,8 @@ class Patch:
         try:
             read, unknown = decoded(resource.type, changed)
         except SchemaError as error:
+            if self.is_apply:
+                raise managed_fields.unfit(self.value, str(error)) from None
             raise unfit_patch(str(error)) from None
         if not self.is_apply and operation.validation != "Ignore":
             self._check_fields(changed, is_odd=bool(unknown))

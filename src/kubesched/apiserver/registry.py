@@ -4,7 +4,7 @@ Upstream: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go, r
 Invariants: an object that admission or validation refuses is not stored; a write without a change
             keeps the version; only the server sets identities, versions and creation times.
 Differs:  a generated name that is taken is not drawn again; events stay until they are deleted,
-          where upstream removes them after an hour; repeated owner references stay.
+          where upstream removes them after an hour.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ from kubesched.apiserver.warnings import warnings_of_new, warnings_of_update
 from kubesched.cluster.store import Key, Store, Watch
 
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+_REPEATED_OWNERS: Final = (
+    ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in "
+    "1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "
+    "UID(s) observed: {}"
+)
 _SERVER_FIELDS: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
@@ -109,6 +114,7 @@ class ObjectRegistry:
             obj = self.tracked(operation, None, obj)
         admitted = AdmissionRequest(resource, self.lookup)
         obj = admission.admit(admitted, obj)
+        _drop_repeated_owners(operation, obj["metadata"])
         obj = self._prepared(operation, obj)
         metadata = obj["metadata"]
         errors = validation.errors_of_new(resource, obj)
@@ -199,6 +205,7 @@ class ObjectRegistry:
             _check_uid(operation, old["metadata"], new["metadata"])
         admitted = AdmissionRequest(resource, self.lookup, old, operation.subresource)
         new = admission.admit(admitted, new)
+        _drop_repeated_owners(operation, new["metadata"])
         _check_version(operation, old["metadata"], new["metadata"])
         version = old["metadata"]["resourceVersion"]
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
@@ -249,6 +256,17 @@ def check_namespace(operation: Operation, obj: Plain) -> None:
     metadata["namespace"] = operation.namespace
 
 
+def _drop_repeated_owners(operation: Operation, metadata: Plain) -> None:
+    """Remove repeated owner references, in place, with a warning."""
+    owners = metadata.get("ownerReferences") or []
+    again = [one["uid"] for index, one in enumerate(owners) if one in owners[:index]]
+    if again:
+        once = [one for index, one in enumerate(owners) if one not in owners[:index]]
+        metadata["ownerReferences"] = once
+        when = " after mutating admission happens" if operation.request.method == "PATCH" else ""
+        operation.request.warnings.append(_REPEATED_OWNERS.format(when, ", ".join(again)))
+
+
 def precondition_failed(
     resource: Resource, namespace: str, name: str, what: str, wanted: str, found: str
 ) -> StatusError:
@@ -281,10 +299,17 @@ def _check_is_new(operation: Operation, metadata: Plain) -> None:
         StatusError: It has the identity of another object.
     """
     uid = metadata.get("uid")
-    if uid:
+    if uid and operation.request.method == "PUT":
         raise precondition_failed(
             operation.resource, operation.namespace, operation.name, "UID", uid, ""
         )
+    if uid:
+        resource = operation.resource
+        why = (
+            f"uid mismatch: the provided object specified uid {uid}, and no existing object "
+            "was found"
+        )
+        raise conflict(resource.group, resource.plural, operation.name, why)
     # Nothing is stored under the version that the writer has seen.
     metadata.pop("resourceVersion", None)
 

@@ -12,6 +12,7 @@ The tables are in `fields/`, one file per version of a group:
       metadata meta_v1/ObjectMeta             a type of another file
       5 ports []Port ? : map(a,b) merge(a)    how patches and applies treat it
     ObjectReference atomic                    server-side apply owns it as a whole
+    JSONSchemaPropsOrBool union               in JSON, the value of one of its fields
 
 The number in front is the field's tag in protobuf; `1.2` is field 2 of the message in field 1. A
 `*` marks a value that may be absent; without it an absent value is written as its zero, unless it
@@ -149,6 +150,7 @@ class ObjectType(ValueType):
         name: File and name, such as `core_v1/PodSpec`.
         short_name: Without the file, such as `PodSpec`.
         is_atomic: Whether server-side apply owns it as a whole.
+        is_union: Whether its JSON is the value of its only field; only protobuf bodies have any.
         is_open: Whether fields that are not known are kept as they are sent.
     """
 
@@ -158,6 +160,7 @@ class ObjectType(ValueType):
         self.name = f"{file}/{name}"
         self.short_name = name
         self.is_atomic = source.flag == "atomic"
+        self.is_union = source.flag == "union"
         self.is_open = is_open
         self._file = file
         self._lines = source.lines
@@ -314,7 +317,7 @@ def object_in(value_type: ValueType) -> ObjectType | None:
 class _Source(NamedTuple):
     """The definition of a type in a table: the type that it names, or the lines of its fields.
 
-    The flag of an object is `object`, `atomic` or "".
+    The flag of an object is `object`, `atomic`, `union` or "".
     """
 
     meaning: str

@@ -178,8 +178,8 @@ class ValueType(ABC):
 class Scalar(ValueType):
     """A type of values that contain no others.
 
-    Forms are `string`, `bool`, `int32`, `int64`, `bytes`, `quantity`, `time`, `microTime`,
-    `intOrString` and `any`.
+    Forms are `string`, `bool`, `int32`, `int64`, `float64`, `bytes`, `quantity`, `time`,
+    `microTime`, `intOrString` and `any`.
     """
 
     def __init__(
@@ -277,12 +277,15 @@ def _read_int_or_string(value: Any, place: Place | None) -> int | str:
     raise SchemaError(_misfit(value, "int32", place))
 
 
+JSON_SCHEMA: Final = Scalar("any")
+"""Kept as it is sent in JSON; in protobuf it is a `JSONSchemaProps`."""
 ROUNDED_QUANTITY: Final = Scalar("quantity", _read_rounded_quantity, "0")
 SCALARS: Final[Mapping[str, Scalar]] = {
     "string": Scalar("string", zero="", fits=lambda value: isinstance(value, str)),
     "bool": Scalar("bool", zero=False, fits=lambda value: isinstance(value, bool)),
     "int32": Scalar("int32", zero=0, fits=lambda value: _is_int(value, 32)),
     "int64": Scalar("int64", zero=0, fits=lambda value: _is_int(value, 64)),
+    "float64": Scalar("float64", zero=0, fits=lambda value: type(value) in (int, float)),
     "bytes": Scalar("bytes", _read_bytes),
     "Quantity": Scalar("quantity", _read_quantity, "0"),
     "Time": Scalar("time", _read_time),
@@ -290,5 +293,6 @@ SCALARS: Final[Mapping[str, Scalar]] = {
     "IntOrString": Scalar("intOrString", _read_int_or_string, 0),
     "RawExtension": Scalar("any"),
     "FieldsV1": Scalar("any"),
+    "JSONSchema": JSON_SCHEMA,
 }
 """By their names in the tables."""

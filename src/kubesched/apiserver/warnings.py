@@ -3,7 +3,7 @@
 Upstream: pkg/api/{pod,node}/warnings.go, staging/src/k8s.io/apiserver/pkg/endpoints/filters
           (warning.go), staging/src/k8s.io/apimachinery/pkg/util/net/http.go (v1.36)
 Differs:  only selectors that match nothing, amounts, grace periods and names are checked, in pods
-          and their templates. Warnings beyond the size limit are dropped, and none is cut.
+          and their templates. Warnings beyond the size limit are dropped.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _NAMES: Final[Mapping[str, str]] = {
 _NEGATIVE: Final = "must be >= 0; negative values are invalid and will be treated as 1"
 _NO_SELECTOR: Final = "a null labelSelector results in matching no pod"
 _TOTAL_MAX: Final = 4 * 1024
+_TEXT_MAX: Final = 256
 
 
 def warnings_of_new(resource: Resource, obj: Plain) -> list[str]:
@@ -114,13 +115,21 @@ def _is_fraction(text: str) -> bool:
 def sendable(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the warnings that can be sent, each once and in order.
 
-    Those that would make more than 4,096 characters together with the earlier ones are left out.
+    Together they have at most 4,096 characters. If they are longer, each is cut to 256 characters,
+    and those that still do not fit are left out.
     """
+    fit = [text for text in dict.fromkeys(texts) if text and _is_sendable(text)]
+    if sum(map(len, fit)) <= _TOTAL_MAX:
+        return tuple(fit)
     room, kept = _TOTAL_MAX, []
-    for text in dict.fromkeys(texts):
-        # Category Cs cannot be encoded in UTF-8.
-        is_sendable = not any(unicodedata.category(letter) in {"Cc", "Cs"} for letter in text)
-        if text and is_sendable and len(text) <= room:
-            room -= len(text)
-            kept.append(text)
+    for text in fit:
+        room -= len(text[:_TEXT_MAX])
+        if room < 0:
+            break
+        kept.append(text[:_TEXT_MAX])
     return tuple(kept)
+
+
+def _is_sendable(text: str) -> bool:
+    # Category Cs cannot be encoded in UTF-8.
+    return not any(unicodedata.category(letter) in {"Cc", "Cs"} for letter in text)

@@ -4,13 +4,14 @@ Upstream: staging/src/k8s.io/apiserver/pkg/{storage/cacher,endpoints/handlers/wa
 Invariants: a watcher sees each change of its selection once, in the order of versions; an object
             that enters the selection is ADDED; one that leaves it is DELETED, with its state before
             and the version of the change.
-Differs:  the bookmarks of workloads have no number of replicas.
+Differs:  nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -30,6 +31,13 @@ _FAREWELL_SECONDS: Final = 2.0
 _INITIAL_END: Final = {"k8s.io/initial-events-end": "true"}
 # The maximum number of changes written at once, so that other tasks can run in between.
 _BATCH: Final = 500
+# Fields of a bookmark that upstream's internal types always have; here they are left out when zero.
+_UNSET: Final[dict[str, Plain]] = {
+    "Deployment": {"replicas": 0},
+    "ReplicaSet": {"replicas": 0},
+    "ReplicationController": {"template": None},
+    "StatefulSet": {"replicas": 0},
+}
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -186,7 +194,7 @@ class WatchStream:
         mark: Plain = {
             "kind": self._resource.kind,
             "apiVersion": self._resource.api_version,
-            **self._resource.type.zero(),
+            **_zero(self._resource),
             "metadata": metadata,
         }
         if self._presentation.is_plain:
@@ -196,3 +204,11 @@ class WatchStream:
 
 def _line(type_: str, body: bytes) -> bytes:
     return b"".join((b'{"type":"', type_.encode(), b'","object":', body, b"}\n"))
+
+
+@cache
+def _zero(resource: Resource) -> Plain:
+    """Return the fields that an object of a kind has even where nothing is set."""
+    zero = resource.type.zero()
+    unset = _UNSET.get(resource.built_in_kind)
+    return {**zero, "spec": {**zero["spec"], **unset}} if unset else zero

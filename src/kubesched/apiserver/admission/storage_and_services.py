@@ -127,20 +127,21 @@ def _ports(spec: Plain, before: Plain, others: list[Plain]) -> list[Plain]:
     """Return a service's ports with node ports, if its type has any."""
     if spec.get("type") not in ("LoadBalancer", "NodePort"):
         return [without(port, "nodePort") for port in spec["ports"]]
-    if spec.get("allocateLoadBalancerNodePorts") is False:
-        return list(spec["ports"])
-    known = {
-        (port.get("protocol"), port["port"]): port.get("nodePort")
-        for port in before.get("ports") or ()
-    }
-    numbers = [
-        port.get("nodePort") or known.get((port.get("protocol"), port["port"]))
-        for port in spec["ports"]
-    ]
-    of_others = (port.get("nodePort") for one in others for port in one.get("ports") or ())
-    taken = {*numbers, *of_others}
-    free = (number for number in _NODE_PORTS if number not in taken)
-    return [
-        {**port, "nodePort": number or next(free)}
-        for port, number in zip(spec["ports"], numbers, strict=True)
-    ]
+    known = {_port_key(port): port.get("nodePort") for port in before.get("ports") or ()}
+    taken = {port.get("nodePort") for one in others for port in one.get("ports") or ()}
+    asked = {port.get("nodePort") for port in spec["ports"]}
+    free = (number for number in _NODE_PORTS if number not in taken | asked)
+    wants_ports = spec.get("allocateLoadBalancerNodePorts") is not False
+    ports = []
+    for port in spec["ports"]:
+        number = port.get("nodePort")
+        if not number and known.get(_port_key(port)) not in asked:
+            number = known.get(_port_key(port))
+        if not number and wants_ports:
+            number = next(free)
+        ports.append({**port, "nodePort": number} if number else port)
+    return ports
+
+
+def _port_key(port: Plain) -> tuple[str, int]:
+    return port.get("protocol", ""), port["port"]

@@ -2,7 +2,7 @@
 
 Upstream: pkg/printers/internalversion/printers.go,
           staging/src/k8s.io/apimachinery/pkg/util/duration/duration.go (v1.36)
-Differs:  nothing.
+Differs:  storage classes are shown by fields, without the annotations of a beta.
 """
 
 from __future__ import annotations
@@ -279,6 +279,10 @@ def _event_source(event: Plain, _now: datetime) -> str:
     return f"{component}, {instance}" if instance else component
 
 
+def _event_message(event: Plain, _now: datetime) -> str:
+    return str(event.get("message", "")).strip()
+
+
 # Volumes, claims and classes.
 
 
@@ -401,9 +405,10 @@ CELLS: Final[Mapping[str, Callable[[Plain, datetime], Any]]] = {
     "claim_of_volume": _claim_of_volume,
     "claim_state": _claim_state,
     "class_name": _class_name,
-    "event_source": _event_source,
     "completions": _completions,
+    "event_message": _event_message,
     "event_object": _event_object,
+    "event_source": _event_source,
     "external_address": _node_address("ExternalIP"),
     "group_policy": _group_policy,
     "group_status": _group_status,

@@ -1,8 +1,8 @@
 """Hand-written rules of other kinds that scheduling reads, and of workloads.
 
 Upstream: pkg/apis/*/validation/validation.go (v1.36)
-Differs:  of kinds that are not here, only the rules of the tables are checked, and so it is of the
-          statuses of claims. Expressions in device selectors are not compiled.
+Differs:  of kinds that are not here, only the rules of the tables are checked. Expressions in
+          device selectors are not compiled.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kubesched.api.field_errors import NOT_FOUND
+from kubesched.api.label_format import label_key_errors
 from kubesched.api.meta import LabelSelector
 from kubesched.api.quantity import parse_quantity
+from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.apiserver.amounts import check_amount, check_overhead
 from kubesched.apiserver.plain import Plain, get, without
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
-from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_sources, check_taints
+from kubesched.apiserver.validation.metadata import check_finalizer
+from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_new_pod, check_taints
 from kubesched.apiserver.validation.rules import POSITIVE, Check
 
 UpdateCheck: TypeAlias = Callable[[Plain, Plain, FieldErrors], None]
@@ -98,10 +101,9 @@ def _check_runtime_class(runtime_class: Plain, path: str, errors: FieldErrors) -
         check_overhead(fixed, "overhead", errors)
 
 
-def _check_new_pod(pod: Plain, errors: FieldErrors) -> None:
-    if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
-        detail = "cannot be set until all schedulingGates have been cleared"
-        errors.forbidden("spec.nodeName", detail)
+def _check_namespace_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
+    for name in spec.get("finalizers") or ():
+        check_finalizer(name, f"{path}.finalizers", errors)
 
 
 # Claims, volumes and classes.
@@ -150,6 +152,29 @@ def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         errors.forbidden(field, "field can not be less than status.capacity")
 
 
+_RESIZE_STATUSES: Final = (
+    *("ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress"),
+    *("NodeResizeInfeasible", "NodeResizePending"),
+)
+
+
+def _check_claim_status(status: Plain, path: str, errors: FieldErrors) -> None:
+    for kind in ("capacity", "allocatedResources"):
+        for name, quantity in (status.get(kind) or {}).items():
+            if parse_quantity(quantity).value() < 0:
+                at, value = f"{path}.{kind}[{name}]", parse_quantity(quantity).value()
+                errors.invalid(at, value, "must be a valid resource quantity")
+    for kind in ("allocatedResources", "allocatedResourceStatuses"):
+        for name in status.get(kind) or ():
+            wrong = label_key_errors(name)
+            errors.each(f"{path}.{kind}", name, wrong)
+            if not wrong and is_native_resource(name) and name != "storage":
+                errors.not_supported(f"{path}.{kind}", name, ("storage",))
+    for name, value in (status.get("allocatedResourceStatuses") or {}).items():
+        if value not in _RESIZE_STATUSES:
+            errors.not_supported(f"{path}.allocatedResourceStatuses", name, _RESIZE_STATUSES)
+
+
 def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> None:
     capacity = spec.get("capacity") or {}
     if list(capacity) != ["storage"]:
@@ -157,10 +182,12 @@ def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> None:
     for name, quantity in capacity.items():
         if parse_quantity(quantity).sign <= 0:
             errors.invalid(f"{path}.capacity[{name}]", quantity, POSITIVE)
-    check_sources(spec, path, errors)
     _check_access_modes(spec, path, errors)
     if spec.get("local") is not None and spec.get("nodeAffinity") is None:
         errors.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
+    if spec.get("volumeAttributesClassName") is not None and spec.get("csi") is None:
+        detail = "has to be specified when using volumeAttributesClassName"
+        errors.required(f"{path}.csi", detail)
 
 
 def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
@@ -177,6 +204,9 @@ def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     if affinity is not None and spec.get("nodeAffinity") != affinity:
         detail = "field is immutable, except for updating from beta label to GA"
         errors.invalid("nodeAffinity", spec.get("nodeAffinity"), detail)
+    if before.get("volumeAttributesClassName") and not spec.get("volumeAttributesClassName"):
+        detail = "update from non-nil value to nil is forbidden"
+        errors.forbidden("spec.volumeAttributesClassName", detail)
 
 
 # Claims on devices, and slices of them.
@@ -297,6 +327,20 @@ def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
 # Events, services and custom resources.
 
 
+_OF_EVENTS: Final = {
+    "regarding": "involvedObject",
+    "note": "message",
+    **{name: name for name in ("reason", "type", "eventTime", "action", "related")},
+    **{name: name for name in ("reportingController", "reportingInstance")},
+}
+"""Fields of newer events that stay, and upstream's names for them."""
+
+
+def _check_event_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    for name, shown in _OF_EVENTS.items() if new["apiVersion"] != "v1" else ():
+        errors.changed(shown, new.get(name), old.get(name))
+
+
 def _check_service(spec: Plain, path: str, errors: FieldErrors) -> None:
     is_bare = spec.get("type") == "ExternalName" or spec.get("clusterIP") == "None"
     if not spec.get("ports") and not is_bare:
@@ -305,10 +349,26 @@ def _check_service(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 def _check_event(event: Plain, errors: FieldErrors) -> None:
     """Add field errors for a new event, of either group."""
-    about: Plain = event.get("regarding") or event.get("involvedObject") or {}
+    is_newer = event["apiVersion"] != "v1"
+    about: Plain = event.get("regarding" if is_newer else "involvedObject") or {}
     other, own = about.get("namespace", ""), event["metadata"].get("namespace", "")
-    if own not in ((other,) if other else ("default", "kube-system")):
+    has_time = bool(event.get("eventTime"))
+    allowed = ("default", "kube-system") if has_time else ("", "default")
+    if own not in allowed if not other else (own != other and not has_time):
         errors.invalid("involvedObject.namespace", other, "does not match event.namespace")
+    if is_newer and not has_time:
+        errors.required("eventTime")
+    if is_newer and event.get("type") not in ("Normal", "Warning"):
+        errors.invalid("type", event.get("type", ""), "must be Normal or Warning")
+    if not has_time:
+        return
+    reporter = "reportingController" if is_newer else "reportingComponent"
+    for name in (reporter, "reportingInstance", "action", "reason"):
+        if not event.get(name):
+            errors.required(name)
+    errors.each(reporter, event.get(reporter, ""), label_key_errors(event.get(reporter, "")))
+    if len(str(event.get("note") or event.get("message") or "").encode()) > 1024:
+        errors.invalid("message", "", "can have at most 1024 characters")
 
 
 def _check_definition(definition: Plain, errors: FieldErrors) -> None:
@@ -337,8 +397,11 @@ def _check_fixed(new: Plain, old: Plain, errors: FieldErrors) -> None:
 
 CHECKS: Final[Mapping[str, Check]] = {
     "batch_v1/JobSpec": _check_job,
+    "core_v1/NamespaceSpec": _check_namespace_spec,
     "core_v1/Node": _check_node,
     "core_v1/PersistentVolumeClaimSpec": _check_claim_spec,
+    "core_v1/PersistentVolumeClaimStatus": _check_claim_status,
+    "core_v1/PersistentVolumeSpec": _check_volume,
     "core_v1/ServiceSpec": _check_service,
     "node_v1/RuntimeClass": _check_runtime_class,
     "policy_v1/PodDisruptionBudgetSpec": _check_budget,
@@ -350,7 +413,6 @@ LATE_CHECKS: Final[Mapping[str, Check]] = {
     "apps_v1/DeploymentSpec": _check_workload,
     "apps_v1/ReplicaSetSpec": _check_workload,
     "apps_v1/StatefulSetSpec": _check_set,
-    "core_v1/PersistentVolumeSpec": _check_volume,
     "core_v1/ReplicationControllerSpec": _check_controller,
     "resource_v1/DeviceRequest": _check_device_request,
 }
@@ -358,12 +420,13 @@ LATE_CHECKS: Final[Mapping[str, Check]] = {
 NEW_CHECKS: Final[Mapping[str, Callable[[Plain, FieldErrors], None]]] = {
     "CustomResourceDefinition": _check_definition,
     "Event": _check_event,
-    "Pod": _check_new_pod,
+    "Pod": check_new_pod,
     "PriorityClass": _check_new_priority_class,
 }
 """What is wrong with a new object of a kind, besides."""
 UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
     ("ConfigMap", ""): _check_fixed,
+    ("Event", ""): _check_event_update,
     ("Node", ""): _check_node_update,
     ("Node", "status"): _check_node_update,
     ("PersistentVolume", ""): _check_volume_update,

@@ -61,11 +61,18 @@ def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:
     path = "metadata.ownerReferences"
     first = ""
     for owner in owners:
-        if not owner["apiVersion"].rpartition("/")[2]:
+        group, _, version = owner["apiVersion"].rpartition("/")
+        if "/" in group:
+            # Upstream reads neither where there is more than one slash.
+            group = version = ""
+        if not version:
             errors.invalid(f"{path}.apiVersion", owner["apiVersion"], "version must not be empty")
         for name in ("kind", "name", "uid"):
             if not owner[name]:
                 errors.invalid(f"{path}.{name}", "", "must not be empty")
+        if (group, version, owner["kind"]) == ("", "v1", "Event"):
+            detail = "/v1, Kind=Event is disallowed from being an owner"
+            errors.invalid(path, owner, detail)
         if owner.get("controller"):
             who = f"{owner['kind']}/{owner['name']}"
             if first:
@@ -85,8 +92,18 @@ def _check_finalizers(finalizers: Sequence[str], errors: FieldErrors, *, is_plai
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.invalid(path, list(finalizers), detail)
     for index, name in enumerate(() if is_plain else finalizers):
-        if "/" not in name and name not in _STANDARD_FINALIZERS:
-            errors.invalid(f"{path}[{index}]", name, _NOT_STANDARD)
+        _check_standard_name(name, f"{path}[{index}]", errors)
+
+
+def check_finalizer(name: str, path: str, errors: FieldErrors) -> None:
+    """Add a field error for a finalizer that has no domain and is none of Kubernetes' own."""
+    errors.each(path, name, label_key_errors(name))
+    _check_standard_name(name, path, errors)
+
+
+def _check_standard_name(name: str, path: str, errors: FieldErrors) -> None:
+    if "/" not in name and name not in _STANDARD_FINALIZERS:
+        errors.invalid(path, name, _NOT_STANDARD)
 
 
 def check_metadata_update(new: Plain, old: Plain, errors: FieldErrors) -> None:

@@ -2,9 +2,8 @@
 
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodUpdate, ValidatePodResize,
           ValidatePodEphemeralContainersUpdate, ValidatePodStatusUpdate, v1.36)
-Differs:  messages about forbidden changes do not show the change. Of a status, the rules of the
-          tables, the nominated node and the class are checked. Resizes are refused with fewer
-          messages.
+Differs:  messages about forbidden changes do not show the change. Of the devices
+          in a status, only the claims are checked. Resizes are refused with fewer messages.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors
 from kubesched.api.well_known import REQUIRED
 from kubesched.apiserver.amounts import qos_class
-from kubesched.apiserver.formats import between, dns_subdomain
+from kubesched.apiserver.formats import address, between, dns_subdomain, parsed_address
 from kubesched.apiserver.plain import Plain, without
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
@@ -179,31 +178,42 @@ def check_resize(new: Plain, old: Plain, errors: FieldErrors) -> None:
     if has_amounts and _without_resized(own) != _without_resized(own_before):
         errors.forbidden("spec", f"{_ONLY_RESIZED} at pod-level")
     _check_not_removed(own, own_before, "spec.resources", errors)
+    count = len(errors)
     for kind in _LISTS:
-        containers, earlier = spec.get(kind) or (), before.get(kind) or ()
-        if len(containers) != len(earlier):
-            errors.forbidden(f"spec.{kind}", f"{kind} may not be added or removed on resize")
-            return
-        for index, (container, old_one) in enumerate(zip(containers, earlier, strict=True)):
-            if container["name"] != old_one["name"]:
-                detail = f"{kind} may not be renamed or reordered on resize"
-                errors.forbidden(f"spec.{kind}[{index}].name", detail)
-                continue
+        _check_order(kind, spec, before, errors)
+    if len(errors) > count:
+        return
+    for kind in _LISTS:
+        pairs = zip(spec.get(kind) or (), before.get(kind) or (), strict=True)
+        for index, (container, earlier) in enumerate(pairs):
             can_change = kind == "containers" or container.get("restartPolicy") == "Always"
-            kept, old_kept = (
-                {**one, "resources": _without_resized(one["resources"])}
-                for one in (container, old_one)
-            )
-            if container != old_one and not (can_change and kept == old_kept):
+            if container != earlier and (
+                not can_change or _without_amounts(container) != _without_amounts(earlier)
+            ):
                 errors.forbidden("spec", _ONLY_RESIZED)
             at = f"spec.{kind}[{index}].resources"
-            _check_not_removed(container["resources"], old_one["resources"], at, errors)
+            _check_not_removed(container["resources"], earlier["resources"], at, errors)
 
 
 def _check_not_removed(new: Plain, old: Plain, path: str, errors: FieldErrors) -> None:
     for kind in _AMOUNTS:
         if (old.get(kind) or {}).keys() - (new.get(kind) or {}).keys():
             errors.forbidden(f"{path}.{kind}", f"resource {kind} cannot be removed")
+
+
+def _check_order(kind: str, new: Plain, old: Plain, errors: FieldErrors) -> None:
+    after, before = new.get(kind) or (), old.get(kind) or ()
+    if len(after) != len(before):
+        errors.forbidden(f"spec.{kind}", f"{kind} may not be added or removed on resize")
+        return
+    for index, container in enumerate(before):
+        if after[index]["name"] != container["name"]:
+            detail = f"{kind} may not be renamed or reordered on resize"
+            errors.forbidden(f"spec.{kind}[{index}].name", detail)
+
+
+def _without_amounts(container: Plain) -> Plain:
+    return {**container, "resources": _without_resized(container["resources"])}
 
 
 def _without_resized(resources: Plain) -> Plain:
@@ -213,15 +223,67 @@ def _without_resized(resources: Plain) -> Plain:
     return without(resources, *_AMOUNTS) | kept
 
 
+# Statuses.
+
+_SYSTEM_CONDITIONS: Final = ("Initialized", "PodScheduled", "Ready")
+_NOT_NEGATIVE: Final = "must be a non-negative integer"
+
+
 def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     """Add field errors for a change of a pod's status."""
     status, before = new["status"], old["status"]
     for index, condition in enumerate(status.get("conditions") or ()):
-        kind = condition["type"]
-        errors.each(f"status.conditions[{index}].Type", kind, label_key_errors(kind))
+        path, kind = f"status.conditions[{index}]", condition["type"]
+        if condition.get("observedGeneration", 0) < 0:
+            errors.invalid(
+                f"{path}.observedGeneration", condition["observedGeneration"], _NOT_NEGATIVE
+            )
+        if kind not in _SYSTEM_CONDITIONS:
+            errors.each(f"{path}.Type", kind, label_key_errors(kind))
     name, path = status.get("nominatedNodeName", ""), "status.nominatedNodeName"
     if name and name != before.get("nominatedNodeName", ""):
         errors.each(path, name, dns_subdomain(name))
         if old["spec"].get("nodeName"):
             errors.forbidden(path, "may not be set on pods that are already bound to a node")
+    if status.get("observedGeneration", 0) < 0:
+        errors.invalid("status.observedGeneration", status["observedGeneration"], _NOT_NEGATIVE)
     errors.changed("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
+    _check_claims(status.get("resourceClaimStatuses") or (), new["spec"], errors)
+    _check_addresses(status, "podIPs", errors)
+    if status.get("hostIPs"):
+        first = status["hostIPs"][0].get("ip", "")
+        if status.get("hostIP", "") != first:
+            errors.invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`")
+        _check_addresses(status, "hostIPs", errors)
+
+
+def _check_claims(statuses: Sequence[Plain], spec: Plain, errors: FieldErrors) -> None:
+    known = [claim["name"] for claim in spec.get("resourceClaims") or ()]
+    for index, status in enumerate(statuses):
+        path, name = f"status.resourceClaimStatuses[{index}]", status["name"]
+        if name not in known:
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            errors.invalid(f"{path}.name", name, detail)
+        if name in [one["name"] for one in statuses[:index]]:
+            errors.duplicate(f"{path}.name", name)
+        claim = status.get("resourceClaimName")
+        if claim is not None:
+            errors.each(f"{path}.resourceClaimName", claim, dns_subdomain(claim))
+
+
+def _check_addresses(status: Plain, name: str, errors: FieldErrors) -> None:
+    entries = status.get(name) or ()
+    texts = [entry.get("ip", "") for entry in entries]
+    for index, text in enumerate(texts):
+        errors.each(f"status.{name}[{index}]", text, address(text))
+    if len(texts) < 2:
+        return
+    found = [parsed_address(text) for text in texts]
+    broken = [index for index, one in enumerate(found) if one is None]
+    if broken:
+        why = f"invalid IP[{broken[0]}]: {texts[broken[0]]}"
+        errors.failed(f"status.{name}", f"failed to check for dual stack with error:{why}")
+    families = {one.version for one in found if one is not None}
+    if len(texts) > 2 or len(families) < 2:
+        detail = "may specify no more than one IP for each IP family"
+        errors.invalid(f"status.{name}", list(entries), detail)

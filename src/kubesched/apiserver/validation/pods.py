@@ -3,9 +3,8 @@
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodSpec and around, v1.36)
 Differs:  containers may always be privileged. Of what only a kubelet reads
           (resolvers, kernel settings, mirror pods, options of volumes and mounts, security
-          contexts, user and process namespaces, probes and hooks, variables, operating systems,
-          what ephemeral containers may have, when to restart), only the rules of the tables are
-          checked.
+          contexts, user and process namespaces, hooks, the downward API, when to restart), only the
+          rules of the tables are checked.
 """
 
 from __future__ import annotations
@@ -13,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors, label_value_errors
 from kubesched.api.tolerations import EFFECTS
 from kubesched.apiserver.amounts import check_overhead, check_resources
-from kubesched.apiserver.formats import dns_label, dns_subdomain
+from kubesched.apiserver.formats import dns_label, dns_subdomain, no_backsteps
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import (
@@ -25,7 +25,20 @@ from kubesched.apiserver.validation.metadata import (
     check_requirement,
     check_selector,
 )
-from kubesched.apiserver.validation.rules import Check
+from kubesched.apiserver.validation.rules import Check, Union
+
+_PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
+_ONLY_OF_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
+_NO_POLICY: Final = "must specify restartPolicy when restart rules are used"
+_ENVIRONMENT: Final = ("configMapRef", "secretRef")
+_REFERENCES: Final = (
+    *("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"),
+    "fileKeyRef",
+)
+_NOT_IN_EPHEMERAL: Final = (
+    *("ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules"),
+    *(*_PROBES, "lifecycle"),
+)
 
 
 def claims_of(spec: Plain) -> list[str]:
@@ -38,20 +51,22 @@ def check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
     claims = claims_of(spec)
     # Volumes with errors cannot be mounted.
     broken = {error.path.partition("]")[0] for error in errors}
-    volumes = [
-        volume["name"]
+    volumes = {
+        volume["name"]: volume
         for index, volume in enumerate(spec.get("volumes") or ())
         if f"{path}.volumes[{index}" not in broken
-    ]
+    }
     names: list[str] = []
     for kind in ("containers", "initContainers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             at = f"{path}.{kind}[{index}]"
-            _check_volumes(container, volumes, at, errors)
-            check_resources(container, at, claims, errors)
-            target = container.get("targetContainerName", "")
-            if target and target not in names:
-                errors.not_found(f"{at}.targetContainerName", target)
+            _check_container(container, volumes, claims, at, errors)
+            if kind == "ephemeralContainers":
+                _check_ephemeral_container(container, names, at, errors)
+            elif kind == "containers" or container.get("restartPolicy") == "Always":
+                _check_probes(container, at, errors)
+            else:
+                _check_ends(container, at, errors)
             if container["name"] and container["name"] in names:
                 errors.duplicate(f"{at}.name", container["name"])
             names.append(container["name"])
@@ -61,8 +76,52 @@ def check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
         _check_host_ports([container], f"{path}.initContainers", errors)
 
 
+def _check_container(
+    container: Plain,
+    volumes: Mapping[str, Plain],
+    claims: Collection[str],
+    path: str,
+    errors: FieldErrors,
+) -> None:
+    _check_environment(container, path, errors)
+    _check_volumes(container, volumes, path, errors)
+    check_resources(container, path, claims, errors)
+    if container.get("restartPolicyRules") and container.get("restartPolicy") is None:
+        errors.required(f"{path}.restartPolicy", _NO_POLICY)
+    for policy in container.get("resizePolicy") or ():
+        for value, supported in (
+            (policy["resourceName"], ("cpu", "memory")),
+            (policy["restartPolicy"], ("NotRequired", "RestartContainer")),
+        ):
+            if not value:
+                errors.required(f"{path}.resizePolicy")
+            elif value not in supported:
+                errors.not_supported(f"{path}.resizePolicy", value, supported)
+
+
+def _check_environment(container: Plain, path: str, errors: FieldErrors) -> None:
+    for index, variable in enumerate(container.get("env") or ()):
+        source, at = variable.get("valueFrom"), f"{path}.env[{index}].valueFrom"
+        if source is not None and any(source.values()) and variable.get("value"):
+            errors.invalid(at, "", "may not be specified when `value` is not empty")
+        elif source is not None:
+            _check_source(source, _REFERENCES, at, errors)
+    for source in container.get("envFrom") or ():
+        _check_source(source, _ENVIRONMENT, f"{path}.envFrom", errors)
+
+
+def _check_source(source: Plain, kinds: Sequence[str], path: str, errors: FieldErrors) -> None:
+    """Add a field error for a variable without a source, or with several."""
+    given = [name for name in kinds if source.get(name) is not None]
+    if not given:
+        *others, last = [f"`{name}`" for name in kinds]
+        errors.invalid(path, "", f"must specify one of: {', '.join(others)} or {last}")
+    elif len(given) > 1:
+        errors.invalid(path, "", "may not have more than one field specified at a time")
+
+
 def _check_volumes(
-    container: Plain, volumes: Collection[str], path: str, errors: FieldErrors
+    container: Plain, volumes: Mapping[str, Plain], path: str, errors: FieldErrors
 ) -> None:
     for kind, where in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
         seen: list[str] = []
@@ -72,7 +131,38 @@ def _check_volumes(
                 errors.not_found(f"{at}.name", one["name"])
             if one[where] in seen:
                 errors.invalid(f"{at}.{where}", one[where], "must be unique")
+            if kind == "volumeDevices" and no_backsteps(one[where]):
+                errors.invalid(f"{at}.{where}", one[where], "can not contain backsteps ('..')")
             seen.append(one[where])
+
+
+def _check_probes(container: Plain, path: str, errors: FieldErrors) -> None:
+    for name in _PROBES:
+        probe = container.get(name)
+        if probe and name != "readinessProbe" and probe["successThreshold"] != 1:
+            successes = probe["successThreshold"]
+            errors.invalid(f"{path}.{name}.successThreshold", successes, "must be 1")
+
+
+def _check_ends(container: Plain, path: str, errors: FieldErrors) -> None:
+    """Add field errors for probes and hooks of a container that ends before others start."""
+    for name in ("lifecycle", *_PROBES):
+        if container.get(name) is not None:
+            errors.drop(f"{path}.{name}")
+            errors.forbidden(f"{path}.{name}", _ONLY_OF_SIDECARS)
+    if container.get("restartPolicy") is None:
+        errors.drop(f"{path}.restartPolicyRules")
+
+
+def _check_ephemeral_container(
+    container: Plain, others: Collection[str], path: str, errors: FieldErrors
+) -> None:
+    target = container.get("targetContainerName", "")
+    if target and target not in others:
+        errors.not_found(f"{path}.targetContainerName", target)
+    for name in _NOT_IN_EPHEMERAL:
+        if container.get(name):
+            errors.forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")
 
 
 def _check_host_ports(containers: Sequence[Plain], path: str, errors: FieldErrors) -> None:
@@ -95,6 +185,7 @@ VOLUME_SOURCES: Final = (
 )
 """In the order in which upstream looks for them."""
 _NO_SELECTOR: Final = "must not be specified when labelSelector is not set"
+_PADDED: Final = "must not have leading or trailing whitespace"
 
 
 def check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
@@ -104,13 +195,31 @@ def check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
         check_resources(spec, path, claims_of(spec), errors)
     if spec.get("overhead"):
         check_overhead(spec["overhead"], f"{path}.overhead", errors)
-    if spec.get("hostNetwork"):
-        _check_host_network(spec, path, errors)
+    _check_host(spec, path, errors)
     _check_gates(spec.get("schedulingGates") or (), f"{path}.schedulingGates", errors)
     _check_spreading(spec, f"{path}.topologySpreadConstraints", errors)
+    os = spec.get("os")
+    if os is not None and not os["name"]:
+        errors.required(f"{path}.os.name")
+    elif os is not None and os["name"] not in ("linux", "windows"):
+        errors.not_supported(f"{path}.os", os["name"], ("linux", "windows"))
 
 
 # What belongs to the pod as a whole.
+
+
+def _check_host(spec: Plain, path: str, errors: FieldErrors) -> None:
+    """Add field errors for fields that contradict the use of the node's network or names."""
+    if spec.get("hostNetwork"):
+        _check_host_network(spec, path, errors)
+    override, field = spec.get("hostnameOverride"), f"{path}.hostnameOverride"
+    if override is not None:
+        for other in ("setHostnameAsFQDN", "hostNetwork"):
+            if spec.get(other):
+                errors.forbidden(field, f"may not be specified when {other} is true")
+        if len(override.encode()) > 64:
+            errors.too_long(field, 64)
+        errors.each(field, override, dns_subdomain(override))
 
 
 def _check_host_network(spec: Plain, path: str, errors: FieldErrors) -> None:
@@ -296,16 +405,36 @@ def _check_template(template: Plain, path: str, errors: FieldErrors) -> None:
     metadata = template.get("metadata") or {}
     check_labels(metadata.get("labels"), f"{path}.labels", errors)
     check_annotations(metadata.get("annotations"), f"{path}.annotations", errors)
+    if (template.get("spec") or {}).get("ephemeralContainers"):
+        detail = "ephemeral containers not allowed in pod template"
+        errors.forbidden(f"{path}.spec.ephemeralContainers", detail)
 
 
-def check_sources(volume: Plain, path: str, errors: FieldErrors) -> None:
-    """Add field errors unless a volume has exactly one source."""
-    given = [name for name in VOLUME_SOURCES if volume.get(name) is not None]
-    if not given:
-        errors.required(path, "must specify a volume type")
-    for name in given[1:]:
-        errors.drop(f"{path}.{name}")
-        errors.forbidden(f"{path}.{name}", "may not specify more than 1 volume type")
+def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
+    """Add field errors for what only pods have that are created."""
+    check_pod(pod, errors)
+    if pod["spec"].get("ephemeralContainers"):
+        errors.forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
+        detail = "cannot be set until all schedulingGates have been cleared"
+        errors.forbidden("spec.nodeName", detail)
+
+
+def check_pod(pod: Plain, errors: FieldErrors) -> None:
+    """Add field errors for a pod besides those of its specification."""
+    spec = pod["spec"]
+    for kind in ("containers", "initContainers"):
+        for index, container in enumerate(spec.get(kind) or ()):
+            image = container.get("image", "")
+            if image != image.strip():
+                errors.invalid(f"spec.{kind}[{index}].image", image, _PADDED)
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        name = pod["metadata"].get("name")
+        if volume.get("ephemeral") is not None and volume["name"] and name:
+            claim = f"{name}-{volume['name']}"
+            for wrong in dns_subdomain(claim):
+                detail = f"PVC name {go_quote(claim)}: {wrong}"
+                errors.invalid(f"spec.volumes[{index}].name", volume["name"], detail)
 
 
 CHECKS: Final[Mapping[str, Check]] = {
@@ -319,9 +448,12 @@ CHECKS: Final[Mapping[str, Check]] = {
     "core_v1/WeightedPodAffinityTerm": _check_weight,
     "meta_v1/LabelSelector": check_selector,
 }
-"""What is wrong with an object of a type, wherever it stands."""
-LATE_CHECKS: Final[Mapping[str, Check]] = {
-    "core_v1/PodSpec": check_pod_spec,
-    "core_v1/Volume": check_sources,
+LATE_CHECKS: Final[Mapping[str, Check]] = {"core_v1/PodSpec": check_pod_spec}
+UNIONS: Final[Mapping[str, Union]] = {
+    "core_v1/LifecycleHandler": Union("handler type", ("exec", "httpGet", "tcpSocket", "sleep")),
+    "core_v1/PersistentVolumeSpec": Union("volume type", VOLUME_SOURCES),
+    "core_v1/Probe": Union("handler type", ("exec", "httpGet", "tcpSocket", "grpc")),
+    "core_v1/Volume": Union(
+        "volume type", VOLUME_SOURCES, {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+    ),
 }
-"""The same, for what depends on errors in its parts."""

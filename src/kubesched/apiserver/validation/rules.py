@@ -51,18 +51,45 @@ class _Below(NamedTuple):
     plan: _Plan | None
 
 
+class Union(NamedTuple):
+    """Fields of which an object has one.
+
+    Attributes:
+        what: What they are, for messages.
+        members: In the order in which upstream looks for them.
+        shown: Names in messages that differ.
+    """
+
+    what: str
+    members: tuple[str, ...]
+    shown: Mapping[str, str] = {}
+
+    def surplus(self, value: Plain, path: str, errors: FieldErrors) -> Sequence[str]:
+        """Add a field error unless exactly one is given; return the surplus ones."""
+        given = [name for name in self.members if value.get(name) is not None]
+        if not given:
+            errors.required(path, f"must specify a {self.what}")
+        for name in given[1:]:
+            detail = f"may not specify more than 1 {self.what}"
+            errors.forbidden(f"{path}.{self.shown.get(name, name)}", detail)
+        return given[1:]
+
+
 class _Plan:
     """The checks of a type of objects; its fields are filled in late, as types may be recursive."""
 
-    def __init__(self, check: Check | None, late: Check | None) -> None:
+    def __init__(self, check: Check | None, late: Check | None, union: Union | None) -> None:
         self.check = check
         self.late = late
+        self.union = union
         self.fields: list[_Below] = []
 
     def __bool__(self) -> bool:
-        return bool(self.fields or self.check or self.late)
+        return bool(self.fields or self.check or self.late or self.union)
 
     def run(self, value: Plain, path: str, errors: FieldErrors, skipped: Sequence[str]) -> None:
+        if self.union is not None:
+            skipped = (*skipped, *self.union.surplus(value, path, errors))
         if self.check is not None:
             self.check(value, path, errors)
         for name, checks, plan in self.fields:
@@ -92,10 +119,16 @@ def _objects(value: Any, path: str) -> Iterator[tuple[Plain, str]]:
 class Rules:
     """The rules of all types."""
 
-    def __init__(self, checks: Mapping[str, Check], late_checks: Mapping[str, Check]) -> None:
-        """Set up, both by names of types; late checks get the errors of fields."""
+    def __init__(
+        self,
+        checks: Mapping[str, Check],
+        late_checks: Mapping[str, Check],
+        unions: Mapping[str, Union],
+    ) -> None:
+        """Set up, all by names of types; late checks get the errors of fields."""
         self._checks = checks
         self._late_checks = late_checks
+        self._unions = unions
         self._plans: dict[str, _Plan] = {}
 
     def check(
@@ -115,7 +148,9 @@ class Rules:
         if known is not None:
             return known
         name = object_type.name
-        plan = self._plans[name] = _Plan(self._checks.get(name), self._late_checks.get(name))
+        plan = self._plans[name] = _Plan(
+            self._checks.get(name), self._late_checks.get(name), self._unions.get(name)
+        )
         for field in object_type.fields.values():
             inner = None if isinstance(field.type, MapType) else object_in(field.type)
             below = None if inner is None else self._plan(inner) or None

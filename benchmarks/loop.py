@@ -21,10 +21,10 @@ import msgspec
 from benchmarks.objects import Objects
 from benchmarks.throughput import peak_rss_mib
 from benchmarks.workloads import Nodes, Workload, workload
-from kubesched.api.core import Pod, PodCondition
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod, PodCondition
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.app.collector import tune_collector
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from benchmarks.loop import BindingApi
 from benchmarks.throughput import peak_rss_mib
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import Node, Pod, PodCondition
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import (
@@ -30,7 +31,6 @@ from kubesched.api.policy import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from kubesched.api.writes import ConditionPatch
 from kubesched.app.collector import tune_collector
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup

@@ -24,8 +24,7 @@ from typing import Any
 import click
 import msgspec
 
-from kubesched.api.coordination import Lease
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Lease, Node, Pod
 from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of

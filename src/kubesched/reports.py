@@ -55,7 +55,6 @@ from kubesched.explain.shadow_report import (
     ShadowVerdict,
 )
 from kubesched.framework.needed_kinds import Decides
-from kubesched.simulator.comparison import Measure, TimelineComparison
 from kubesched.simulator.playback import (
     NodeChanges,
     Playback,
@@ -79,10 +78,12 @@ from kubesched.simulator.report import (
 from kubesched.simulator.series import SeriesValues
 from kubesched.simulator.timeline_report import (
     Histogram,
+    Measure,
     MoveCount,
     RequestCount,
     ResourceReport,
     Series,
+    TimelineComparison,
     TimelineReport,
     Totals,
     WaitReport,

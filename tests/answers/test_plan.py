@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.answers.plan import AddNodes, DrainNodes, PlanError, ScaleWorkload, decode_plan
+from kubesched.answers.plan import AddNodes, DrainNodes, ScaleWorkload, decode_plan
+from kubesched.inputs.errors import UserError
 
 
 def test_steps_keep_their_order() -> None:
@@ -66,7 +67,7 @@ def test_steps_keep_their_order() -> None:
 )
 def test_field_errors_have_path_and_remedy(step: dict[str, Any], message: str) -> None:
     """One message has all of it."""
-    with pytest.raises(PlanError) as raised:
+    with pytest.raises(UserError) as raised:
         decode_plan({"steps": [step]})
     (found,) = raised.value.messages
     assert found.startswith(message)
@@ -75,12 +76,12 @@ def test_field_errors_have_path_and_remedy(step: dict[str, Any], message: str) -
 @pytest.mark.parametrize("raw", [None, [], {}, {"steps": {}}, {"steps": []}])
 def test_a_plan_needs_steps(raw: object) -> None:
     """A document without `steps` is an error."""
-    with pytest.raises(PlanError, match="steps: "):
+    with pytest.raises(match="steps: "):
         decode_plan(raw)
 
 
 def test_all_field_errors_are_reported_at_once() -> None:
     """Not only the first one."""
-    with pytest.raises(PlanError) as raised:
+    with pytest.raises(UserError) as raised:
         decode_plan({"steps": [{"a": 1}, {"b": 2}], "more": 1})
     assert len(raised.value.messages) == 3

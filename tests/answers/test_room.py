@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubesched.answers.room import StoppingReason, parse_pod_shape, room_for_shape, room_like
+from kubesched.answers.room import StoppingReason, parse_pod_shape, room_for_pod, room_for_shape
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
@@ -102,7 +102,7 @@ def test_room_for_amounts_equals_room_for_a_pod_of_these_requests(
     cluster = cluster_of(objects)
     text = ",".join(f"{name}={amount}" for name, amount in amounts.items())
     divided = room_for_shape(cluster.cache.nodes, parse_pod_shape(text), text)
-    placed = room_like(cluster, make_pod(requests=amounts))
+    placed = room_for_pod(cluster, make_pod(requests=amounts))
     assert divided.per_row.tolist() == placed.per_row.tolist()
     assert divided.room.total == placed.room.total == divided.per_row.sum()
 
@@ -125,7 +125,7 @@ PODS: Final = st.builds(
 @given(occupied(), PODS)
 def test_room_equals_placing_pod_after_pod(objects: list[KubeObject], pod: Pod) -> None:
     """The twin remembers no answers and has a cluster of its own."""
-    found = room_like(cluster_of(objects), pod)
+    found = room_for_pod(cluster_of(objects), pod)
     placed: list[KubeObject] = []
     while True:
         cluster = cluster_of([*objects, *placed], remembers=False)
@@ -157,7 +157,7 @@ def test_taints_and_cordons_reduce_the_room_for_a_pod() -> None:
     pod = make_pod(requests={"cpu": "1"})
     amounts = room_for_shape(cluster.cache.nodes, {"cpu": 1000}, "cpu=1")
     assert amounts.per_row.tolist() == [2, 3, 4]
-    placed = room_like(cluster, pod)
+    placed = room_for_pod(cluster, pod)
     assert placed.per_row.tolist() == [2, 0, 0]
     assert placed.room.stopped_by == (
         StoppingReason("Insufficient cpu", 1),
@@ -176,7 +176,7 @@ def test_copies_are_not_gated_bound_or_preempting() -> None:
         make_pod("high", requests={"cpu": "1"}, priority=9),
     ):
         there = [pod] if pod.spec.node_name else []
-        found = room_like(cluster_of([node, low, *there]), pod)
+        found = room_for_pod(cluster_of([node, low, *there]), pod)
         assert found.room.total == 2 - len(there)
 
 
@@ -184,7 +184,7 @@ def test_copies_leave_room_for_nominated_pods() -> None:
     """As the scheduler would."""
     nominated = make_pod("n", requests={"cpu": "2"}, priority=5, nominated_node_name="n")
     cluster = cluster_of([make_node("n", allocatable={"cpu": "3", "pods": 9}), nominated])
-    assert room_like(cluster, make_pod("p", requests={"cpu": "1"})).room.total == 1
+    assert room_for_pod(cluster, make_pod("p", requests={"cpu": "1"})).room.total == 1
 
 
 def test_room_without_node_resources_fit_is_finite() -> None:
@@ -198,7 +198,7 @@ def test_room_without_node_resources_fit_is_finite() -> None:
     for pod in (make_pod(), make_pod(labels={"app": "web"}, topology_spread_constraints=[SPREAD])):
         cluster = ClusterState(in_tree_setup(GATES, endless))
         cluster.load([make_node("n", labels={"zone": "a"}, allocatable={"pods": 3})])
-        assert room_like(cluster, pod).room.total == 3
+        assert room_for_pod(cluster, pod).room.total == 3
 
 
 def test_the_cluster_does_not_change() -> None:
@@ -206,7 +206,7 @@ def test_the_cluster_does_not_change() -> None:
     node = make_node("n", allocatable={"cpu": "3", "pods": 9})
     cluster = cluster_of([node, make_pod("a", node_name="n", requests={"cpu": "1"})])
     pod = make_pod("b", requests={"cpu": "1"})
-    assert [room_like(cluster, pod).room.total for _ in range(2)] == [2, 2]
+    assert [room_for_pod(cluster, pod).room.total for _ in range(2)] == [2, 2]
     assert cluster.cache.nodes.pod_counts.tolist() == [1]
     cluster.cache.check()
 
@@ -221,4 +221,4 @@ def test_the_cluster_does_not_change() -> None:
 def test_pods_that_cannot_be_copied(pod: Pod, error: str) -> None:
     """The message gives the reason."""
     with pytest.raises(ValueError, match=error):
-        room_like(cluster_of([make_node("n")]), pod)
+        room_for_pod(cluster_of([make_node("n")]), pod)

@@ -7,7 +7,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kubesched.answers.drain import PodFate, drain_nodes
-from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import TrialCluster, names_of
 from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
 from kubesched.api.core import Node
@@ -72,8 +71,8 @@ def test_an_upgrade_can_be_carried_out(seed: int, at_once: int) -> None:
         moved = 0
         for nodes in steps:
             for name in nodes:
-                trial = await drain_nodes(cluster, [name])
-                fates = [pod.fate for pod in trial.pods(PodOutcomes(cluster))]
+                drained = await drain_nodes(cluster, [name])
+                fates = [pod.fate for pod in drained.pods]
                 assert all(fate is PodFate.MOVED for fate in fates)
                 moved += len(fates)
             for name in nodes:
@@ -97,16 +96,14 @@ def test_a_compaction_can_be_carried_out(seed: int) -> None:
         watch = BudgetWatch(cluster)
         for step in report.removable:
             (name,) = step.nodes
-            trial = await drain_nodes(cluster, [name])
-            assert trial.succeeded(may_lose=False)
+            assert (await drain_nodes(cluster, [name])).succeeds()
             cluster.remove_node(name)
             await cluster.settle()
         watch.stop()
         left = names_of(cluster)
         for name in left:
             cluster.begin()
-            trial = await drain_nodes(cluster, [name])
-            assert not trial.succeeded(may_lose=False)
+            assert not (await drain_nodes(cluster, [name])).succeeds()
             await cluster.undo()
         return left
 

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from kubesched.api.core import Node, PersistentVolume, Pod
+from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeStruct
+from kubesched.api.volume import PersistentVolume
 
 
 @pytest.mark.parametrize(

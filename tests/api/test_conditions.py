@@ -3,7 +3,7 @@
 import pytest
 
 from kubesched.api.conditions import conditions_with, find_condition, is_condition_true
-from kubesched.api.pod import PodCondition
+from kubesched.api.core import PodCondition
 
 READY = PodCondition(type="Ready", status="True", last_transition_time="2026-01-01T00:00:00Z")
 SCHEDULED = PodCondition(type="PodScheduled", status="False")

@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.api.core import Node, PersistentVolumeClaim, Pod
+from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeStruct
 from kubesched.api.object_checks import first_invalid_value
 from kubesched.api.storage import CSIStorageCapacity
+from kubesched.api.volume import PersistentVolumeClaim
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubesched.api import core, events
+from kubesched.api import core
 from kubesched.api.meta import KubeStruct
 from kubesched.api.scheme import KINDS, Kind, find_kind, kind_of
 
@@ -27,7 +27,7 @@ def test_every_kind_has_metadata() -> None:
     ("api_version", "name", "type_"),
     [
         ("v1", "Event", core.CoreEvent),
-        ("events.k8s.io/v1", "Event", events.Event),
+        ("events.k8s.io/v1", "Event", core.Event),
         ("v1", "Pod", core.Pod),
         ("v2", "Pod", None),
         ("apps/v1", "Pod", None),

@@ -73,12 +73,12 @@ def test_invalid_selectors(text: str, message: str) -> None:
 
 _words = st.sampled_from(["a", "b-c", "in", "notin", "5"])
 _requirements = st.one_of(
-    st.builds(Requirement, _words, st.sampled_from(["exists", "!"])),
+    st.builds(Requirement, _words, st.sampled_from(["Exists", "DoesNotExist"])),
     st.builds(Requirement, _words, st.sampled_from(["=", "==", "!="]), st.tuples(_words)),
     st.builds(
         Requirement,
         _words,
-        st.sampled_from(["in", "notin"]),
+        st.sampled_from(["In", "NotIn"]),
         st.sets(_words, min_size=1).map(lambda words: tuple(sorted(words))),
     ),
 )

@@ -6,18 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.core import (
-    Affinity,
-    Node,
-    NodeAffinity,
+from kubesched.api.core import Affinity, Node, NodeAffinity, Pod, PodSpec
+from kubesched.api.meta import (
+    LabelSelector,
+    LabelSelectorRequirement,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    Pod,
-    PodSpec,
+    ObjectMeta,
     PreferredSchedulingTerm,
 )
-from kubesched.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kubesched.api.requirements import EVERYTHING, NOTHING, Requirement, SelectorError, parse_int64
 from kubesched.api.selectors import (
     compile_label_selector,
@@ -125,7 +123,7 @@ def test_compiled_selectors_are_values() -> None:
 
 def test_requirements_are_added_in_order_of_keys() -> None:
     """Added requirements are sorted; NOTHING stays NOTHING."""
-    more = (Requirement("a", "in", ("1",)),)
+    more = (Requirement("a", "In", ("1",)),)
     selector = selector_from_set({"b": "2"}).with_requirements(more)
     assert ["a", "b"] == [requirement.key for requirement in selector.requirements]
     assert NOTHING == NOTHING.with_requirements(more)

@@ -63,9 +63,11 @@ def test_stored_objects_are_valid() -> None:
 )
 def test_pull_policies(image: str, policy: str) -> None:
     """Images that may change are pulled always."""
-    body = {"spec": {"containers": [{"name": "c", "image": image}]}}
+    volume = {"name": "v", "image": {"reference": image}}
+    body = {"spec": {"containers": [{"name": "c", "image": image}], "volumes": [volume]}}
     pod = with_defaults(resource_of("Pod"), body)
     assert policy == pod["spec"]["containers"][0]["imagePullPolicy"]
+    assert policy == pod["spec"]["volumes"][0]["image"]["pullPolicy"]
 
 
 def test_requests_come_from_limits() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from random import Random
 from typing import Any
 
+from kubesched.app.reviews import AccessStatus, Reviews, TokenStatus
 from kubesched.client.requests import Request
 
 
@@ -31,16 +33,15 @@ class FakeRest:
         raise AssertionError(request)
 
 
-class Clock:
-    """A clock that a test moves."""
+def token_reviews(rest: FakeRest) -> Reviews[TokenStatus]:
+    """Return reviews whose answers without an error are kept for 10 seconds."""
+    return Reviews(rest, TokenStatus, lambda status: 0.0 if status.error else 10.0, Random(1))
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
 
-    def __call__(self) -> float:
-        """Return how many have passed."""
-        return self.seconds
-
-    async def sleep(self, seconds: float) -> None:
-        """Let that much time pass."""
-        self.seconds += seconds
+def access_reviews(
+    rest: FakeRest, allowed: float = 10.0, denied: float = 10.0
+) -> Reviews[AccessStatus]:
+    """Return reviews whose answers are kept for so many seconds."""
+    return Reviews(
+        rest, AccessStatus, lambda status: allowed if status.allowed else denied, Random(1)
+    )

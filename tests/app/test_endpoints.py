@@ -9,28 +9,24 @@ import logging
 import platform
 import re
 from datetime import UTC, datetime
-from random import Random
 from typing import Any
 
 import pytest
 import yaml
 from msgspec.structs import replace
 
-from kubesched.app.authentication import Authenticator, Authorities
-from kubesched.app.authorization import AllowedPaths, Authorizer
+from kubesched.app.access import AccessCheck, Authenticator, Authorities, Authorizer
 from kubesched.app.endpoints import Endpoints, configz, flagz
 from kubesched.app.health import scheduler_health
 from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.app.logs import LogOptions, Logs
 from kubesched.app.metrics.pages import MetricsPage
 from kubesched.app.options import ALWAYS_ALLOWED_PATHS
-from kubesched.app.reviews import ReviewRetries, TokenReviews
-from kubesched.app.secure_port import AccessCheck
 from kubesched.client.requests import Request
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 
-from .fake_rest import Clock, FakeRest
+from .fake_rest import FakeRest, access_reviews, token_reviews
 from .port_records import exchanges, recorded
 
 METRICS = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
@@ -50,15 +46,14 @@ class Page(MetricsPage):
     """A page of metrics that counts its resets."""
 
     def __init__(self) -> None:
-        super().__init__(())
+        super().__init__(reset=self._count)
         self.resets = 0
 
     def page(self) -> tuple[str, bytes]:
         """Return a page without metrics."""
         return METRICS, b"# no metrics\n"
 
-    def reset(self) -> None:
-        """Count."""
+    def _count(self) -> None:
         self.resets += 1
 
 
@@ -97,12 +92,11 @@ def scheduler_endpoints(page: Page, *, is_leader: bool = True) -> Endpoints:
 
 def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = None) -> HttpResponse:
     """Ask as somebody."""
-    clock = Clock()
-    reviews = ReviewRetries(FakeRest(answer_review), Random(1), clock.sleep)
+    rest = FakeRest(answer_review)
     endpoints = scheduler_endpoints(page or Page())
     access = AccessCheck(
-        Authenticator(Authorities, TokenReviews(reviews, clock, 10.0), lambda: STARTED),
-        Authorizer(AllowedPaths(ALWAYS_ALLOWED_PATHS), reviews, clock, 10.0, 10.0),
+        Authenticator(Authorities, token_reviews(rest)),
+        Authorizer(ALWAYS_ALLOWED_PATHS, access_reviews(rest)),
         endpoints.answer,
     )
     if user is not None:

@@ -16,7 +16,6 @@ from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.options import ElectionOptions, Options, ServingOptions, with_flags
 from kubesched.app.process import EXIT_DONE, EXIT_FAILED, SchedulerProcess
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
-from kubesched.client.leader_election import LeaderCallbacks
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
@@ -277,9 +276,9 @@ def test_stopping_before_the_election_begins(monkeypatch: pytest.MonkeyPatch) ->
     """The elector is stopped though its event loop was not there when the process stopped."""
     elect = Election._elect
 
-    async def elect_late(election: Election, callbacks: LeaderCallbacks) -> None:
+    async def elect_late(election: Election, *callbacks: Callable[[], None]) -> None:
         await asyncio.sleep(0.03)
-        await elect(election, callbacks)
+        await elect(election, *callbacks)
 
     monkeypatch.setattr(Election, "_elect", elect_late)
 

@@ -5,22 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from functools import partial
-from random import Random
 from typing import Any
 
 import pytest
 
 from kubesched.api.errors import ApiError
-from kubesched.app.reviews import AuthenticationError, ReviewRetries, TokenReviews, UserInfo
+from kubesched.app.reviews import AccessError, UserInfo
 from kubesched.client.requests import Request
+from kubesched.simulator.virtual_loop import run
 
-from .fake_rest import Clock, FakeRest
+from .fake_rest import FakeRest, token_reviews
 from .port_records import reviews
-
-
-def token_reviews(rest: FakeRest, clock: Clock) -> TokenReviews:
-    """Return reviews on a clock by hand."""
-    return TokenReviews(ReviewRetries(rest, Random(1), clock.sleep), clock, 10.0, b"key")
 
 
 def _always(answer: dict[str, Any], _request: Request) -> dict[str, Any]:
@@ -32,14 +27,13 @@ def test_reviews_equal_recorded_ones() -> None:
     for entry in reviews("tokenreviews"):
         rest = FakeRest(partial(_always, entry["response"]))
         status = entry["response"]["status"]
-        asked = token_reviews(rest, Clock()).authenticate(entry["body"]["spec"]["token"])
+        asked = token_reviews(rest).ask(entry["body"]["spec"])
+        found = asyncio.run(asked)
         if status.get("authenticated"):
             user = status["user"]
-            expected = UserInfo(user["username"], user["uid"], tuple(user["groups"]))
-            assert expected == asyncio.run(asked)
+            assert UserInfo(user["username"], user["uid"], tuple(user["groups"])) == found.user
         else:
-            with pytest.raises(AuthenticationError, match=status["error"]):
-                asyncio.run(asked)
+            assert (False, status["error"]) == (found.authenticated, found.error)
         request = rest.requests[0]
         assert (entry["method"], entry["path"]) == (request.method, request.path)
         assert entry["body"] == json.loads(request.body)
@@ -55,26 +49,25 @@ def test_reviews_equal_recorded_ones() -> None:
 )
 def test_answers_are_cached(status: dict[str, Any], asked: int) -> None:
     """Known and unknown tokens are reviewed again after some time; errors at once."""
-    clock = Clock()
     rest = FakeRest(lambda _request: {"status": status})
-    tokens = token_reviews(rest, clock)
+    tokens = token_reviews(rest)
 
     async def main() -> None:
         for moment in (0.0, 9.0, 10.5, 11.0):
-            clock.seconds = moment
-            await asyncio.gather(tokens.authenticate("t"), return_exceptions=True)
+            await asyncio.sleep(moment - asyncio.get_running_loop().time())
+            await asyncio.gather(tokens.ask({"token": "t"}), return_exceptions=True)
 
-    asyncio.run(main())
+    run(main())
     assert asked == len(rest.requests)
 
 
 def test_one_question_serves_all_who_wait_for_it() -> None:
     """Requests with one token at one time are one review."""
     rest = FakeRest(lambda _request: {"status": {"authenticated": True}})
-    tokens = token_reviews(rest, Clock())
+    tokens = token_reviews(rest)
 
     async def main() -> None:
-        await asyncio.gather(*(tokens.authenticate("t") for _ in range(5)))
+        await asyncio.gather(*(tokens.ask({"token": "t"}) for _ in range(5)))
 
     asyncio.run(main())
     assert 1 == len(rest.requests)
@@ -82,17 +75,21 @@ def test_one_question_serves_all_who_wait_for_it() -> None:
 
 def test_transient_failures_are_tried_again() -> None:
     """Five attempts with growing pauses; then the last failure counts, and is not kept."""
-    clock = Clock()
 
     def fail(_request: Request) -> None:
         raise ApiError(500, "InternalError", "oh")
 
     rest = FakeRest(fail)
-    with pytest.raises(AuthenticationError, match="oh"):
-        asyncio.run(token_reviews(rest, clock).authenticate("t"))
+
+    async def main() -> float:
+        with pytest.raises(AccessError, match="oh"):
+            await token_reviews(rest).ask({"token": "t"})
+        return asyncio.get_running_loop().time()
+
+    seconds = run(main())
     assert 5 == len(rest.requests)
     shortest = 0.5 + 0.75 + 1.125 + 1.6875
-    assert shortest <= clock.seconds <= shortest * 1.2
+    assert shortest <= seconds <= shortest * 1.2
 
 
 def test_other_failures_are_final() -> None:
@@ -102,6 +99,6 @@ def test_other_failures_are_final() -> None:
         raise ApiError(403, "Forbidden", "no")
 
     rest = FakeRest(fail)
-    with pytest.raises(AuthenticationError, match="no"):
-        asyncio.run(token_reviews(rest, Clock()).authenticate("t"))
+    with pytest.raises(AccessError, match="no"):
+        asyncio.run(token_reviews(rest).ask({"token": "t"}))
     assert 1 == len(rest.requests)

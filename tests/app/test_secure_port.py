@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.errors import ApiError, SetupError
-from kubesched.app.authentication import LookupFailedError
+from kubesched.app.access import LookupFailedError
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
 from kubesched.app.options import AccessOptions, ProxyOptions, ServingOptions
@@ -23,10 +23,10 @@ from kubesched.app.serving_certificates import make_pair
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import Request
 from kubesched.client.tls import load_key_pair
+from tests.client.certificates import Holder, signed
 
-from .certificates import NOW, Holder, signed
 from .fake_rest import FakeRest
-from .test_authentication import CLIENTS, DATA, PROXIES
+from .test_access_authentication import CLIENTS, DATA, PROXIES
 from .test_endpoints import Page, answer_review
 
 NOWHERE = ConnectionSettings(server="https://nowhere")
@@ -59,7 +59,7 @@ def answer(request: Request) -> object:
 def serving(tmp_path_factory: pytest.TempPathFactory) -> ServingOptions:
     """Return flags with a certificate that was made before."""
     folder = tmp_path_factory.mktemp("certs")
-    pair = make_pair("127.0.0.1", NOW)
+    pair = make_pair("127.0.0.1")
     (folder / "a.crt").write_bytes(pair.certificate)
     (folder / "a.key").write_bytes(pair.key)
     return ServingOptions(

@@ -28,13 +28,12 @@ from kubesched.app.serving_certificates import (
     serving_pair,
 )
 from kubesched.client.tls import load_key_pair
-
-from .certificates import NOW, Holder, authority, signed
+from tests.client.certificates import Holder, authority, signed
 
 T = TypeVar("T")
 
 CLIENTS = authority("client-ca")
-PAIR = make_pair("127.0.0.1", NOW)
+PAIR = make_pair("127.0.0.1")
 
 
 def certificates_of(pair: KeyPair) -> list[x509.Certificate]:
@@ -68,7 +67,7 @@ def served(
         ask_for_certificates(context, authorities)
         connector = aiohttp.TCPConnector(ssl=client_context(shown))
         async with (
-            SecureServing(handler, context, "127.0.0.1", 0, shutdown_seconds=0.1) as server,
+            SecureServing(handler, context, "127.0.0.1", 0) as server,
             aiohttp.ClientSession(connector=connector) as session,
         ):
             return await ask(session, f"https://localhost:{server.port}")
@@ -272,19 +271,15 @@ def test_names_that_are_not_known() -> None:
 def test_the_made_certificate_is_upstreams() -> None:
     """Names, life, usage and alternatives are those that kube-scheduler makes."""
     own, issuer = certificates_of(PAIR)
-    number = int(NOW.timestamp())
+    number = int((own.not_valid_before_utc + timedelta(hours=1)).timestamp())
     assert f"CN=localhost@{number}" == own.subject.rfc4514_string()
     assert f"CN=localhost-ca@{number}" == own.issuer.rfc4514_string()
     own.verify_directly_issued_by(issuer)
-    begin = (NOW - timedelta(hours=1)).replace(microsecond=0)
-    assert (begin, begin + timedelta(days=365)) == (
-        own.not_valid_before_utc,
-        own.not_valid_after_utc,
-    )
+    assert timedelta(days=365) == own.not_valid_after_utc - own.not_valid_before_utc
     names = own.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert ["localhost"] == names.get_values_for_type(x509.DNSName)
     assert ["127.0.0.1"] == [str(one) for one in names.get_values_for_type(x509.IPAddress)]
-    other = certificates_of(make_pair("10.0.0.7", NOW))[0]
+    other = certificates_of(make_pair("10.0.0.7"))[0]
     names = other.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     expected = ["127.0.0.1", "10.0.0.7"]
     assert expected == [str(one) for one in names.get_values_for_type(x509.IPAddress)]
@@ -294,13 +289,13 @@ def test_the_made_certificate_is_upstreams() -> None:
 def test_the_created_certificate_is_kept(tmp_path: Path) -> None:
     """It is written once, the key for this user alone, and read from then on."""
     options = ServingOptions(cert_dir=str(tmp_path / "certs"))
-    made = serving_pair(options, lambda: NOW)
-    assert made == serving_pair(options, lambda: NOW)
+    made = serving_pair(options)
+    assert made == serving_pair(options)
     key = tmp_path / "certs" / "kube-scheduler.key"
     assert 0o600 == key.stat().st_mode & 0o777
     key.unlink()
     with pytest.raises(SetupError, match=r"kube-scheduler\.key is missing"):
-        serving_pair(options, lambda: NOW)
+        serving_pair(options)
 
 
 def test_given_files_count(tmp_path: Path) -> None:
@@ -310,10 +305,10 @@ def test_given_files_count(tmp_path: Path) -> None:
     options = ServingOptions(
         tls_cert_file=str(tmp_path / "a.crt"), tls_private_key_file=str(tmp_path / "a.key")
     )
-    assert PAIR == serving_pair(options, lambda: NOW)
+    assert PAIR == serving_pair(options)
 
 
-OTHER = make_pair("", NOW)
+OTHER = make_pair("")
 
 
 @pytest.mark.parametrize(
@@ -345,14 +340,14 @@ def test_invalid_certificate_files(
     place = re.escape(f"(--tls-cert-file {files[0]}, --tls-private-key-file {files[1]})")
     expected = f"unable to load server certificate {place}: (tls: )?[^:]*{words}$"
     with pytest.raises(SetupError, match=expected):
-        serving_context(serving_pair(options, lambda: NOW), options)
+        serving_context(serving_pair(options), options)
 
 
 def test_certificate_without_key() -> None:
     """Neither flag is allowed alone."""
     for options in (ServingOptions(tls_cert_file="a"), ServingOptions(tls_private_key_file="a")):
         with pytest.raises(SetupError, match="missing filename for serving cert: --"):
-            serving_pair(options, lambda: NOW)
+            serving_pair(options)
 
 
 def test_a_port_can_be_shared() -> None:

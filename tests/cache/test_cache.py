@@ -10,8 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kubesched.api.core import Pod, Service
-from kubesched.api.pod import ContainerStatus, ResourceRequirements
+from kubesched.api.core import ContainerStatus, Pod, ResourceRequirements, Service
 from kubesched.cache.cache import Cache, CacheError, CacheStatistics
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_pod_info

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from kubesched.api.core import Pod
 from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStore
-from kubesched.framework.pod_group_states import PodGroupState, pod_group_name_of
+from kubesched.framework.pod_groups import PodGroupState, pod_group_name_of
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 

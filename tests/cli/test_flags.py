@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
 import pytest
 
 from kubesched.cli import flags
+from kubesched.cli.commands import COMMANDS, Group, Part, command
 from kubesched.cli.flags import shown_flags
-from kubesched.cli.run import run
 
 from .cluster import run as run_command
 
 
 def _shown(*arguments: str) -> dict[str, str]:
-    with run.make_context("run", list(arguments)) as ctx:
+    with command("run").make_context("run", list(arguments)) as ctx:
         assert isinstance(ctx, click.Context)
         return shown_flags(ctx)
 
@@ -72,6 +73,7 @@ def test_flagz(arguments: tuple[str, ...], name: str, expected: str) -> None:
 def test_every_flag_is_shown() -> None:
     """Each that the help lists, once, without dashes."""
     shown = _shown()
+    run = command("run")
     with run.make_context("run", []) as ctx:
         helped = run.get_help(ctx)
     assert "authentication-kubeconfig" in shown
@@ -231,19 +233,30 @@ def test_version_of_run() -> None:
     assert expected == run_command("run", "--version=raw").output
 
 
-@pytest.mark.parametrize("table", ["options.txt", "run_flags.txt", "sandbox_flags.txt"])
+@pytest.mark.parametrize("table", ["commands.txt", "run_flags.txt", "sandbox_flags.txt"])
 def test_every_entry_of_a_table_is_an_option(table: str) -> None:
-    """A line that begins with a dash is read, with its help; no section is empty."""
+    """A line that begins with a dash and has a bar is read; no section is empty."""
     text = Path(flags.__file__).with_name(table).read_text(encoding="utf-8")
-    written = [line.partition(" | ")[0] for line in text.splitlines() if line.startswith("-")]
-    sections = flags._sections(table)
-    assert all(sections.values())
-    assert written == [entry["names"] for entries in sections.values() for entry in entries]
+    written = re.findall(r"^(-.*?) \| ", text, re.MULTILINE)
+    sections = flags.sections(table)
+    assert all(section.help or section.options for section in sections.values())
+    found = [option for section in sections.values() for option in section.options]
+    assert [re.findall(r"-[\w-]+", names) for names in written] == [
+        [*option.opts, *option.secondary_opts] for option in found
+    ]
 
 
-def test_every_section_of_options_is_used() -> None:
-    """Each is named by a command, or by the options that several share."""
-    modules = Path(flags.__file__).parent.glob("*.py")
-    code = "".join(module.read_text(encoding="utf-8") for module in modules)
-    named = re.findall(r'table_options\(\s*"([^"]+)"', code)
-    assert set(named) == set(flags._sections("options.txt"))
+def _named(parts: Iterable[Part]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, Group):
+            yield from _named(part.parts)
+        elif isinstance(part, str):
+            yield part
+
+
+def test_every_section_is_used() -> None:
+    """Each has the help of a command, or options that one names."""
+    named = {name for spec in COMMANDS.values() for name in _named(spec.parts)}
+    tables = {name for name in named if name.endswith(".txt")}
+    assert {"run_flags.txt", "sandbox_flags.txt"} == tables
+    assert named - tables | set(COMMANDS) == set(flags.sections("commands.txt"))

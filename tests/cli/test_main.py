@@ -15,7 +15,8 @@ import pytest
 
 from kubesched import __version__
 from kubesched.cli import errors
-from kubesched.cli.main import SUBCOMMANDS, kubesched
+from kubesched.cli.commands import COMMANDS
+from kubesched.cli.main import kubesched
 
 from .cluster import run, shop, write
 
@@ -25,9 +26,9 @@ def test_help_lists_the_subcommands() -> None:
     result = run("--help")
     assert result.exit_code == 0
     assert "Examples:" in result.stdout
-    for name, found in SUBCOMMANDS.items():
+    for name, spec in COMMANDS.items():
         assert name in result.stdout
-        assert found in result.stdout
+        assert spec.summary in result.stdout
 
 
 @pytest.mark.parametrize(
@@ -48,10 +49,10 @@ def test_order_of_commands() -> None:
     """`run` and `sandbox` come first; each summary fits its line."""
     lines = run("--help", COLUMNS="80").stdout.partition("Commands:\n")[2].splitlines()
     assert ["run", "sandbox"] == [line.split()[0] for line in lines[:2]]
-    assert len(SUBCOMMANDS) == len(lines)
+    assert len(COMMANDS) == len(lines)
 
 
-@pytest.mark.parametrize("name", ["", *SUBCOMMANDS])
+@pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_examples_are_not_wrapped(name: str) -> None:
     """Examples keep their lines on terminals of any width."""
     context = click.Context(kubesched)
@@ -80,16 +81,18 @@ def test_subcommand_help_teaches(name: str) -> None:
     command = kubesched.get_command(context, name)
     assert command is not None
     first = (command.help or "").partition("\n")[0]
-    assert first.replace("POD", "a pod") == SUBCOMMANDS[name]
+    assert first.replace("POD", "a pod") == COMMANDS[name].summary
 
 
 @pytest.mark.slow
-def test_help_does_not_import_numpy() -> None:
-    """`kubesched --help` stays quick: neither numpy nor a subcommand is imported."""
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["why", "--help"], ["why", "-x"]])
+def test_help_does_not_import_numpy(words: list[str]) -> None:
+    """Help and usage errors stay quick: neither numpy nor the module of a command is imported."""
     code = (
-        "import sys\nfrom kubesched.cli.main import main\nsys.argv = ['kubesched', '--help']\n"
+        f"import sys\nfrom kubesched.cli.main import main\nsys.argv = {['kubesched', *words]}\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "sys.exit('numpy' in sys.modules or 'kubesched.cli.questions' in sys.modules)"
+        "slow = {'numpy', 'kubesched.cli.run', 'kubesched.cli.why'}\n"
+        "sys.exit(bool(slow & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True)  # noqa: S603 - our own code
     assert done.returncode == 0

@@ -9,8 +9,8 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from kubesched.cli.flags import OutputFormat
 from kubesched.cli.output import (
+    OutputFormat,
     RichWriter,
     Writer,
     aligned,
@@ -173,13 +173,13 @@ class Thing(Document, frozen=True):
     ("output", "text"),
     [
         pytest.param(
-            OutputFormat.JSON,
+            "json",
             '{\n  "apiVersion": "kubesched.dev/v1",\n  "kind": "Thing",\n  "podName": "ü",\n'
             '  "isThere": true,\n  "missing": null\n}\n',
             id="json",
         ),
         pytest.param(
-            OutputFormat.YAML,
+            "yaml",
             "apiVersion: kubesched.dev/v1\nkind: Thing\npodName: ü\nisThere: true\nmissing: null\n",
             id="yaml",
         ),

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.cli.sandbox_run import node_template, read_node
+from kubesched.cli.sandbox import node_template, read_node
 from kubesched.cli.sandbox_scheduler import configuration_text, read_document
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.inputs.errors import UserError

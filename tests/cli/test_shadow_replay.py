@@ -13,7 +13,7 @@ import pytest
 from tests.app.test_process import PODS, Cluster
 from tests.cli.cluster import run
 from tests.cli.test_shadow import Process, beside
-from tests.cli.test_simulate_timeline import interrupting
+from tests.cli.test_timeline import interrupting
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
 SCENARIO = SCENARIOS / "batch-and-web.yaml"

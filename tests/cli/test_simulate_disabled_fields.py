@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.codec import decode_object
-from kubesched.api.pod import Pod
+from kubesched.api.core import Pod
 from kubesched.testing.builders import make_node
 from tests.scheduler.running import running
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.cli.snapshot_file import AnonymousNames
+from kubesched.cli.snapshot import AnonymousNames
 from kubesched.inputs.cluster_input import read_cluster
 from kubesched.inputs.sources import ClusterSource
 
 from .cluster import run, shop, write
 from .live import live
-from .test_snapshot_file_fields import renamed_back
+from .test_snapshot_fields import renamed_back
 
 _SECRETS = Path(__file__).parent / "data" / "secrets.yaml"
 
@@ -99,7 +99,7 @@ def test_a_file_is_written_whole_or_not_at_all(
     def fail(*_: object) -> bytes:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("kubesched.cli.snapshot_file.encode_json", fail)
+    monkeypatch.setattr("kubesched.cli.snapshot.encode_json", fail)
     found = run("snapshot", source, "-o", file)
     assert (2, "kubesched: error: No space left on device\n") == (found.exit_code, found.stderr)
     assert "old" == file.read_text()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kubesched.cli import sweep_run
+from kubesched.cli import sweep
 from kubesched.cli.main import kubesched
 from tests.sweep.sweeps import CLUSTER, SCENARIO, SWEEP, no_processes, write
 
@@ -35,7 +35,7 @@ OF_FUNCTION = """
 def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Run in the test's directory and process."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sweep_run, "local_workers", no_processes)
+    monkeypatch.setattr(sweep, "local_workers", no_processes)
 
 
 def _sweep(*arguments: str) -> Result:

@@ -1,55 +1,69 @@
-"""Certificates for tests: an authority, and what it signs."""
+"""Authorities and certificates for tests; keys on curves, which take no time to make."""
 
 from __future__ import annotations
 
-import datetime as dt
 import ipaddress
+from datetime import UTC, datetime, timedelta
 
-import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
 
-_START = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-_END = dt.datetime(2120, 1, 1, tzinfo=dt.UTC)
-
-
-class KeyPair(msgspec.Struct, frozen=True):
-    """A certificate and its key as PEM text."""
-
-    certificate: bytes
-    key: bytes
+NOW = datetime.now(UTC)
+_UID = ObjectIdentifier("1.3.6.1.4.1.57683.2")
 
 
-class Authority:
-    """Signs certificates.
+class Holder:
+    """The holder of a certificate.
 
     Attributes:
-        pem: Its own certificate.
+        certificate: It.
+        pem: Certificate as PEM.
+        key_pem: Its key as PEM.
+        der: Certificate as DER.
     """
 
-    def __init__(self, name: str = "authority") -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = _name(name)
-        builder = _builder(self._name, self._name, self._key.public_key())
-        constraints = x509.BasicConstraints(ca=True, path_length=None)
-        builder = builder.add_extension(constraints, critical=True)
-        self.pem = _pem(builder.sign(self._key, hashes.SHA256()))
-
-    def issue(self, name: str, *hosts: str) -> KeyPair:
-        """Return a certificate for hosts, or for a client if there are none."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(_name(name), self._name, key.public_key())
-        if hosts:
-            names = x509.SubjectAlternativeName([_host(host) for host in hosts])
-            builder = builder.add_extension(names, critical=False)
-        private = key.private_bytes(
+    def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+        self.certificate = certificate
+        self.key = key
+        self.pem = certificate.public_bytes(serialization.Encoding.PEM)
+        self.der = certificate.public_bytes(serialization.Encoding.DER)
+        self.key_pem = key.private_bytes(
             serialization.Encoding.PEM,
             serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         )
-        return KeyPair(_pem(builder.sign(self._key, hashes.SHA256())), private)
+
+
+def authority(name: str = "authority") -> Holder:
+    """Return a certificate authority that others trust."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = _builder(_subject(name, ()), _subject(name, ()), key, timedelta(days=1))
+    constraints = x509.BasicConstraints(ca=True, path_length=None)
+    certificate = builder.add_extension(constraints, critical=True).sign(key, hashes.SHA256())
+    return Holder(certificate, key)
+
+
+def signed(
+    by: Holder,
+    name: str,
+    organizations: tuple[str, ...] = (),
+    *,
+    uids: tuple[str, ...] = (),
+    life: timedelta = timedelta(days=1),
+    usage: ObjectIdentifier | None = ExtendedKeyUsageOID.CLIENT_AUTH,
+    hosts: tuple[str, ...] = (),
+) -> Holder:
+    """Return a certificate, by default a client's as clusters make them, without hosts."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = _builder(_subject(name, organizations, uids), by.certificate.subject, key, life)
+    if usage is not None:
+        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+    if hosts:
+        names = x509.SubjectAlternativeName([_host(host) for host in hosts])
+        builder = builder.add_extension(names, critical=False)
+    return Holder(builder.sign(by.key, hashes.SHA256()), key)
 
 
 def _host(host: str) -> x509.GeneralName:
@@ -58,23 +72,25 @@ def _host(host: str) -> x509.GeneralName:
     return x509.DNSName(host)
 
 
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+def _subject(name: str, organizations: tuple[str, ...], uids: tuple[str, ...] = ()) -> x509.Name:
+    return x509.Name(
+        [
+            *(x509.NameAttribute(NameOID.ORGANIZATION_NAME, text) for text in organizations),
+            *(x509.NameAttribute(_UID, text) for text in uids),
+            *([x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else []),
+        ]
+    )
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, life: timedelta
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
-        .public_key(key)
+        .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(_START)
-        .not_valid_after(_END)
+        .not_valid_before(NOW - timedelta(days=30))
+        .not_valid_after(NOW + life)
     )
-
-
-def _pem(certificate: x509.Certificate) -> bytes:
-    return certificate.public_bytes(serialization.Encoding.PEM)

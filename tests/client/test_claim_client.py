@@ -22,6 +22,7 @@ from kubesched.api.resource import (
     ResourceClaimStatus,
 )
 from kubesched.client.claim_client import ClaimClient, with_finalizers
+from kubesched.client.pod_client import PodClient
 from kubesched.simulator.virtual_loop import run
 
 from .records import Answering, Plain
@@ -41,7 +42,7 @@ PLAIN_USER = {"resource": "pods", "name": "p", "uid": "pu"}
 
 def writer(server: Answering) -> ClaimClient:
     """Return a writer."""
-    return ClaimClient(server, Random(0))
+    return ClaimClient(server, PodClient(server, lambda: 0, lambda _event: None), Random(0))
 
 
 def encoded(item: Any) -> bytes:

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
+from kubesched.api.volume import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.client.claim_client import VolumeClient
 
 from .records import Answering, Plain, recorded_writes
@@ -33,6 +33,10 @@ CLAIM: Plain = {
 }
 
 
+def _has_pod(_namespace: str, _name: str) -> bool:
+    return True
+
+
 def encoded(item: Any) -> bytes:
     """Return JSON text."""
     return json.dumps(item).encode()
@@ -51,7 +55,7 @@ def test_a_volume_is_updated_as_recorded() -> None:
         spec=replace(known.spec, claim_ref=bound.spec.claim_ref),
     )
     server = Answering(encoded(stored), encoded(write["response"]))
-    answer = asyncio.run(VolumeClient(server).update_persistent_volume(wanted))
+    answer = asyncio.run(VolumeClient(server, _has_pod).update_persistent_volume(wanted))
     assert [
         ("GET", write["path"], None),
         ("PUT", write["path"], write["body"]),
@@ -65,7 +69,7 @@ def test_a_claim_keeps_what_is_not_read_here() -> None:
     annotations = {"volume.kubernetes.io/selected-node": "n1"}
     wanted = replace(known, metadata=replace(known.metadata, annotations=annotations))
     server = Answering(encoded(CLAIM), encoded(CLAIM))
-    asyncio.run(VolumeClient(server).update_persistent_volume_claim(wanted))
+    asyncio.run(VolumeClient(server, _has_pod).update_persistent_volume_claim(wanted))
     expected = CLAIM | {"metadata": CLAIM["metadata"] | {"annotations": annotations}}
     assert expected == server.in_short[1][2]
 
@@ -76,7 +80,7 @@ def test_the_version_that_is_known_is_sent() -> None:
     newer = CLAIM | {"metadata": CLAIM["metadata"] | {"resourceVersion": "9"}}
     server = Answering(encoded(newer), ConflictError("the object has been modified"))
     with pytest.raises(ConflictError, match="modified"):
-        asyncio.run(VolumeClient(server).update_persistent_volume_claim(known))
+        asyncio.run(VolumeClient(server, _has_pod).update_persistent_volume_claim(known))
     assert "3" == server.in_short[1][2]["metadata"]["resourceVersion"]
 
 
@@ -85,7 +89,7 @@ def test_removing_a_reference() -> None:
     stored = {"metadata": {"name": "v", "annotations": {"a": "b"}}, "spec": {"claimRef": {}}}
     server = Answering(encoded(stored), encoded(stored))
     known = msgspec.convert({"metadata": {"name": "v"}}, PersistentVolume)
-    asyncio.run(VolumeClient(server).update_persistent_volume(known))
+    asyncio.run(VolumeClient(server, _has_pod).update_persistent_volume(known))
     assert {"metadata": {"name": "v"}, "spec": {}} == server.in_short[1][2]
 
 
@@ -94,7 +98,7 @@ def test_an_object_that_is_gone() -> None:
     server = Answering(NotFoundError('persistentvolumes "v" not found'))
     volume = PersistentVolume()
     with pytest.raises(NotFoundError):
-        asyncio.run(VolumeClient(server).update_persistent_volume(volume))
+        asyncio.run(VolumeClient(server, _has_pod).update_persistent_volume(volume))
 
 
 @pytest.mark.parametrize("answer", [b"<html>", b"[]", b'{"spec": 3}'])
@@ -104,5 +108,5 @@ def test_answers_that_cannot_be_read(answer: bytes) -> None:
     volume = replace(volume, spec=replace(volume.spec, claim_ref=ObjectReference(name="c")))
     server = Answering(b"{}", answer)
     with pytest.raises(ApiError) as caught:
-        asyncio.run(VolumeClient(server).update_persistent_volume(volume))
+        asyncio.run(VolumeClient(server, _has_pod).update_persistent_volume(volume))
     assert 500 == caught.value.code

@@ -28,7 +28,7 @@ from kubesched.client.connection_settings import (
     TlsSettings,
     UserSettings,
 )
-from kubesched.client.credentials import ExecPlugin, FixedCredentials, TokenFile
+from kubesched.client.credentials import Credentials, ExecPlugin, TokenFile
 from kubesched.client.kubeconfig import KubeconfigError
 from kubesched.client.requests import Request
 
@@ -149,11 +149,11 @@ _FILE = "f"
 @pytest.mark.parametrize(
     ("user", "tls", "class_"),
     [
-        (UserSettings(), TlsSettings(), FixedCredentials),
+        (UserSettings(), TlsSettings(), Credentials),
         (UserSettings(token_file=_FILE, exec=_PLUGIN), TlsSettings(), TokenFile),
         (UserSettings(exec=_PLUGIN), TlsSettings(), ExecPlugin),
-        (UserSettings(exec=_PLUGIN, username="n"), TlsSettings(), FixedCredentials),
-        (UserSettings(exec=_PLUGIN), TlsSettings(certificate_pem=b"x"), FixedCredentials),
+        (UserSettings(exec=_PLUGIN, username="n"), TlsSettings(), Credentials),
+        (UserSettings(exec=_PLUGIN), TlsSettings(certificate_pem=b"x"), Credentials),
     ],
 )
 def test_static_credentials_come_before_a_plugin(

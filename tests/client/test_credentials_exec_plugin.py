@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.connection_settings import ExecSettings
+from kubesched.client.connection_settings import EnvVariable, ExecSettings
 from kubesched.client.credentials import Credential, CredentialsError, ExecPlugin, bearer
 
 _V1 = "client.authentication.k8s.io/v1"
@@ -39,7 +39,7 @@ class Program:
 
 def _plugin(program: Program, now: list[datetime] | None = None, **settings: Any) -> ExecPlugin:
     moment = now or [_START]
-    chosen = ExecSettings(command="/bin/plug", **settings)
+    chosen = ExecSettings(**{"command": "/bin/plug", "api_version": _V1} | settings)
     return ExecPlugin(chosen, lambda: moment[0], {"HOME": "/h", "A": "old"}, program)
 
 
@@ -50,7 +50,7 @@ def test_input_of_the_program(version: str) -> None:
     plugin = _plugin(
         program,
         args=("get", "token"),
-        env=(("A", "new"),),
+        env=(EnvVariable("A", "new"),),
         api_version=version,
         cluster={"server": "https://h"},
     )
@@ -190,7 +190,12 @@ def test_real_program(tmp_path: Path) -> None:
         '\\"status\\":{\\"token\\":\\"$T\\"}}"\n'
     )
     script.chmod(0o700)
-    settings = ExecSettings(command=str(script), args=(_V1,), env=(("T", "secret"),))
+    settings = ExecSettings(
+        command=str(script),
+        args=(_V1,),
+        env=(EnvVariable("T", "secret"),),
+        api_version=_V1,
+    )
     plugin = ExecPlugin(settings, lambda: _START)
     assert bearer("secret") == asyncio.run(plugin.get())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,28 +14,28 @@ from aiohttp import web
 
 from kubesched.api.errors import ApiError
 from kubesched.client.connect import new_event_loop
-from kubesched.client.connection_settings import TlsSettings
+from kubesched.client.connection_settings import ConnectionSettings, TlsSettings
 from kubesched.client.dial import Dialer, DialError
 from kubesched.client.http_connection import DisconnectedError
 from kubesched.client.requests import Request
-from kubesched.client.rest import HttpRestClient, Transport
+from kubesched.client.rest import HttpRestClient
 from kubesched.client.tls import load_key_pair, tls_context
 
-from .certificates import Authority
+from .certificates import authority, signed
 from .proxy import Proxy, proxying
 from .speaking_server import Asked, serving
 
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, T]], T]
 
-_AUTHORITY = Authority()
-_SERVER = _AUTHORITY.issue("server", "127.0.0.1", "kube.example")
+_AUTHORITY = authority()
+_SERVER = signed(_AUTHORITY, "server", usage=None, hosts=("127.0.0.1", "kube.example"))
 _TLS = tls_context(TlsSettings(ca_pem=_AUTHORITY.pem))
 
 
 def _server_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_key_pair(context, _SERVER.certificate, _SERVER.key)
+    load_key_pair(context, _SERVER.pem, _SERVER.key_pem)
     return context
 
 
@@ -61,9 +60,10 @@ async def _through(
     """Send two requests through a proxy; return the responses."""
     async with serving(_answer, _server_context() if tls else None) as server:
         url = f"{scheme}://{user}{proxy.address}"
-        rest = HttpRestClient(
-            server.url, transport=Transport(tls=tls, proxy_url=url), now=time.monotonic
+        settings = ConnectionSettings(
+            server=server.url, tls=TlsSettings(ca_pem=_AUTHORITY.pem), proxy_url=url
         )
+        rest = HttpRestClient(settings)
         try:
             return [await rest.send(Request(path="/x")) for _ in range(2)]
         finally:
@@ -152,7 +152,7 @@ def test_messages_are_gos(run: Run[Any]) -> None:
             words = "tls: first record does not look like a TLS handshake"
             assert words == await _dialled(url, _TLS)
         async with serving(_answer, _server_context()) as server:
-            stranger = tls_context(TlsSettings(ca_pem=Authority("other").pem))
+            stranger = tls_context(TlsSettings(ca_pem=authority("other").pem))
             words = "tls: certificate verify failed: unable to get local issuer certificate"
             assert words == await _dialled(server.url, stranger)
 

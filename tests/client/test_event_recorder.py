@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.api.core import ObjectReference, Pod
+from kubesched.api.core import EventRecord, Pod
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import ObjectMeta
-from kubesched.api.writes import EventRecord
-from kubesched.client import event_queue, event_recorder
+from kubesched.api.volume import ObjectReference
+from kubesched.client import event_recorder
 from kubesched.client.event_recorder import EventRecorder, check_event_group
 from kubesched.client.requests import Request
 from kubesched.simulator.virtual_loop import run
@@ -108,7 +108,7 @@ def test_events_may_come_while_the_recorder_ends() -> None:
 
     run(main())
     names = {body["regarding"]["name"] for _, _, body in server.in_short}
-    assert {f"late-{at}" for at in range(1, 6)} == names
+    assert {f"late-{at}" for at in range(6)} == names
 
 
 @pytest.mark.parametrize("write", RECORDED)
@@ -325,7 +325,7 @@ def test_bursts() -> None:
 
 def test_too_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recording does not wait; the oldest events are dropped."""
-    monkeypatch.setattr(event_queue, "_WAITING_MAX", 1000)
+    monkeypatch.setattr(event_recorder, "_WAITING_MAX", 1000)
 
     async def script(recorder: EventRecorder) -> None:
         for at in range(1500):

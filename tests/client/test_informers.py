@@ -16,7 +16,7 @@ from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
 from kubesched.client.informers import Informer, Informers
-from kubesched.client.requests import UNFINISHED_PODS, ObjectSelector
+from kubesched.client.requests import UNFINISHED_PODS
 from kubesched.simulator.virtual_loop import run
 
 from .fake_server import FAULTLESS, FakeServer, Faults
@@ -44,11 +44,11 @@ class World:
         self,
         seed: int = 0,
         faults: Faults = FAULTLESS,
-        selection: ObjectSelector = UNFINISHED_PODS,
+        field_selector: str = UNFINISHED_PODS,
     ) -> None:
         self.server = FakeServer(Random(seed), faults)
         self.follower = Follower()
-        self.informer = Informer(self.server, PODS, self.follower, Random(seed), selection)
+        self.informer = Informer(self.server, PODS, self.follower, Random(seed), field_selector)
 
 
 def play(script: Callable[[World], Awaitable[None]], **options: Any) -> World:

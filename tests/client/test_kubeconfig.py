@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.client.connection_settings import Impersonation, server_url
+from kubesched.client.connection_settings import EnvVariable, Impersonation, server_url
 from kubesched.client.kubeconfig import (
     Kubeconfig,
     KubeconfigError,
@@ -168,7 +168,7 @@ def test_exec_plugin_is_read(tmp_path: Path) -> None:
     found = _load(tmp_path, cluster, {"exec": plugin}).settings().user.exec
     assert found is not None
     assert str(tmp_path / "bin" / "plug") == found.command
-    assert (("a",), (("N", "V"),), "hint") == (found.args, found.env, found.install_hint)
+    assert (("a",), (EnvVariable("N", "V"),), "hint") == (found.args, found.env, found.install_hint)
     assert {
         "server": "https://h:6443",
         "certificate-authority-data": _b64(b"CA"),
@@ -289,7 +289,7 @@ def test_older_plugins_need_no_mode(tmp_path: Path) -> None:
     plugin = {**_EXEC, "apiVersion": "client.authentication.k8s.io/v1beta1", "interactiveMode": ""}
     found = _load(tmp_path, user={"exec": plugin}).settings().user.exec
     assert found is not None
-    assert "IfAvailable" == found.interactive_mode
+    assert "" == found.interactive_mode
 
 
 def test_missing_things_are_named_with_what_there_is(tmp_path: Path) -> None:

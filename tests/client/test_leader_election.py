@@ -13,7 +13,7 @@ import pytest
 
 from kubesched.api.errors import ApiError
 from kubesched.api.volume import ObjectReference
-from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
+from kubesched.client.leader_election import ElectionTiming, LeaderElector
 from kubesched.client.requests import Request
 from kubesched.client.resource_locks import LeaseLock, new_lock
 from kubesched.simulator.virtual_loop import run
@@ -31,7 +31,7 @@ _QUICK = ElectionTiming(
 
 
 class Candidate:
-    """An elector, its connection to the server, and the callbacks it made."""
+    """An elector, its connection to the server, and when it started and stopped leading."""
 
     def __init__(
         self, server: LockServer, identity: str, timing: ElectionTiming, chance: float = 0.5
@@ -48,12 +48,13 @@ class Candidate:
             wall_clock=lambda: _START + timedelta(seconds=loop.time()),
             random=lambda: chance,
         )
-        callbacks = LeaderCallbacks(
-            on_started_leading=lambda: self.calls.append("started"),
-            on_stopped_leading=lambda: self.calls.append("stopped"),
-            on_new_leader=lambda leader: self.calls.append(f"leader {leader}"),
-        )
-        self.task = asyncio.create_task(self.elector.run(callbacks))
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self.elector.run(lambda: self.calls.append("started"))
+        finally:
+            self.calls.append("stopped")
 
     def _record_event(self, about: ObjectReference, text: str) -> None:
         self.events.append((about, text))
@@ -139,7 +140,7 @@ def test_server_gone_as_recorded() -> None:
         gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
         assert gaps == pytest.approx([t for t, _, _ in one.way.sent[2:]], abs=0.06)
         await one.task
-        assert ["leader a", "started", "stopped"] == one.calls
+        assert ["started", "stopped"] == one.calls
         # It notices with the renewal at 1.5 s and gives up two seconds later.
         assert 3.5 <= asyncio.get_running_loop().time() <= 5.5
         assert "GET" == one.way.sent[-1][1].method
@@ -162,7 +163,8 @@ def test_stolen_lease() -> None:
         ]
         gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
         assert gaps == pytest.approx([t for t, _, _ in one.way.sent[2:]], abs=0.06)
-        assert ["leader a", "started", "leader intruder", "stopped"] == one.calls
+        assert ["started", "stopped"] == one.calls
+        assert "intruder" == one.elector.leader
         events = [r for r in _RECORDED["stolen"]["requests"] if r["path"].endswith("events")]
         assert [r["body"]["message"].partition(" ")[2] for r in events] == [
             text.partition(" ")[2] for _, text in one.events
@@ -220,8 +222,8 @@ def test_sigterm_hands_over_as_recorded() -> None:
         writes = [_shape(r["body"]["spec"]) for r in recorded if r["method"] != "GET"]
         ours = [_shape(content["spec"]) for _, _, content in server.history]
         assert [w for w, _ in groupby(writes)] == [w for w, _ in groupby(ours)]
-        assert ["leader a", "started", "stopped"] == first.calls[:3]
-        assert ["leader a", "leader b", "started", "stopped"] == second.calls
+        assert ["started", "stopped"] == first.calls
+        assert ["started", "stopped"] == second.calls
 
     _play(story)
 
@@ -362,7 +364,7 @@ def test_foreign_lease_is_not_released() -> None:
 
 
 def test_cancelling_releases_and_is_raised() -> None:
-    """Cancelling `run` releases the lock, calls the callbacks, and raises CancelledError."""
+    """Cancelling `run` releases the lock, and raises CancelledError."""
 
     async def story(server: LockServer) -> None:
         one = Candidate(server, "a", _QUICK)
@@ -377,7 +379,7 @@ def test_cancelling_releases_and_is_raised() -> None:
 
 
 def test_stop_before_leading_leaves_the_lease_alone() -> None:
-    """A candidate that never led writes nothing; `on_stopped_leading` is called."""
+    """A candidate that never led writes nothing."""
 
     async def story(server: LockServer) -> None:
         _put(server, _lease("b", 60, 1))
@@ -385,7 +387,7 @@ def test_stop_before_leading_leaves_the_lease_alone() -> None:
         await asyncio.sleep(0.2)
         one.elector.stop()
         await one.task
-        assert ["leader b", "stopped"] == one.calls
+        assert ["stopped"] == one.calls
         assert ["GET 200"] == one.codes()
         assert [] == one.events
 
@@ -407,11 +409,7 @@ def test_statistics_and_health() -> None:
             random=lambda: 0.0,
         )
         assert 0 == elector.statistics().master_status
-        task = asyncio.create_task(
-            elector.run(
-                LeaderCallbacks(on_started_leading=lambda: None, on_stopped_leading=lambda: None)
-            )
-        )
+        task = asyncio.create_task(elector.run(lambda: None))
         await asyncio.sleep(0.2)
         assert ("kube-scheduler", 1, 0) == (
             elector.statistics().name,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
+from kubesched.client.leader_election import ElectionTiming, LeaderElector
 from kubesched.client.resource_locks import (
     ANNOTATION,
     ElectionRecord,
@@ -76,9 +76,7 @@ class Replica:
                 wall_clock=self._wall_clock,
                 random=self._random.random,
             )
-            await self.elector.run(
-                LeaderCallbacks(on_started_leading=lambda: None, on_stopped_leading=lambda: None)
-            )
+            await self.elector.run(lambda: None)
             await asyncio.sleep(1)
 
     def leads(self, now: float) -> bool:

@@ -11,7 +11,7 @@ from aiohttp import web
 from kubesched.api.errors import ApiError
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
+from kubesched.client.leader_election import ElectionTiming, LeaderElector
 from kubesched.client.requests import Request
 from kubesched.client.resource_locks import new_lock
 
@@ -28,7 +28,6 @@ class Background:
 
     def __init__(self) -> None:
         self.server = LockServer(time.monotonic)
-        self.calls: list[str] = []
         self.elector: LeaderElector | None = None
         self.leads = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
@@ -56,12 +55,7 @@ class Background:
                 wall_clock=lambda: datetime.now(UTC),
                 random=random.Random(0).random,
             )
-            await self.elector.run(
-                LeaderCallbacks(
-                    on_started_leading=self.leads.set,
-                    on_stopped_leading=lambda: self.calls.append("stopped"),
-                )
-            )
+            await self.elector.run(self.leads.set)
             await rest.aclose()
 
     def stop(self) -> None:
@@ -85,6 +79,5 @@ def test_renewal_goes_on_while_the_main_thread_is_busy() -> None:
     assert background.elector is not None
     assert background.elector.fence.holds(time.monotonic())
     background.stop()
-    assert ["stopped"] == background.calls
     assert not background.elector.fence.holds(time.monotonic())
     assert "" == background.server.history[-1][2]["spec"]["holderIdentity"]

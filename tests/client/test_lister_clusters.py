@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.api.batch import CronJob
+from kubesched.api.apps import CronJob
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, GoneError, NotFoundError
 from kubesched.api.scheme import kind_of

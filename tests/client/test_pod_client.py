@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import (
     ContainerExtendedResourceRequest,
     Pod,
@@ -18,7 +19,6 @@ from kubesched.api.core import (
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PodGroupStatus
-from kubesched.api.writes import ConditionPatch
 from kubesched.client.pod_client import PodClient
 
 from .records import Answering, Plain, recorded_writes
@@ -37,7 +37,7 @@ RECORDED_PATCHES = [
 
 def writer(server: Answering) -> PodClient:
     """Return a writer with a clock that does not move."""
-    return PodClient(server, lambda: NOW)
+    return PodClient(server, lambda: NOW, lambda _event: None)
 
 
 def test_there_are_records() -> None:

@@ -18,7 +18,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
 from kubesched.client.errors import CONNECTION_REFUSED
 from kubesched.client.reflector import Listed, Reflector, WatchFailure
-from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, ObjectSelector, Request
+from kubesched.client.requests import UNFINISHED_PODS, Request
 from kubesched.client.watch_events import WatchEvent
 from kubesched.simulator.virtual_loop import run
 
@@ -169,12 +169,12 @@ def _short(query: dict[str, str]) -> str:
     return f"{words} from {query['resourceVersion']}" if "resourceVersion" in query else words
 
 
-def play(*steps: object, selection: ObjectSelector = EVERYTHING) -> Played:
+def play(*steps: object, field_selector: str = "") -> Played:
     """Run a reflector until it has sent all requests of a script."""
 
     async def main() -> Played:
         script, sink = Script(*steps), Sink()
-        reflector = Reflector(script, PODS, sink, Steady(), selection)
+        reflector = Reflector(script, PODS, sink, Steady(), field_selector)
         task = asyncio.create_task(reflector.run())
         await script.done.wait()
         task.cancel()
@@ -197,22 +197,16 @@ def test_initial_events_are_asked_for_as_recorded() -> None:
         "sendInitialEvents": "true",
         "watch": "true",
     }
-    assert [(0, recorded)] == play(selection=UNFINISHED_PODS).asked
+    assert [(0, recorded)] == play(field_selector=UNFINISHED_PODS).asked
 
 
 def test_lists_and_watches_are_asked_for_as_recorded() -> None:
     """The queries are those of the records with a server that cannot stream initial events."""
     selector = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
-    played = play(UNSUPPORTED, ("3", ["a"], ""), selection=UNFINISHED_PODS)
+    played = play(UNSUPPORTED, ("3", ["a"], ""), field_selector=UNFINISHED_PODS)
     assert {**selector, "limit": "500", "resourceVersion": "0"} == played.asked[1][1]
     watch = {**selector, "allowWatchBookmarks": "true", "resourceVersion": "3", "watch": "true"}
     assert watch == played.asked[2][1]
-
-
-def test_label_selector() -> None:
-    """Every request has the selector."""
-    played = play(UNSUPPORTED, ("3", [], ""), selection=ObjectSelector(label_selector="a=b"))
-    assert ["a=b"] * 3 == [query["labelSelector"] for _, query in played.asked]
 
 
 def test_streaming_list() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -10,10 +9,11 @@ from aiohttp import web
 
 from kubesched.api.errors import ApiError, NotFoundError, TooManyRequestsError
 from kubesched.api.media_types import JSON_PATCH
-from kubesched.client.credentials import Credential, bearer
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.credentials import Credential, Credentials, bearer
 from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.requests import Request, RequestObserver
-from kubesched.client.rest import HttpRestClient, Transport
+from kubesched.client.rest import HttpRestClient
 
 from .speaking_server import Answer, Asked, SpeakingServer, serving
 
@@ -50,7 +50,7 @@ class Observed(RequestObserver):
         self.told.append(("finished", verb, str(request_bytes), str(response_bytes)))
 
 
-class Renewable:
+class Renewable(Credentials):
     """Credentials whose token number grows when they are renewed, up to a last one."""
 
     def __init__(self, last: int) -> None:
@@ -74,7 +74,7 @@ def _talk(
 ) -> None:
     async def main() -> None:
         async with serving(answer) as server:
-            rest = HttpRestClient(server.url, now=time.monotonic, **options)  # type: ignore[arg-type] # the tests' own
+            rest = HttpRestClient(ConnectionSettings(server=server.url), **options)  # type: ignore[arg-type] # the tests' own
             try:
                 await talk(rest, server)
             finally:
@@ -127,7 +127,7 @@ def test_request() -> None:
             "content-length": "2",
         } == asked.headers
 
-    _talk(_answering(OK), talk, transport=Transport(headers=(("User-Agent", "me"),)))
+    _talk(_answering(OK), talk, headers=(("User-Agent", "me"),))
 
 
 def test_timeout_in_the_query() -> None:
@@ -264,7 +264,7 @@ def test_server_with_a_path(query: tuple[tuple[str, str], ...]) -> None:
 
     async def main() -> None:
         async with serving(_answering(OK)) as server:
-            rest = HttpRestClient(f"{server.url}/k8s/one", now=time.monotonic)
+            rest = HttpRestClient(ConnectionSettings(server=f"{server.url}/k8s/one"))
             try:
                 await rest.send(Request(path="/api/x y", query=query))
             finally:
@@ -280,7 +280,7 @@ def test_refused_connection() -> None:
     async def main() -> None:
         async with serving(_answering(OK)) as server:
             url = server.url
-        rest = HttpRestClient(url, now=time.monotonic)
+        rest = HttpRestClient(ConnectionSettings(server=url))
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))
         assert (0, "ConnectionRefused") == (caught.value.code, caught.value.reason)
@@ -340,7 +340,7 @@ def test_unauthorized_is_final_when_nothing_newer_helps(last: int, attempts: int
 def test_requests_are_limited_and_streams_are_not() -> None:
     """Each request takes a token, a retry another one; a stream takes none at first."""
     observed = Observed()
-    bucket = TokenBucket(0.001, 5, time.monotonic)
+    bucket = TokenBucket(0.001, 5)
 
     async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
         await rest.send(Request(path="/x"))

@@ -1,12 +1,12 @@
 """A client with a permit checks it before each write."""
 
 import asyncio
-import time
 
 import pytest
 from aiohttp import web
 
 from kubesched.api.errors import ApiError
+from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient
 
@@ -37,7 +37,7 @@ def test_writes_need_permission() -> None:
 
     async def main() -> list[str]:
         async with serving(_answer) as server:
-            rest = HttpRestClient(server.url, now=time.monotonic, permit=leadership.check)
+            rest = HttpRestClient(ConnectionSettings(server=server.url), permit=leadership.check)
             await rest.send(WRITE)
             leadership.is_lost = True
             with pytest.raises(ApiError, match="another replica leads"):
@@ -65,7 +65,7 @@ def test_permission_is_asked_after_waiting_for_a_connection() -> None:
 
     async def main() -> tuple[int, int]:
         async with serving(slow) as server:
-            rest = HttpRestClient(server.url, now=time.monotonic, permit=leadership.check)
+            rest = HttpRestClient(ConnectionSettings(server=server.url), permit=leadership.check)
             writes = [asyncio.ensure_future(rest.send(WRITE)) for _ in range(70)]
             await all_busy.wait()
             leadership.is_lost = True

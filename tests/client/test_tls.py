@@ -3,17 +3,17 @@ from __future__ import annotations
 import asyncio
 import ssl
 import tempfile
-import time
 from pathlib import Path
 
+import aiohttp
 import pytest
 from aiohttp import web
 
 from kubesched.api.errors import ApiError
-from kubesched.client.connection_settings import TlsSettings
-from kubesched.client.credentials import Credential
+from kubesched.client.connection_settings import ConnectionSettings, TlsSettings
+from kubesched.client.credentials import Credential, Credentials
 from kubesched.client.requests import Request
-from kubesched.client.rest import HttpRestClient, Transport
+from kubesched.client.rest import HttpRestClient
 from kubesched.client.tls import (
     CertificateFiles,
     KeyPairError,
@@ -22,17 +22,17 @@ from kubesched.client.tls import (
     tls_context,
 )
 
-from .certificates import Authority, KeyPair
+from .certificates import Holder, authority, signed
 from .speaking_server import Asked, serving
 
-_AUTHORITY = Authority()
-_SERVER = _AUTHORITY.issue("server", "127.0.0.1", "kube.example")
-_CLIENT = _AUTHORITY.issue("me")
+_AUTHORITY = authority()
+_SERVER = signed(_AUTHORITY, "server", usage=None, hosts=("127.0.0.1", "kube.example"))
+_CLIENT = signed(_AUTHORITY, "me")
 
 
 def _server_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_key_pair(context, _SERVER.certificate, _SERVER.key)
+    load_key_pair(context, _SERVER.pem, _SERVER.key_pem)
     context.load_verify_locations(cadata=_AUTHORITY.pem.decode())
     context.verify_mode = ssl.CERT_OPTIONAL
     return context
@@ -47,8 +47,8 @@ async def _name_the_client(request: web.BaseRequest, asked: list[Asked]) -> web.
 def _ask(settings: TlsSettings) -> bytes:
     async def main() -> bytes:
         async with serving(_name_the_client, _server_context()) as server:
-            transport = Transport(tls=tls_context(settings), server_name=settings.server_name)
-            rest = HttpRestClient(server.url, transport=transport, now=time.monotonic)
+            whole = ConnectionSettings(server=server.url, tls=settings)
+            rest = HttpRestClient(whole)
             try:
                 return await rest.send(Request(path="/"))
             finally:
@@ -65,10 +65,10 @@ def test_server_is_recognised_by_its_authority() -> None:
 def test_client_shows_its_certificate(tmp_path: Path) -> None:
     """From memory and from files."""
     memory = TlsSettings(
-        ca_pem=_AUTHORITY.pem, certificate_pem=_CLIENT.certificate, key_pem=_CLIENT.key
+        ca_pem=_AUTHORITY.pem, certificate_pem=_CLIENT.pem, key_pem=_CLIENT.key_pem
     )
     assert b"me" == _ask(memory)
-    for name, pem in (("ca", _AUTHORITY.pem), ("c", _CLIENT.certificate), ("k", _CLIENT.key)):
+    for name, pem in (("ca", _AUTHORITY.pem), ("c", _CLIENT.pem), ("k", _CLIENT.key_pem)):
         (tmp_path / name).write_bytes(pem)
     files = TlsSettings(
         ca_file=str(tmp_path / "ca"),
@@ -82,7 +82,7 @@ def test_client_shows_its_certificate(tmp_path: Path) -> None:
     "settings",
     [
         pytest.param(TlsSettings(), id="authorities of the system"),
-        pytest.param(TlsSettings(ca_pem=Authority("other").pem), id="another authority"),
+        pytest.param(TlsSettings(ca_pem=authority("other").pem), id="another authority"),
         pytest.param(
             TlsSettings(ca_pem=_AUTHORITY.pem, server_name="other.example"), id="another name"
         ),
@@ -108,21 +108,20 @@ def test_insecure_connections() -> None:
 
 def test_plugin_certificate_is_shown_and_renewed() -> None:
     """A new certificate of a plugin closes the connections that showed the old one."""
-    shown = [_AUTHORITY.issue("first"), _AUTHORITY.issue("second")]
+    shown = [signed(_AUTHORITY, "first"), signed(_AUTHORITY, "second")]
 
-    class Plugin:
+    class Plugin(Credentials):
         async def get(self) -> Credential:
-            return Credential("", shown[0].certificate, shown[0].key)
+            return Credential("", shown[0].pem, shown[0].key_pem)
 
         async def renew(self, refused: Credential) -> Credential:
             return await self.get()
 
     async def main() -> list[bytes]:
         async with serving(_name_the_client, _server_context()) as server:
-            transport = Transport(tls=tls_context(TlsSettings(ca_pem=_AUTHORITY.pem)))
-            rest = HttpRestClient(
-                server.url, transport=transport, credentials=Plugin(), now=time.monotonic
-            )
+            trusting = TlsSettings(ca_pem=_AUTHORITY.pem)
+            settings = ConnectionSettings(server=server.url, tls=trusting)
+            rest = HttpRestClient(settings, credentials=Plugin())
             names = [await rest.send(Request(path="/")) for _ in range(2)]
             del shown[0]
             names.append(await rest.send(Request(path="/")))
@@ -132,9 +131,9 @@ def test_plugin_certificate_is_shown_and_renewed() -> None:
     assert [b"first", b"first", b"second"] == asyncio.run(main())
 
 
-def _write(directory: Path, pair: KeyPair) -> TlsSettings:
-    (directory / "c").write_bytes(pair.certificate)
-    (directory / "k").write_bytes(pair.key)
+def _write(directory: Path, pair: Holder) -> TlsSettings:
+    (directory / "c").write_bytes(pair.pem)
+    (directory / "k").write_bytes(pair.key_pem)
     return TlsSettings(certificate_file=str(directory / "c"), key_file=str(directory / "k"))
 
 
@@ -144,13 +143,13 @@ def test_certificate_files_are_looked_at_again(tmp_path: Path) -> None:
     settings = _write(tmp_path, _CLIENT)
     context = tls_context(settings)
     files = CertificateFiles(context, settings, lambda: now[0])
-    _write(tmp_path, _AUTHORITY.issue("newer"))
+    _write(tmp_path, signed(_AUTHORITY, "newer"))
     assert not files.renew()
     now[0] = 301.0
     assert files.renew()
     now[0] = 602.0
     assert not files.renew()
-    (tmp_path / "c").write_bytes(_CLIENT.certificate)
+    (tmp_path / "c").write_bytes(_CLIENT.pem)
     now[0] = 903.0
     assert not files.renew()
     (tmp_path / "c").unlink()
@@ -161,19 +160,20 @@ def test_certificate_files_are_looked_at_again(tmp_path: Path) -> None:
 def test_key_of_another_certificate() -> None:
     """The context keeps its old certificate."""
     settings = TlsSettings(
-        ca_pem=_AUTHORITY.pem, certificate_pem=_CLIENT.certificate, key_pem=_CLIENT.key
+        ca_pem=_AUTHORITY.pem, certificate_pem=_CLIENT.pem, key_pem=_CLIENT.key_pem
     )
     context = tls_context(settings)
     with pytest.raises(KeyPairError):
-        load_key_pair(context, _AUTHORITY.issue("newer").certificate, _CLIENT.key)
+        load_key_pair(context, signed(_AUTHORITY, "newer").pem, _CLIENT.key_pem)
 
     async def main() -> bytes:
         async with serving(_name_the_client, _server_context()) as server:
-            rest = HttpRestClient(server.url, transport=Transport(tls=context), now=time.monotonic)
-            try:
-                return await rest.send(Request(path="/"))
-            finally:
-                await rest.aclose()
+            connector = aiohttp.TCPConnector(ssl=context)
+            async with (
+                aiohttp.ClientSession(connector=connector) as session,
+                session.get(server.url) as answer,
+            ):
+                return await answer.read()
 
     assert b"me" == asyncio.run(main())
 
@@ -182,9 +182,9 @@ def test_keys_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
     """Key material is removed from disk after success and failure."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    load_key_pair(context, _CLIENT.certificate, _CLIENT.key)
+    load_key_pair(context, _CLIENT.pem, _CLIENT.key_pem)
     with pytest.raises(KeyPairError, match="private key does not match public key"):
-        load_key_pair(context, _CLIENT.certificate, _SERVER.key)
+        load_key_pair(context, _CLIENT.pem, _SERVER.key_pem)
     assert [] == list(tmp_path.iterdir())
 
 
@@ -207,12 +207,12 @@ def test_keys_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
             id="no certificate",
         ),
         pytest.param(
-            TlsSettings(certificate_pem=_CLIENT.certificate),
+            TlsSettings(certificate_pem=_CLIENT.pem),
             "client-key-data or client-key must be specified",
             id="no key",
         ),
         pytest.param(
-            TlsSettings(certificate_pem=_CLIENT.certificate, key_pem=_SERVER.key),
+            TlsSettings(certificate_pem=_CLIENT.pem, key_pem=_SERVER.key_pem),
             "unable to load the client certificate of client-certificate-data",
             id="another key",
         ),

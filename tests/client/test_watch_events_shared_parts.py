@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Node, Pod
 from kubesched.api.scheme import KINDS, Kind
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.client import watch_events
 from kubesched.client.watch_events import SharedParts
 

@@ -13,6 +13,7 @@ from kubesched.cluster.nodes import NodeKeeper, NodeTemplate
 from kubesched.sandbox.local_client import LocalClient
 from kubesched.sandbox.pod_reports import PodLatencies, kubelets_of
 from kubesched.simulator.virtual_loop import run
+from tests.simulator.worlds import as_test
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -89,3 +90,8 @@ def live(
             world.keeper.stop()
 
     return run(happen())
+
+
+def on_nodes(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Run a test in a new world with a node, which is its first argument."""
+    return as_test(story, live)

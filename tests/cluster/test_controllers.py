@@ -18,6 +18,7 @@ from kubesched.sandbox.local_client import LocalClient
 from kubesched.sandbox.pod_reports import RUN_SECONDS, PodLatencies
 from kubesched.simulator.virtual_loop import run
 from tests.apiserver.test_server import ask, new_server
+from tests.simulator.worlds import as_test
 
 from .sandbox_world import Json, World, live
 
@@ -52,6 +53,11 @@ def in_order(story: Callable[[World], Awaitable[T]], nodes: int = 3) -> T:
             controllers.stop()
 
     return live(happen, PodLatencies(0.5, 0.5, 5.0), nodes)
+
+
+def controlled(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+    """Run a test in a world with controllers, which is its first argument."""
+    return as_test(story, in_order)
 
 
 def _meant_for(pod: Plain) -> str:
@@ -102,67 +108,59 @@ def change(world: World, kind: str, **spec: Any) -> None:
     world.client.write(key, {**found, "metadata": metadata, "spec": {**found["spec"], **spec}})
 
 
-def test_a_replica_set_keeps_its_replicas() -> None:
+@controlled
+async def test_a_replica_set_keeps_its_replicas(world: World) -> None:
     """Missing pods are created, surplus ones deleted, deleted ones replaced; all are counted."""
-
-    async def story(world: World) -> list[int]:
-        world.client.create(*workload("replicasets.apps", 4))
-        counts = []
-        for replicas in (None, 6, 2):
-            if replicas is not None:
-                change(world, "replicasets.apps", replicas=replicas)
-            await asyncio.sleep(3)
-            counts.append(len(running(world)))
-        name = running(world)[0]["metadata"]["name"]
-        world.client.delete(Key("pods", "default", name))
+    world.client.create(*workload("replicasets.apps", 4))
+    counts = []
+    for replicas in (None, 6, 2):
+        if replicas is not None:
+            change(world, "replicasets.apps", replicas=replicas)
         await asyncio.sleep(3)
-        status = status_of(world, "replicasets.apps")
-        fields = ("replicas", "readyReplicas", "availableReplicas", "fullyLabeledReplicas")
-        return [*counts, len(running(world)), *(status[field] for field in fields)]
+        counts.append(len(running(world)))
+    name = running(world)[0]["metadata"]["name"]
+    world.client.delete(Key("pods", "default", name))
+    await asyncio.sleep(3)
+    status = status_of(world, "replicasets.apps")
+    fields = ("replicas", "readyReplicas", "availableReplicas", "fullyLabeledReplicas")
+    assert [4, 6, 2, 2, 2, 2, 2, 2] == [
+        *counts,
+        len(running(world)),
+        *(status[field] for field in fields),
+    ]
 
-    assert [4, 6, 2, 2, 2, 2, 2, 2] == in_order(story)
 
-
-def test_a_replica_set_larger_than_a_burst_is_created_in_parts() -> None:
+@controlled
+async def test_a_replica_set_larger_than_a_burst_is_created_in_parts(world: World) -> None:
     """No pod is created twice."""
-
-    async def story(world: World) -> int:
-        world.client.create(*workload("replicasets.apps", 230))
-        await asyncio.sleep(3)
-        return world.client.store.count("pods")
-
-    assert 230 == in_order(story)
+    world.client.create(*workload("replicasets.apps", 230))
+    await asyncio.sleep(3)
+    assert 230 == world.client.store.count("pods")
 
 
-def test_scaling_down_deletes_unassigned_pods_first() -> None:
+@controlled
+async def test_scaling_down_deletes_unassigned_pods_first(world: World) -> None:
     """Before running ones."""
-
-    async def story(world: World) -> set[str]:
-        world.client.create(*workload("replicasets.apps", 3))
-        await asyncio.sleep(2)
-        before = {pod["metadata"]["name"] for pod in running(world)}
-        change(world, "replicasets.apps", replicas=5)
-        await asyncio.sleep(0.01)
-        change(world, "replicasets.apps", replicas=3)
-        await asyncio.sleep(3)
-        return before ^ {pod["metadata"]["name"] for pod in running(world)}
-
-    assert set() == in_order(story)
+    world.client.create(*workload("replicasets.apps", 3))
+    await asyncio.sleep(2)
+    before = {pod["metadata"]["name"] for pod in running(world)}
+    change(world, "replicasets.apps", replicas=5)
+    await asyncio.sleep(0.01)
+    change(world, "replicasets.apps", replicas=3)
+    await asyncio.sleep(3)
+    assert set() == (before ^ {pod["metadata"]["name"] for pod in running(world)})
 
 
-def test_pods_are_available_after_min_ready_seconds() -> None:
+@controlled
+async def test_pods_are_available_after_min_ready_seconds(world: World) -> None:
     """Not before."""
-
-    async def story(world: World) -> list[tuple[int, int]]:
-        world.client.create(*workload("replicasets.apps", 2, minReadySeconds=10))
-        counts = []
-        for seconds in (5, 8):
-            await asyncio.sleep(seconds)
-            status = status_of(world, "replicasets.apps")
-            counts.append((status["readyReplicas"], status["availableReplicas"]))
-        return counts
-
-    assert [(2, 0), (2, 2)] == in_order(story)
+    world.client.create(*workload("replicasets.apps", 2, minReadySeconds=10))
+    counts = []
+    for seconds in (5, 8):
+        await asyncio.sleep(seconds)
+        status = status_of(world, "replicasets.apps")
+        counts.append((status["readyReplicas"], status["availableReplicas"]))
+    assert [(2, 0), (2, 2)] == counts
 
 
 @pytest.mark.parametrize(
@@ -306,23 +304,20 @@ def test_a_daemon_set_is_updated_pod_by_pod() -> None:
         pytest.param({"parallelism": 3}, 0, "Complete", 3, 0, id="queue"),
     ],
 )
-def test_a_job_runs_to_completion(
-    spec: Json, exit_code: int, condition: str, succeeded: int, failed: int
+@controlled
+async def test_a_job_runs_to_completion(
+    world: World, spec: Json, exit_code: int, condition: str, succeeded: int, failed: int
 ) -> None:
     """With the given parallelism; its conditions give the outcome."""
-
-    async def story(world: World) -> tuple[int, Json]:
-        kind, job = workload("jobs.batch", pod={**SPEC, "restartPolicy": "Never"}, **spec)
-        annotations = {"sandbox/exit-code": str(exit_code)}
-        job["spec"]["template"]["metadata"]["annotations"] = annotations
-        world.client.create(kind, job)
-        most = 0
-        for _ in range(400):
-            await asyncio.sleep(0.1)
-            most = max(most, len(running(world)))
-        return most, status_of(world, kind)
-
-    most, status = in_order(story)
+    kind, job = workload("jobs.batch", pod={**SPEC, "restartPolicy": "Never"}, **spec)
+    annotations = {"sandbox/exit-code": str(exit_code)}
+    job["spec"]["template"]["metadata"]["annotations"] = annotations
+    world.client.create(kind, job)
+    most = 0
+    for _ in range(400):
+        await asyncio.sleep(0.1)
+        most = max(most, len(running(world)))
+    status = status_of(world, kind)
     assert most <= spec.get("parallelism", 1)
     assert condition in [one["type"] for one in status["conditions"]]
     assert (succeeded, failed, 0) == tuple(
@@ -330,37 +325,31 @@ def test_a_job_runs_to_completion(
     )
 
 
-def test_a_job_without_completions_to_reach_ends_at_once() -> None:
+@controlled
+async def test_a_job_without_completions_to_reach_ends_at_once(world: World) -> None:
     """It runs no pod, and has the times that its API requires of a complete Job."""
-
-    async def story(world: World) -> tuple[int, Json]:
-        pod = {**SPEC, "restartPolicy": "Never"}
-        world.client.create(*workload("jobs.batch", pod=pod, completions=0))
-        await asyncio.sleep(2)
-        return len(running(world)), status_of(world, "jobs.batch")
-
-    pods, status = in_order(story)
+    pod = {**SPEC, "restartPolicy": "Never"}
+    world.client.create(*workload("jobs.batch", pod=pod, completions=0))
+    await asyncio.sleep(2)
+    pods, status = len(running(world)), status_of(world, "jobs.batch")
     assert pods == 0
     assert [one["type"] for one in status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
     assert status["startTime"] == status["completionTime"]
 
 
-def test_a_suspended_job_is_resumed() -> None:
+@controlled
+async def test_a_suspended_job_is_resumed(world: World) -> None:
     """Its pods are deleted and created again, and its time starts again."""
-
-    async def story(world: World) -> list[tuple[int, Json]]:
-        kind, job = workload("jobs.batch", pod={**SPEC, "restartPolicy": "Never"})
-        world.client.create(kind, job)
-        seen = []
-        for is_suspended in (False, True, False):
-            found = world.client.find(kind, "default", NAME) or {}
-            spec = {**found["spec"], "suspend": is_suspended}
-            world.client.write(Key(kind, "default", NAME), {**found, "spec": spec})
-            await asyncio.sleep(2)
-            seen.append((len(running(world)), status_of(world, kind)))
-        return seen
-
-    (before, first), (meanwhile, suspended), (after, resumed) = in_order(story)
+    kind, job = workload("jobs.batch", pod={**SPEC, "restartPolicy": "Never"})
+    world.client.create(kind, job)
+    seen = []
+    for is_suspended in (False, True, False):
+        found = world.client.find(kind, "default", NAME) or {}
+        spec = {**found["spec"], "suspend": is_suspended}
+        world.client.write(Key(kind, "default", NAME), {**found, "spec": spec})
+        await asyncio.sleep(2)
+        seen.append((len(running(world)), status_of(world, kind)))
+    (before, first), (meanwhile, suspended), (after, resumed) = seen
     assert (1, 0, 1) == (before, meanwhile, after)
     assert "conditions" not in first
     assert [("Suspended", "True", "JobSuspended"), ("Suspended", "False", "JobResumed")] == [
@@ -371,32 +360,29 @@ def test_a_suspended_job_is_resumed() -> None:
     assert first["startTime"] == suspended["startTime"] < resumed["startTime"]
 
 
-def test_a_budgets_status_is_counted() -> None:
+@controlled
+async def test_a_budgets_status_is_counted(world: World) -> None:
     """Healthy and desired pods, and allowed disruptions."""
-
-    async def story(world: World) -> list[tuple[int, ...]]:
-        selector = {"matchLabels": {"app": NAME}}
-        for name, spec in (
-            ("least", {"minAvailable": 3}),
-            ("part", {"minAvailable": "50%"}),
-            ("most", {"maxUnavailable": 1}),
-        ):
-            budget = {
-                "metadata": {"name": name, "namespace": "default"},
-                "spec": {**spec, "selector": selector},
-            }
-            world.client.create("poddisruptionbudgets.policy", budget)
-        world.client.create(*workload("deployments.apps", 5))
-        await asyncio.sleep(3)
-        found = []
-        for name in ("least", "part", "most"):
-            counted = world.client.find("poddisruptionbudgets.policy", "default", name) or {}
-            status = counted["status"]
-            fields = ("expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed")
-            found.append(tuple(status[field] for field in fields))
-        return found
-
-    assert [(5, 5, 3, 2), (5, 5, 3, 2), (5, 5, 4, 1)] == in_order(story)
+    selector = {"matchLabels": {"app": NAME}}
+    for name, spec in (
+        ("least", {"minAvailable": 3}),
+        ("part", {"minAvailable": "50%"}),
+        ("most", {"maxUnavailable": 1}),
+    ):
+        budget = {
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {**spec, "selector": selector},
+        }
+        world.client.create("poddisruptionbudgets.policy", budget)
+    world.client.create(*workload("deployments.apps", 5))
+    await asyncio.sleep(3)
+    found = []
+    for name in ("least", "part", "most"):
+        counted = world.client.find("poddisruptionbudgets.policy", "default", name) or {}
+        status = counted["status"]
+        fields = ("expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed")
+        found.append(tuple(status[field] for field in fields))
+    assert [(5, 5, 3, 2), (5, 5, 3, 2), (5, 5, 4, 1)] == found
 
 
 @pytest.mark.parametrize(
@@ -440,26 +426,22 @@ def test_custom_resources_may_own_and_be_owned() -> None:
         await asyncio.sleep(1)
         world.client.delete(Key(kind, "default", "m"), policy="Foreground")
         await asyncio.sleep(1)
-        return world.client.count(kind)
+        return world.client.store.count(kind)
 
     assert 0 == in_order(story)
 
 
-def test_foreground_deletion_ends_after_the_dependents() -> None:
+@controlled
+async def test_foreground_deletion_ends_after_the_dependents(world: World) -> None:
     """Until then the owner has a deletion timestamp."""
-
-    async def story(world: World) -> list[tuple[bool, int]]:
-        world.client.create(*workload("replicasets.apps", 2))
-        await asyncio.sleep(3)
-        world.client.delete(Key("replicasets.apps", "default", NAME), policy="Foreground")
-        seen = []
-        for _ in range(30):
-            found = world.client.find("replicasets.apps", "default", NAME)
-            seen.append((found is not None, world.client.store.count("pods")))
-            await asyncio.sleep(0.05)
-        return seen
-
-    seen = in_order(story)
+    world.client.create(*workload("replicasets.apps", 2))
+    await asyncio.sleep(3)
+    world.client.delete(Key("replicasets.apps", "default", NAME), policy="Foreground")
+    seen = []
+    for _ in range(30):
+        found = world.client.find("replicasets.apps", "default", NAME)
+        seen.append((found is not None, world.client.store.count("pods")))
+        await asyncio.sleep(0.05)
     assert (True, 2) == seen[0]
     assert (False, 0) == seen[-1]
     assert all(is_there for is_there, pods in seen if pods)
@@ -485,61 +467,54 @@ def test_foreground_deletion_ends_for_owners_in_a_circle() -> None:
         await asyncio.sleep(1)
         world.client.delete(Key("configmaps", "default", "a"), policy="Foreground")
         await asyncio.sleep(1)
-        return world.client.count("configmaps")
+        return world.client.store.count("configmaps")
 
     assert 0 == in_order(story)
 
 
-def test_objects_without_owner_references_are_not_collected() -> None:
+@controlled
+async def test_objects_without_owner_references_are_not_collected(world: World) -> None:
     """Only those whose owners do not exist."""
-
-    async def story(world: World) -> list[str]:
-        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "no"}
-        unknown = {"apiVersion": "example.com/v1", "kind": "Thing", "name": "x", "uid": "no"}
-        for name, owners in (("alone", []), ("lost", [owner]), ("strange", [unknown])):
-            metadata = {"name": name, "namespace": "default", "ownerReferences": owners}
-            world.client.create("configmaps", {"metadata": metadata})
-        await asyncio.sleep(1)
-        return [one["metadata"]["name"] for one in world.client.list("configmaps", "default")]
-
-    assert ["alone", "strange"] == in_order(story)
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "no"}
+    unknown = {"apiVersion": "example.com/v1", "kind": "Thing", "name": "x", "uid": "no"}
+    for name, owners in (("alone", []), ("lost", [owner]), ("strange", [unknown])):
+        metadata = {"name": name, "namespace": "default", "ownerReferences": owners}
+        world.client.create("configmaps", {"metadata": metadata})
+    await asyncio.sleep(1)
+    assert ["alone", "strange"] == [
+        one["metadata"]["name"] for one in world.client.list("configmaps", "default")
+    ]
 
 
-def test_a_namespace_is_emptied_before_it_is_deleted() -> None:
+@controlled
+async def test_a_namespace_is_emptied_before_it_is_deleted(world: World) -> None:
     """Its objects are deleted, and no new ones are accepted."""
-
-    async def story(world: World) -> tuple[str, bool, int]:
-        world.client.create("namespaces", {"metadata": {"name": "other"}})
-        kind, item = workload("deployments.apps", 2)
-        item["metadata"]["namespace"] = "other"
-        world.client.create(kind, item)
-        await asyncio.sleep(2)
-        world.client.delete(Key("namespaces", "", "other"))
-        found = world.client.find("namespaces", "", "other") or {}
-        phase = found["status"]["phase"]
-        with pytest.raises(ApiError):
-            world.client.create("pods", {"metadata": {"name": "p", "namespace": "other"}})
-        await asyncio.sleep(5)
-        left = world.client.find("namespaces", "", "other")
-        return phase, left is None, world.client.store.count("pods")
-
-    assert ("Terminating", True, 0) == in_order(story)
+    world.client.create("namespaces", {"metadata": {"name": "other"}})
+    kind, item = workload("deployments.apps", 2)
+    item["metadata"]["namespace"] = "other"
+    world.client.create(kind, item)
+    await asyncio.sleep(2)
+    world.client.delete(Key("namespaces", "", "other"))
+    found = world.client.find("namespaces", "", "other") or {}
+    phase = found["status"]["phase"]
+    with pytest.raises(ApiError):
+        world.client.create("pods", {"metadata": {"name": "p", "namespace": "other"}})
+    await asyncio.sleep(5)
+    left = world.client.find("namespaces", "", "other")
+    assert ("Terminating", True, 0) == (phase, left is None, world.client.store.count("pods"))
 
 
-def test_pods_of_a_removed_node_are_collected() -> None:
+@controlled
+async def test_pods_of_a_removed_node_are_collected(world: World) -> None:
     """After a delay in which the node may be added again."""
-
-    async def story(world: World) -> list[int]:
-        world.add_pod()
-        await asyncio.sleep(2)
-        world.client.delete(Key("nodes", "", "node-0"))
-        counts = []
-        for seconds in (30, 15):
-            await asyncio.sleep(seconds)
-            counts.append(world.client.store.count("pods"))
-        return counts
-
-    assert [1, 0] == in_order(story)
+    world.add_pod()
+    await asyncio.sleep(2)
+    world.client.delete(Key("nodes", "", "node-0"))
+    counts = []
+    for seconds in (30, 15):
+        await asyncio.sleep(seconds)
+        counts.append(world.client.store.count("pods"))
+    assert [1, 0] == counts
 
 
 @pytest.mark.parametrize(
@@ -579,17 +554,14 @@ def test_no_execute_taints_evict_pods(tolerations: list[Json], gone_after: float
         assert gone_after - 2 <= found <= gone_after + 1
 
 
-def test_a_replication_controller_keeps_its_replicas() -> None:
+@controlled
+async def test_a_replication_controller_keeps_its_replicas(world: World) -> None:
     """Like a replica set, with a plain selector."""
-
-    async def story(world: World) -> tuple[int, int]:
-        kind, item = workload("replicationcontrollers", 3)
-        item["spec"]["selector"] = {"app": NAME}
-        world.client.create(kind, item)
-        await asyncio.sleep(3)
-        return len(running(world)), status_of(world, kind)["readyReplicas"]
-
-    assert (3, 3) == in_order(story)
+    kind, item = workload("replicationcontrollers", 3)
+    item["spec"]["selector"] = {"app": NAME}
+    world.client.create(kind, item)
+    await asyncio.sleep(3)
+    assert (3, 3) == (len(running(world)), status_of(world, kind)["readyReplicas"])
 
 
 def stateful(world: World, **spec: Any) -> None:
@@ -613,22 +585,26 @@ def names(world: World, kind: str = "pods") -> list[str]:
     return [one["metadata"]["name"] for one in world.client.list(kind)]
 
 
-def test_a_stateful_set_grows_and_shrinks_in_order() -> None:
+@controlled
+async def test_a_stateful_set_grows_and_shrinks_in_order(world: World) -> None:
     """Each pod is created when the one before runs; its claim stays when it is deleted."""
-
-    async def story(world: World) -> list[Any]:
-        stateful(world)
-        await asyncio.sleep(0.3)
-        first = names(world)
-        await asyncio.sleep(5)
-        grown = names(world)
-        volumes = world.client.list("pods")[1]["spec"]["volumes"]
-        change(world, "statefulsets.apps", replicas=1)
-        await asyncio.sleep(5)
-        ready = status_of(world, "statefulsets.apps")["readyReplicas"]
-        return [first, grown, volumes, names(world), ready, names(world, "persistentvolumeclaims")]
-
-    first, grown, volumes, shrunk, ready, claims = in_order(story)
+    stateful(world)
+    await asyncio.sleep(0.3)
+    first = names(world)
+    await asyncio.sleep(5)
+    grown = names(world)
+    volumes = world.client.list("pods")[1]["spec"]["volumes"]
+    change(world, "statefulsets.apps", replicas=1)
+    await asyncio.sleep(5)
+    ready = status_of(world, "statefulsets.apps")["readyReplicas"]
+    first, grown, volumes, shrunk, ready, claims = [
+        first,
+        grown,
+        volumes,
+        names(world),
+        ready,
+        names(world, "persistentvolumeclaims"),
+    ]
     assert ["w-0"] == first
     assert ["w-0", "w-1", "w-2"] == grown
     assert [{"name": "data", "persistentVolumeClaim": {"claimName": "data-w-1"}}] == volumes
@@ -636,61 +612,52 @@ def test_a_stateful_set_grows_and_shrinks_in_order() -> None:
     assert ["data-w-0", "data-w-1", "data-w-2"] == claims
 
 
-def test_a_stateful_set_ignores_pods_with_names_of_others() -> None:
+@controlled
+async def test_a_stateful_set_ignores_pods_with_names_of_others(world: World) -> None:
     """A pod that names it as its controller is neither counted nor deleted."""
-
-    async def story(world: World) -> tuple[list[str], Json]:
-        stateful(world)
-        found = world.client.find("statefulsets.apps", "default", NAME) or {}
-        owner = {
-            "apiVersion": "apps/v1",
-            "kind": "StatefulSet",
-            "name": NAME,
-            "uid": found["metadata"]["uid"],
-            "controller": True,
+    stateful(world)
+    found = world.client.find("statefulsets.apps", "default", NAME) or {}
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "name": NAME,
+        "uid": found["metadata"]["uid"],
+        "controller": True,
+    }
+    for name in ("stray", "other-7"):
+        metadata = {
+            "name": name,
+            "namespace": "default",
+            "labels": {"app": NAME},
+            "ownerReferences": [owner],
         }
-        for name in ("stray", "other-7"):
-            metadata = {
-                "name": name,
-                "namespace": "default",
-                "labels": {"app": NAME},
-                "ownerReferences": [owner],
-            }
-            world.client.create("pods", {"metadata": metadata, "spec": SPEC})
-        await asyncio.sleep(8)
-        return sorted(names(world)), status_of(world, "statefulsets.apps")
-
-    pods, status = in_order(story)
+        world.client.create("pods", {"metadata": metadata, "spec": SPEC})
+    await asyncio.sleep(8)
+    pods, status = sorted(names(world)), status_of(world, "statefulsets.apps")
     assert ["other-7", "stray", "w-0", "w-1", "w-2"] == pods
     assert status["replicas"] == 3
 
 
-def test_a_parallel_stateful_set_creates_all_pods_at_once() -> None:
+@controlled
+async def test_a_parallel_stateful_set_creates_all_pods_at_once(world: World) -> None:
     """With the policy Parallel no pod waits for another."""
-
-    async def story(world: World) -> list[str]:
-        stateful(world, podManagementPolicy="Parallel")
-        await asyncio.sleep(0.3)
-        return names(world)
-
-    assert ["w-0", "w-1", "w-2"] == in_order(story)
+    stateful(world, podManagementPolicy="Parallel")
+    await asyncio.sleep(0.3)
+    assert ["w-0", "w-1", "w-2"] == names(world)
 
 
-def test_a_stateful_set_is_updated_from_its_end_to_its_partition() -> None:
+@controlled
+async def test_a_stateful_set_is_updated_from_its_end_to_its_partition(world: World) -> None:
     """A pod is replaced when all after it are updated and run."""
-
-    async def story(world: World) -> list[str]:
-        strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
-        stateful(world, updateStrategy=strategy)
-        await asyncio.sleep(5)
-        spec = {"containers": [{"name": "c", "image": "newer"}]}
-        template = {"metadata": {"labels": {"app": NAME}}, "spec": spec}
-        change(world, "statefulsets.apps", template=template)
-        await asyncio.sleep(10)
-        pods = sorted(world.client.list("pods"), key=lambda pod: pod["metadata"]["name"])
-        return [pod["spec"]["containers"][0]["image"] for pod in pods]
-
-    assert ["i", "newer", "newer"] == in_order(story)
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    stateful(world, updateStrategy=strategy)
+    await asyncio.sleep(5)
+    spec = {"containers": [{"name": "c", "image": "newer"}]}
+    template = {"metadata": {"labels": {"app": NAME}}, "spec": spec}
+    change(world, "statefulsets.apps", template=template)
+    await asyncio.sleep(10)
+    pods = sorted(world.client.list("pods"), key=lambda pod: pod["metadata"]["name"])
+    assert ["i", "newer", "newer"] == [pod["spec"]["containers"][0]["image"] for pod in pods]
 
 
 @pytest.mark.parametrize(
@@ -701,25 +668,24 @@ def test_a_stateful_set_is_updated_from_its_end_to_its_partition() -> None:
         pytest.param("Replace", ["w-29453766"], id="replace"),
     ],
 )
-def test_a_cron_job_creates_jobs_at_its_times(policy: str, jobs: list[str]) -> None:
+@controlled
+async def test_a_cron_job_creates_jobs_at_its_times(
+    world: World, policy: str, jobs: list[str]
+) -> None:
     """A job that still runs is kept, joined by another one, or replaced, by the policy."""
-
-    async def story(world: World) -> list[str]:
-        pod = {**SPEC, "restartPolicy": "Never"}
-        annotations = {RUN_SECONDS: "1000"}
-        template = {"metadata": {"annotations": annotations}, "spec": pod}
-        spec = {
-            "schedule": "*/2 * * * *",
-            "concurrencyPolicy": policy,
-            "jobTemplate": {"spec": {"template": template}},
-        }
-        metadata = {"name": NAME, "namespace": "default"}
-        world.client.create("cronjobs.batch", {"metadata": metadata, "spec": spec})
-        await asyncio.sleep(6 * 60 + 10)
-        assert "2026-01-01T00:0" in status_of(world, "cronjobs.batch")["lastScheduleTime"]
-        return names(world, "jobs.batch")
-
-    assert jobs == in_order(story)
+    pod = {**SPEC, "restartPolicy": "Never"}
+    annotations = {RUN_SECONDS: "1000"}
+    template = {"metadata": {"annotations": annotations}, "spec": pod}
+    spec = {
+        "schedule": "*/2 * * * *",
+        "concurrencyPolicy": policy,
+        "jobTemplate": {"spec": {"template": template}},
+    }
+    metadata = {"name": NAME, "namespace": "default"}
+    world.client.create("cronjobs.batch", {"metadata": metadata, "spec": spec})
+    await asyncio.sleep(6 * 60 + 10)
+    assert "2026-01-01T00:0" in status_of(world, "cronjobs.batch")["lastScheduleTime"]
+    assert jobs == names(world, "jobs.batch")
 
 
 @pytest.mark.parametrize(
@@ -729,38 +695,32 @@ def test_a_cron_job_creates_jobs_at_its_times(policy: str, jobs: list[str]) -> N
         pytest.param({"schedule": "* * * * *", "timeZone": "Mars/Olympus"}, id="time-zone"),
     ],
 )
-def test_an_invalid_cron_job_does_not_affect_others(spec: Json) -> None:
+@controlled
+async def test_an_invalid_cron_job_does_not_affect_others(world: World, spec: Json) -> None:
     """It is logged, and creates nothing."""
-
-    async def story(world: World) -> list[str]:
-        job = {"spec": {"template": {"spec": {**SPEC, "restartPolicy": "Never"}}}}
-        good = {"schedule": "@hourly", "jobTemplate": job}
-        for name, given in (("a", {**good, **spec}), ("b", good)):
-            metadata = {"name": name, "namespace": "default"}
-            with suppress(ApiError):
-                world.client.create("cronjobs.batch", {"metadata": metadata, "spec": given})
-        await asyncio.sleep(3700)
-        return [name.partition("-")[0] for name in names(world, "jobs.batch")]
-
-    assert ["b"] == in_order(story)
+    job = {"spec": {"template": {"spec": {**SPEC, "restartPolicy": "Never"}}}}
+    good = {"schedule": "@hourly", "jobTemplate": job}
+    for name, given in (("a", {**good, **spec}), ("b", good)):
+        metadata = {"name": name, "namespace": "default"}
+        with suppress(ApiError):
+            world.client.create("cronjobs.batch", {"metadata": metadata, "spec": given})
+    await asyncio.sleep(3700)
+    assert ["b"] == [name.partition("-")[0] for name in names(world, "jobs.batch")]
 
 
-def test_a_cron_job_keeps_its_history_limits() -> None:
+@controlled
+async def test_a_cron_job_keeps_its_history_limits(world: World) -> None:
     """Of finished jobs the last ones stay."""
-
-    async def story(world: World) -> list[str]:
-        pod = {**SPEC, "restartPolicy": "Never"}
-        spec = {
-            "schedule": "* * * * *",
-            "successfulJobsHistoryLimit": 2,
-            "jobTemplate": {"spec": {"template": {"spec": pod}}},
-        }
-        metadata = {"name": NAME, "namespace": "default"}
-        world.client.create("cronjobs.batch", {"metadata": metadata, "spec": spec})
-        await asyncio.sleep(5 * 60 + 30)
-        return names(world, "jobs.batch")
-
-    assert ["w-29453764", "w-29453765"] == in_order(story)
+    pod = {**SPEC, "restartPolicy": "Never"}
+    spec = {
+        "schedule": "* * * * *",
+        "successfulJobsHistoryLimit": 2,
+        "jobTemplate": {"spec": {"template": {"spec": pod}}},
+    }
+    metadata = {"name": NAME, "namespace": "default"}
+    world.client.create("cronjobs.batch", {"metadata": metadata, "spec": spec})
+    await asyncio.sleep(5 * 60 + 30)
+    assert ["w-29453764", "w-29453765"] == names(world, "jobs.batch")
 
 
 def test_creating_kinds_without_controllers_warns() -> None:

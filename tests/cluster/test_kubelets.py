@@ -12,7 +12,7 @@ from kubesched.apiserver.stored_object import StoredObject
 from kubesched.cluster.store import Key
 from kubesched.sandbox.pod_reports import EXIT_CODE, RUN_SECONDS, PodLatencies, kubelets_of
 
-from .sandbox_world import Json, World, live
+from .sandbox_world import Json, World, live, on_nodes
 
 POD = Key("pods", "default", "p")
 NODE = Key("nodes", "", "node-0")
@@ -23,17 +23,14 @@ def conditions(pod: Json) -> Json:
     return {one["type"]: one["status"] for one in pod["status"]["conditions"]}
 
 
-def test_a_bound_pod_runs_after_the_start_latency() -> None:
+@on_nodes
+async def test_a_bound_pod_runs_after_the_start_latency(world: World) -> None:
     """Then it is ready, with addresses and times."""
-
-    async def story(world: World) -> tuple[Json, Json]:
-        world.add_pod()
-        await asyncio.sleep(0.4)
-        before = world.pod()
-        await asyncio.sleep(1.2)
-        return before, world.pod()
-
-    before, after = live(story)
+    world.add_pod()
+    await asyncio.sleep(0.4)
+    before = world.pod()
+    await asyncio.sleep(1.2)
+    after = world.pod()
     assert "Pending" == before["status"]["phase"]
     status = after["status"]
     assert "Running" == status["phase"]
@@ -51,17 +48,14 @@ def test_a_bound_pod_runs_after_the_start_latency() -> None:
     assert {"running"} == container["state"].keys()
 
 
-def test_each_pod_has_its_own_address() -> None:
+@on_nodes
+async def test_each_pod_has_its_own_address(world: World) -> None:
     """Pods of the host's network have the host's."""
-
-    async def story(world: World) -> list[str]:
-        for name in ("a", "b"):
-            world.add_pod(name)
-        world.add_pod("c", hostNetwork=True)
-        await asyncio.sleep(2)
-        return [world.pod(name)["status"]["podIP"] for name in ("a", "b", "c")]
-
-    first, second, host = live(story)
+    for name in ("a", "b"):
+        world.add_pod(name)
+    world.add_pod("c", hostNetwork=True)
+    await asyncio.sleep(2)
+    first, second, host = [world.pod(name)["status"]["podIP"] for name in ("a", "b", "c")]
     assert first != second
     assert "10.64.0.1" == host
 
@@ -76,17 +70,14 @@ def test_each_pod_has_its_own_address() -> None:
         pytest.param("Always", "0", "Running", 2, id="always"),
     ],
 )
-def test_the_restart_policy_decides_how_a_pod_ends(
-    policy: str, exit_code: str, phase: str, restarts: int
+@on_nodes
+async def test_the_restart_policy_decides_how_a_pod_ends(
+    world: World, policy: str, exit_code: str, phase: str, restarts: int
 ) -> None:
     """After its run time the pod ends, or its containers restart."""
-
-    async def story(world: World) -> Json:
-        world.add_pod(restartPolicy=policy, annotations={RUN_SECONDS: "5", EXIT_CODE: exit_code})
-        await asyncio.sleep(13)
-        return world.pod()
-
-    pod = live(story)
+    world.add_pod(restartPolicy=policy, annotations={RUN_SECONDS: "5", EXIT_CODE: exit_code})
+    await asyncio.sleep(13)
+    pod = world.pod()
     assert phase == pod["status"]["phase"]
     [container] = pod["status"]["containerStatuses"]
     assert restarts == container["restartCount"]
@@ -108,18 +99,15 @@ def test_the_restart_policy_decides_how_a_pod_ends(
         pytest.param("Never", "1000", "Running", id="longer"),
     ],
 )
-def test_the_default_run_time_is_for_pods_that_may_end(
-    policy: str, annotation: str | None, phase: str
+@on_nodes
+async def test_the_default_run_time_is_for_pods_that_may_end(
+    world: World, policy: str, annotation: str | None, phase: str
 ) -> None:
     """Their restart policy allows it, and they have no run time of their own."""
-
-    async def story(world: World) -> str | None:
-        annotations = {} if annotation is None else {RUN_SECONDS: annotation}
-        world.add_pod(restartPolicy=policy, annotations=annotations)
-        await asyncio.sleep(20)
-        return world.phase()
-
-    assert phase == live(story)
+    annotations = {} if annotation is None else {RUN_SECONDS: annotation}
+    world.add_pod(restartPolicy=policy, annotations=annotations)
+    await asyncio.sleep(20)
+    assert phase == world.phase()
 
 
 @pytest.mark.parametrize(
@@ -162,31 +150,28 @@ def test_a_second_deletion_may_shorten_the_grace_period() -> None:
     assert ("Running", None) == live(story, PodLatencies(stop=100.0))
 
 
-def test_a_stopped_pod_with_finalizers_stays() -> None:
+@on_nodes
+async def test_a_stopped_pod_with_finalizers_stays(world: World) -> None:
     """Until the last one is removed."""
+    world.add_pod(finalizers=["example.com/x"])
+    await asyncio.sleep(2)
+    world.client.delete(POD, grace_seconds=5)
+    await asyncio.sleep(10)
+    assert ("Succeeded", 0) == (
+        world.phase(),
+        world.pod()["metadata"]["deletionGracePeriodSeconds"],
+    )
 
-    async def story(world: World) -> tuple[str | None, int]:
-        world.add_pod(finalizers=["example.com/x"])
-        await asyncio.sleep(2)
-        world.client.delete(POD, grace_seconds=5)
-        await asyncio.sleep(10)
-        return world.phase(), world.pod()["metadata"]["deletionGracePeriodSeconds"]
 
-    assert ("Succeeded", 0) == live(story)
-
-
-def test_a_pod_of_an_unknown_node_does_not_run() -> None:
+@on_nodes
+async def test_a_pod_of_an_unknown_node_does_not_run(world: World) -> None:
     """It starts when the node is added."""
-
-    async def story(world: World) -> tuple[str | None, str | None]:
-        world.add_pod(node="later")
-        await asyncio.sleep(10)
-        before = world.phase()
-        world.client.create("nodes", {"metadata": {"name": "later"}})
-        await asyncio.sleep(2)
-        return before, world.phase()
-
-    assert ("Pending", "Running") == live(story)
+    world.add_pod(node="later")
+    await asyncio.sleep(10)
+    before = world.phase()
+    world.client.create("nodes", {"metadata": {"name": "later"}})
+    await asyncio.sleep(2)
+    assert ("Pending", "Running") == (before, world.phase())
 
 
 def test_pods_of_a_node_that_is_not_ready_do_not_change() -> None:
@@ -217,91 +202,79 @@ def test_pods_of_a_node_that_is_not_ready_do_not_change() -> None:
     assert ["Running", "Pending", None, "Running"] == live(story)
 
 
-def test_in_place_resizes_are_granted() -> None:
+@on_nodes
+async def test_in_place_resizes_are_granted(world: World) -> None:
     """To running pods; a status that somebody wrote about another container stays."""
-
-    async def story(world: World) -> Json:
-        resources = {"requests": {"cpu": "1"}}
-        world.add_pod(containers=[{"name": "c", "image": "i", "resources": resources}])
-        await asyncio.sleep(2)
-        pod = world.pod()
-        pod["status"]["containerStatuses"].append({"name": "other", "restartCount": 0})
-        container = {**pod["spec"]["containers"][0], "resources": {"requests": {"cpu": "2"}}}
-        metadata = {**pod["metadata"], "generation": pod["metadata"].get("generation", 1) + 1}
-        spec = {**pod["spec"], "containers": [container]}
-        world.client.write(POD, {**pod, "metadata": metadata, "spec": spec})
-        await asyncio.sleep(0.1)
-        return world.pod()
-
-    container, other = live(story)["status"]["containerStatuses"]
+    resources = {"requests": {"cpu": "1"}}
+    world.add_pod(containers=[{"name": "c", "image": "i", "resources": resources}])
+    await asyncio.sleep(2)
+    pod = world.pod()
+    pod["status"]["containerStatuses"].append({"name": "other", "restartCount": 0})
+    container = {**pod["spec"]["containers"][0], "resources": {"requests": {"cpu": "2"}}}
+    metadata = {**pod["metadata"], "generation": pod["metadata"].get("generation", 1) + 1}
+    spec = {**pod["spec"], "containers": [container]}
+    world.client.write(POD, {**pod, "metadata": metadata, "spec": spec})
+    await asyncio.sleep(0.1)
+    container, other = world.pod()["status"]["containerStatuses"]
     assert {"cpu": "2"} == container["allocatedResources"]
     assert {"name": "other", "restartCount": 0} == other
 
 
-def test_a_pod_that_is_removed_right_after_a_resize() -> None:
+@on_nodes
+async def test_a_pod_that_is_removed_right_after_a_resize(world: World) -> None:
     """The change arrives when the pod is gone; those of other pods still arrive."""
-
-    async def story(world: World) -> tuple[str | None, str | None]:
-        world.add_pod()
-        await asyncio.sleep(2)
-        pod = world.pod()
-        metadata = {**pod["metadata"], "generation": pod["metadata"].get("generation", 1) + 1}
-        world.client.write(POD, {**pod, "metadata": metadata})
-        world.client.delete(POD, grace_seconds=0)
-        world.add_pod("q")
-        await asyncio.sleep(2)
-        return world.phase(), world.phase("q")
-
-    assert (None, "Running") == live(story)
+    world.add_pod()
+    await asyncio.sleep(2)
+    pod = world.pod()
+    metadata = {**pod["metadata"], "generation": pod["metadata"].get("generation", 1) + 1}
+    world.client.write(POD, {**pod, "metadata": metadata})
+    world.client.delete(POD, grace_seconds=0)
+    world.add_pod("q")
+    await asyncio.sleep(2)
+    assert (None, "Running") == (world.phase(), world.phase("q"))
 
 
 @pytest.mark.parametrize("seconds", [0.1, 2.0])
-def test_a_pod_whose_phase_a_client_made_final_keeps_it(seconds: float) -> None:
+@on_nodes
+async def test_a_pod_whose_phase_a_client_made_final_keeps_it(world: World, seconds: float) -> None:
     """Whether its containers were to start or to end next."""
-
-    async def story(world: World) -> str | None:
-        world.add_pod(annotations={RUN_SECONDS: "5"}, restartPolicy="Never")
-        await asyncio.sleep(seconds)
-        pod = world.pod()
-        world.client.write(POD, {**pod, "status": {**pod["status"], "phase": "Failed"}})
-        await asyncio.sleep(20)
-        return world.phase()
-
-    assert "Failed" == live(story)
+    world.add_pod(annotations={RUN_SECONDS: "5"}, restartPolicy="Never")
+    await asyncio.sleep(seconds)
+    pod = world.pod()
+    world.client.write(POD, {**pod, "status": {**pod["status"], "phase": "Failed"}})
+    await asyncio.sleep(20)
+    assert "Failed" == world.phase()
 
 
-def test_init_containers_have_ended_and_sidecars_run() -> None:
+@on_nodes
+async def test_init_containers_have_ended_and_sidecars_run(world: World) -> None:
     """Init containers are completed; restartable ones run beside the others."""
-
-    async def story(world: World) -> Json:
-        first = {"name": "first", "image": "i"}
-        sidecar = {"name": "sidecar", "image": "i", "restartPolicy": "Always"}
-        world.add_pod(initContainers=[first, sidecar])
-        await asyncio.sleep(2)
-        return world.pod()
-
-    statuses = live(story)["status"]["initContainerStatuses"]
+    first = {"name": "first", "image": "i"}
+    sidecar = {"name": "sidecar", "image": "i", "restartPolicy": "Always"}
+    world.add_pod(initContainers=[first, sidecar])
+    await asyncio.sleep(2)
+    statuses = world.pod()["status"]["initContainerStatuses"]
     assert [["terminated"], ["running"]] == [list(one["state"]) for one in statuses]
 
 
-def test_kubelets_adopt_running_pods() -> None:
+@on_nodes
+async def test_kubelets_adopt_running_pods(world: World) -> None:
     """With their addresses."""
-
-    async def story(world: World) -> tuple[list[str | None], bool]:
-        world.add_pod("a", annotations={RUN_SECONDS: "5"}, restartPolicy="Never")
-        await asyncio.sleep(2)
-        world.kubelets.stop()
-        await asyncio.sleep(20)
-        before = world.phase("a")
-        kubelets = kubelets_of(world.client, PodLatencies(), Random(3))
-        kubelets.start()
-        world.add_pod("b")
-        await asyncio.sleep(6)
-        kubelets.stop()
-        addresses = [world.pod(name)["status"]["podIP"] for name in ("a", "b")]
-        return [before, world.phase("a")], addresses[0] != addresses[1]
-
-    assert (["Running", "Succeeded"], True) == live(story)
+    world.add_pod("a", annotations={RUN_SECONDS: "5"}, restartPolicy="Never")
+    await asyncio.sleep(2)
+    world.kubelets.stop()
+    await asyncio.sleep(20)
+    before = world.phase("a")
+    kubelets = kubelets_of(world.client, PodLatencies(), Random(3))
+    kubelets.start()
+    world.add_pod("b")
+    await asyncio.sleep(6)
+    kubelets.stop()
+    addresses = [world.pod(name)["status"]["podIP"] for name in ("a", "b")]
+    assert (["Running", "Succeeded"], True) == (
+        [before, world.phase("a")],
+        addresses[0] != addresses[1],
+    )
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from kubesched.cluster.nodes import NodeTemplate, as_reported
 from kubesched.cluster.store import Key
 
-from .sandbox_world import CAPACITY, Json, World, live
+from .sandbox_world import CAPACITY, Json, World, live, on_nodes
 
 NODE = Key("nodes", "", "node-0")
 ZONE = "topology.kubernetes.io/zone"
@@ -51,18 +51,14 @@ def test_a_given_node_overrides_the_template() -> None:
     assert [{"names": ["i"]}] == node["status"]["images"]
 
 
-def test_a_created_node_becomes_ready() -> None:
+@on_nodes
+async def test_a_created_node_becomes_ready(world: World) -> None:
     """It gets amounts, labels and conditions, and loses its initial taint."""
-
-    async def story(world: World) -> tuple[list[str], Json]:
-        created = world.client.create("nodes", {"metadata": {"name": "own"}})
-        await asyncio.sleep(0.1)
-        found = world.client.find("nodes", "", "own")
-        assert found is not None
-        return taints(created), found
-
-    before, node = live(story)
-    assert ["node.kubernetes.io/not-ready:NoSchedule"] == before
+    created = world.client.create("nodes", {"metadata": {"name": "own"}})
+    await asyncio.sleep(0.1)
+    node = world.client.find("nodes", "", "own")
+    assert node is not None
+    assert ["node.kubernetes.io/not-ready:NoSchedule"] == taints(created)
     assert [] == taints(node)
     assert CAPACITY == node["status"]["allocatable"]
     assert "own" == node["metadata"]["labels"]["kubernetes.io/hostname"]
@@ -134,11 +130,8 @@ def test_leases_of_nodes() -> None:
     assert ["00:00:00", "00:00:10"] == live(story, renews_leases=True)
 
 
-def test_no_leases_by_default() -> None:
+@on_nodes
+async def test_no_leases_by_default(world: World) -> None:
     """A thousand nodes would write a hundred per second."""
-
-    async def story(world: World) -> int:
-        await asyncio.sleep(20)
-        return world.client.store.count("leases.coordination.k8s.io")
-
-    assert 0 == live(story)
+    await asyncio.sleep(20)
+    assert 0 == world.client.store.count("leases.coordination.k8s.io")

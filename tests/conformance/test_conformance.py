@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.cli.evaluate_files import family_of, read_lines
+from kubesched.cli.evaluate import family_of, read_lines
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.evaluate import Evaluator

@@ -12,7 +12,7 @@ import pytest
 
 from kubesched.answers.why import explain_pod
 from kubesched.api.scheme import KINDS
-from kubesched.cli.evaluate_files import family_of, read_lines
+from kubesched.cli.evaluate import family_of, read_lines
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.explain.report import Answer, PodExplanation, PodOutcome
 from kubesched.plugins.registry import in_tree_registry

@@ -11,22 +11,16 @@ from functools import cache
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from kubesched.api.core import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodExtendedResourceClaimStatus,
-)
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod, PodExtendedResourceClaimStatus
 from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.volume import ObjectReference
-from kubesched.api.writes import ConditionPatch, EventRecord
+from kubesched.api.volume import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.apiserver import request as served
-from kubesched.app.authentication import ClusterAuthentication
-from kubesched.app.authorization import AllowedPaths, Authorizer
-from kubesched.app.reviews import ReviewRetries, TokenReviews, UserInfo
+from kubesched.app.access import ClusterAuthentication
+from kubesched.app.reviews import AccessStatus, Reviews, TokenStatus
 from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.client.claim_client import ClaimClient, VolumeClient
 from kubesched.client.event_recorder import EventRecorder
@@ -78,7 +72,7 @@ class Forgetful(Echo):
 
 async def pods(rest: Echo) -> None:
     """Send all writes of pods and pod groups."""
-    writer, pod = PodClient(rest, lambda: 0), Pod(metadata=METADATA)
+    writer, pod = _pod_client(rest), Pod(metadata=METADATA)
     await writer.bind(pod, "n")
     await writer.delete_pod(pod)
     await writer.patch_pod_status(pod, ConditionPatch("T", "True", "R", "M"), "n")
@@ -88,20 +82,27 @@ async def pods(rest: Echo) -> None:
     await writer.patch_pod_group_status(PodGroup(metadata=METADATA), condition)
 
 
+def _pod_client(rest: Echo) -> PodClient:
+    return PodClient(rest, lambda: 0, lambda _event: None)
+
+
 async def claims(rest: Echo) -> None:
     """Send all writes of resource claims."""
-    writer, claim = ClaimClient(rest, Random(0)), ResourceClaim(metadata=METADATA)
+    writer = ClaimClient(rest, _pod_client(rest), Random(0))
+    claim = ResourceClaim(metadata=METADATA)
     await writer.get(NAMESPACE, "x")
     await writer.create(claim)
     await writer.update(claim)
     await writer.update_status(claim)
     await writer.release(claim, Pod(metadata=METADATA))
     await writer.delete(claim)
+    status = PodExtendedResourceClaimStatus(resource_claim_name="c")
+    await writer.patch_extended_resource_claim_status(Pod(metadata=METADATA), status)
 
 
 async def volumes(rest: Echo) -> None:
     """Send all writes of volumes and their claims."""
-    writer = VolumeClient(rest)
+    writer = VolumeClient(rest, lambda _namespace, _name: True)
     await writer.update_persistent_volume(PersistentVolume(metadata=ObjectMeta(name="x")))
     await writer.update_persistent_volume_claim(PersistentVolumeClaim(metadata=METADATA))
 
@@ -120,12 +121,10 @@ async def events(rest: Echo) -> None:
 
 async def reviews(rest: Echo) -> None:
     """Send reviews of tokens and of access."""
-    retried = ReviewRetries(rest, Random(0))
     await ClusterAuthentication(rest).refresh()
-    authorizer = Authorizer(AllowedPaths(()), retried, lambda: 0.0, 0.0, 0.0)
-    await authorizer.authorize(UserInfo("u"), "get", "/metrics")
-    tokens = TokenReviews(retried, lambda: 0.0, 0.0)
-    await asyncio.gather(tokens.authenticate("token"), return_exceptions=True)
+    for kind in (AccessStatus, TokenStatus):
+        reviews = Reviews(rest, kind, lambda _status: 0.0, Random(0))
+        await asyncio.gather(reviews.ask({}), return_exceptions=True)
 
 
 async def lock(rest: Echo, namespace: str, name: str) -> None:
@@ -190,7 +189,16 @@ WRITES: Final[dict[type, tuple[str, ...]]] = {
         "patch_pod_group_status",
         "patch_pod_status",
     ),
-    ClaimClient: ("create", "delete", "get", "release", "update", "update_status"),
+    ClaimClient: (
+        "create",
+        "delete",
+        "drain",
+        "get",
+        "patch_extended_resource_claim_status",
+        "release",
+        "update",
+        "update_status",
+    ),
     VolumeClient: ("update_persistent_volume", "update_persistent_volume_claim"),
     LeaseLock: ("create", "get", "update"),
 }
@@ -201,6 +209,6 @@ def coroutine_methods(writer: type) -> set[str]:
     """Return the asynchronous methods of a writer."""
     return {
         name
-        for name, method in vars(writer).items()
-        if inspect.iscoroutinefunction(method) and not name.startswith("_")
+        for name, _ in inspect.getmembers(writer, inspect.iscoroutinefunction)
+        if not name.startswith("_")
     }

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubesched.cli.run import run
+from kubesched.cli.commands import command
 from tests.deploy.shipped import CHART, ROOT, deployed
 
 Plain = dict[str, Any]
@@ -47,7 +47,7 @@ def commands_of(page: str) -> Iterator[list[str]]:
 
 def flags() -> set[str]:
     """Return the flags of `kubesched run`."""
-    return {name for parameter in run.params for name in (*parameter.opts, "--help")}
+    return {name for parameter in command("run").params for name in (*parameter.opts, "--help")}
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -15,8 +15,8 @@ from kubesched import __version__
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Pod
 from kubesched.app.options import ALWAYS_ALLOWED_PATHS, SECURE_PORT_DEFAULT, with_flags
-from kubesched.cli.run import run
-from kubesched.cli.run_process import options_of
+from kubesched.cli.commands import command as command_named
+from kubesched.cli.run import options_of
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from tests.deploy.shipped import (
@@ -40,7 +40,8 @@ def flags_of(way: str) -> Plain:
     """Return the flags as `kubesched run` parses them."""
     command, *arguments = container_of(way)["args"]
     assert "run" == command
-    context = run.make_context("run", list(arguments), parent=click.Context(run))
+    run = command_named(command)
+    context = run.make_context(command, list(arguments), parent=click.Context(run))
     return context.params
 
 

@@ -18,9 +18,8 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.scheme import kind_of
-from kubesched.app.live_writers import LiveClient
-from kubesched.client.event_recorder import EventRecorder
 from kubesched.client.informers import Informer
+from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Request
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup
@@ -81,7 +80,7 @@ async def _schedule() -> str:
     gates = FeatureGates({})
     scheduler, handlers = assemble(
         in_tree_setup(gates),
-        LiveClient(server, lambda: 0, EventRecorder(server, lambda: 0, Random(0), "host")),
+        PodClient(server, lambda: 0, lambda _event: None),
         random=Random(0),
     )
     scheduler.cache.add_node(make_node("node-1"))

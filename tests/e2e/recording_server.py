@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver.durable import DurableServer
-from kubesched.apiserver.request import ApiRequest, Response, User
+from kubesched.apiserver.request import ApiRequest, Response, User, refused
 from kubesched.apiserver.server import ADMIN
-from kubesched.apiserver.status import StatusError, refused
+from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.cluster.store import Change
 

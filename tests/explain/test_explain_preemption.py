@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kubesched.explain.explain import explain_preemption
 from kubesched.explain.report import PreemptionCandidate, PreemptionExplanation, Victim
-from kubesched.framework.preemption.candidate import Candidate
-from kubesched.framework.preemption.report import PreemptionReport
+from kubesched.framework.preemption.report import Candidate, PreemptionReport
 from kubesched.framework.status import NodeToStatus, unresolvable, unschedulable
 from kubesched.testing.builders import make_pod_info
 from tests.framework.preemption.cluster import report_of

@@ -17,7 +17,7 @@ from kubesched.framework.plugin_answers import (
     check_score,
     check_sort_key,
 )
-from kubesched.framework.pod_group_plugin import GeneratedPlacements, Placement
+from kubesched.framework.pod_groups import GeneratedPlacements, Placement
 from kubesched.framework.status import SKIP, SUCCESS, Code, NodeToStatus, Status, unschedulable
 from kubesched.framework.structured_log import FIELDS
 from kubesched.snapshot.node_table import NodeTable

@@ -27,7 +27,7 @@ from kubesched.inputs.live_cluster import READ_KINDS
 from kubesched.inputs.sources import ClusterSource
 from tests.cli.cluster import Json, pod, run, shop, write
 from tests.cli.live import TOKEN, live, write_kubeconfig
-from tests.client.certificates import Authority
+from tests.client.certificates import authority, signed
 from tests.deploy.shipped import DEPLOY, objects_of
 
 _SCHEDULER = User(SCHEDULER, ("system:authenticated",))
@@ -162,19 +162,19 @@ def test_a_refused_connection(tmp_path: Path) -> None:
 
 def test_https(tmp_path: Path) -> None:
     """A certificate of the context's authority is trusted, others are not."""
-    authority = Authority()
-    pair = authority.issue("server", "127.0.0.1")
+    trusted = authority()
+    pair = signed(trusted, "server", usage=None, hosts=("127.0.0.1",))
     files = tmp_path / "certificate.pem", tmp_path / "key.pem"
-    files[0].write_bytes(pair.certificate)
-    files[1].write_bytes(pair.key)
+    files[0].write_bytes(pair.pem)
+    files[1].write_bytes(pair.key_pem)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(*files)
-    with live(tmp_path, _shop(), tls=tls, authority=authority.pem) as kubeconfig:
+    with live(tmp_path, _shop(), tls=tls, authority=trusted.pem) as kubeconfig:
         found = run("explain", "web-1", "--kubeconfig", kubeconfig)
         assert (0, "") == (found.exit_code, found.stderr)
         content = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]
         wrong = write_kubeconfig(
-            tmp_path / "b", content["server"], authority=Authority("other").pem
+            tmp_path / "b", content["server"], authority=authority("other").pem
         )
         line = _refusal("--kubeconfig", wrong)
     assert line.startswith(f"context dev ({content['server']}): tls: ")

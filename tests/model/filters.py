@@ -10,8 +10,6 @@ from kubesched.api.core import (
     Container,
     Node,
     NodeAffinity,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -19,7 +17,12 @@ from kubesched.api.core import (
     Taint,
     Toleration,
 )
-from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
+from kubesched.api.meta import (
+    LabelSelector,
+    LabelSelectorRequirement,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+)
 from kubesched.api.quantity import Quantity, parse_quantity
 
 from .state import Bound, Objects, On

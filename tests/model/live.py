@@ -15,12 +15,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord as Event
 from kubesched.api.core import Node, Pod
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch
-from kubesched.api.writes import EventRecord as Event
 from kubesched.framework.status import Status
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.queue.moves import QueuePlace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.framework.plugin_observer import (
+from kubesched.framework.services import (
     BindingConditionsStatus,
     PluginObserver,
     VolumeSchedulingStage,

@@ -11,8 +11,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PostFilterResult
-from kubesched.framework.preemption.candidate import Criterion
-from kubesched.framework.preemption.report import PreemptionReport
+from kubesched.framework.preemption.report import Criterion, PreemptionReport
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unschedulable
 from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.snapshot.pod_info import PodInfo
@@ -166,7 +165,7 @@ def test_candidate(
     assert (SUCCESS, expected) == (result.status, result.nominated_node_name)
     report = report_of(result)
     assert report.choice is not None
-    assert (report.choice.chosen.victims, expected) == (result.victims, report.chosen)
+    assert (report.choice.victims, expected) == (result.victims, report.chosen)
 
 
 def test_ineligible_pod_keeps_its_nomination() -> None:

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from kubesched.api.core import (
+from kubesched.api.core import PodResourceClaim, PodResourceClaimStatus
+from kubesched.api.field_errors import ConfigError
+from kubesched.api.meta import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    PodResourceClaim,
-    PodResourceClaimStatus,
+    ObjectMeta,
+    OwnerReference,
 )
-from kubesched.api.field_errors import ConfigError
-from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.resource import (
     AllocationResult,
     DeviceRequest,
@@ -303,16 +303,6 @@ def test_args(raw: dict[str, object], gates: dict[str, bool], field_error: str |
     with pytest.raises(ConfigError) as raised:
         DynamicResources.decode_args(raw, handle, "x")
     assert field_error == str(raised.value)
-
-
-def test_disabled_by_its_gate() -> None:
-    """With the gate off the plugin lets everything pass."""
-    cluster = Cluster(gates={"DynamicResourceAllocation": False})
-    assert cluster.plugin.pre_enqueue(user_of("c1"), cluster.snapshot).is_success
-    cycle, status = cluster.pre_filter(user_of("c1"))
-    assert status.is_skip
-    assert "plugin disabled" == cluster.post_filter(cycle, user_of("c1"))
-    assert () == tuple(cluster.plugin.events_to_register())
 
 
 def test_metadata_of_a_new_claim_is_left_alone() -> None:

@@ -18,7 +18,6 @@ from kubesched.framework.plugin import NoState
 from kubesched.framework.status import SKIP, SUCCESS, failure
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
-from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
 from kubesched.plugins.registry import in_tree_registry, in_tree_setup
 from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
@@ -191,15 +190,9 @@ def test_volume_restrictions_look_at_disks_first() -> None:
     assert "3 node(s) had no available disk" in decision.message
 
 
-def test_plugins_that_are_off_pass() -> None:
+def test_a_plugin_that_is_off_passes() -> None:
     """A plugin whose feature is off passes."""
     pod, snapshot = make_pod_info(), make_snapshot(NODES)
-    devices = DynamicResources(
-        DynamicResourcesArgs(), FakeHandle({"DynamicResourceAllocation": False})
-    )
-    state = devices.filter_state(CycleState(), pod, snapshot)
-    assert isinstance(state, DynamicResourcesState)
-    assert devices.filter(state, pod, snapshot.nodes).passed.all()
     features = NodeDeclaredFeatures(None, FakeHandle({"NodeDeclaredFeatures": False}))
     assert frozenset() == features.filter_state(CycleState(), pod, snapshot)
     assert features.filter(frozenset(), pod, snapshot.nodes).passed.all()

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.storage import CSINode, StorageClass, VolumeAttachment
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable, unschedulable
@@ -280,6 +281,22 @@ def test_pods_added_to_many_rows() -> None:
     assert FULL == plugin.filter(state, pod, what_if)[0]
 
 
+def test_pods_bound_to_many_rows_later_count() -> None:
+    """After a cycle without doubtful rows, pods that come and go are counted."""
+    snapshot = many_nodes([], *csi_pair("x"))
+    plugin, table = NodeVolumeLimits(None, FakeHandle()), snapshot.nodes
+    pod, expected = make_pod_info("new", volumes=claim_volumes("a")), [True] * 20
+    state = plugin.pre_filter(CycleState(), pod, snapshot).state
+    assert state is not None
+    assert plugin.filter(state, pod, table).passed.all()
+    bound = make_pod_info("old", volumes=claim_volumes("b", "x"))
+    table.add_pod(bound, 7)
+    expected[7] = False
+    assert expected == plugin.filter(state, pod, table).passed.tolist()
+    table.remove_pod(bound, 7)
+    assert plugin.filter(state, pod, table).passed.all()
+
+
 def test_attachments() -> None:
     """Attached CSI volumes count; one that is new counts again, one in use by a pod does not."""
     plain = make_volume("plain", hostPath={"path": "/"})
@@ -442,7 +459,7 @@ steps = st.lists(
 @pytest.mark.slow
 @settings(deadline=None)
 @given(steps)
-def test_kept_room_equals_new_room(story: list[tuple[str, int, list[str]]]) -> None:
+def test_kept_counts_equal_new_counts(story: list[tuple[str, int, list[str]]]) -> None:
     """While pods, limits, attachments and nodes change, and pods of two drivers ask."""
     pairs = [item for i, x in enumerate(NAMES) for item in csi_pair(x, driver=f"d{i % 2}")]
     csi_nodes = [make_csi_node(f"n{i}", {"d0": 2, "d1": 3}) for i in range(20)]

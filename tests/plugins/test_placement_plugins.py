@@ -14,7 +14,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
 from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStore
-from kubesched.framework.pod_group_plugin import (
+from kubesched.framework.pod_groups import (
     GeneratedPlacements,
     Placement,
     PodGroupAssignments,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.field_errors import ConfigError
 from kubesched.api.meta import KubeObject
 from kubesched.api.storage import CSIStorageCapacity, StorageClass
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
@@ -518,6 +518,7 @@ def test_score_without_claims() -> None:
 SIZES = {"1Gi": 1, "2Gi": 2, "1024Mi": 1, "3Gi": 3}
 places = st.sampled_from([None, {ZONE: ["a"]}, {ZONE: ["b"]}, {HOSTNAME: ["n0", "n3"]}])
 sizes = st.sampled_from(list(SIZES))
+modes = st.sampled_from([("ReadWriteOnce",), ("ReadWriteOnce", "ReadOnlyMany")])
 volume_strategy = st.fixed_dictionaries(
     {
         "storage_class": st.sampled_from(["static", "wait"]),
@@ -528,6 +529,7 @@ volume_strategy = st.fixed_dictionaries(
         ),
         "phase": st.sampled_from(["Available", "Available", "Bound"]),
         "labels": st.sampled_from([{}, {"x": "y"}]),
+        "access_modes": modes,
     }
 )
 claim_strategy = st.fixed_dictionaries(
@@ -537,11 +539,12 @@ claim_strategy = st.fixed_dictionaries(
         "volume": st.sampled_from(["", "", "", "v0", "v1", "gone"]),
         "annotations": st.sampled_from([{}, {}, {}, {SELECTED_NODE: "n0"}]),
         "spec": st.sampled_from([{}, {}, {"selector": {"matchLabels": {"x": "y"}}}]),
+        "access_modes": modes,
     }
 )
 cluster_strategy = st.fixed_dictionaries(
     {
-        "volumes": st.lists(volume_strategy, max_size=5),
+        "volumes": st.lists(volume_strategy, max_size=8),
         "claims": st.lists(claim_strategy, min_size=1, max_size=3),
         "again": st.lists(st.integers(0, 2), max_size=2),
         "topologies": st.sampled_from([(), ({ZONE: ["a"]},), ({HOSTNAME: ["n0", "n2"]},)]),
@@ -562,9 +565,14 @@ def used_claims(cluster: dict[str, Any]) -> list[int]:
 
 
 class Twin:
-    """Decides for one node after the other, from the rules."""
+    """Decides for one node after the other, from the rules.
+
+    Attributes:
+        taken: The volumes that claims get on the latest node.
+    """
 
     def __init__(self, cluster: dict[str, Any]) -> None:
+        self.taken: list[int] = []
         self.volumes: list[dict[str, Any]] = cluster["volumes"]
         self.claims: list[dict[str, Any]] = cluster["claims"]
         self.used = used_claims(cluster)
@@ -573,7 +581,7 @@ class Twin:
 
     def reasons(self, node: str, labels: dict[str, str]) -> list[str]:
         """Return what is wrong with a node."""
-        found = []
+        self.taken, found = [], []
         problem = self.bound_problem(labels)
         if problem == NODE_CONFLICT:
             found.append(problem)
@@ -603,13 +611,12 @@ class Twin:
         if any(self.claims[i]["annotations"][SELECTED_NODE] != node for i in to_make):
             return BIND_CONFLICT
         to_match = [i for i in unbound if i not in to_make]
-        taken: set[int] = set()
         for i in sorted(to_match, key=lambda i: SIZES[self.claims[i]["storage"]]):
-            volume = self.match(i, labels, taken)
+            volume = self.match(i, labels)
             if volume is None:
                 to_make.append(i)
             else:
-                taken.add(volume)
+                self.taken.append(volume)
         for i in to_make:
             claim = self.claims[i]
             if claim["storage_class"] == "static":
@@ -623,14 +630,14 @@ class Twin:
                 return NO_SPACE
         return ""
 
-    def match(self, i: int, labels: dict[str, str], taken: set[int]) -> int | None:
+    def match(self, i: int, labels: dict[str, str]) -> int | None:
         """Return the best volume for a claim."""
         claim, best = self.claims[i], None
         for at, volume in enumerate(self.volumes):
             kept = volume["claim"]
             is_mine = kept is not None and kept == {"namespace": "default", "name": f"c{i}"}
             size = SIZES[volume["storage"]]
-            if at in taken or (kept is not None and not is_mine):
+            if at in self.taken or (kept is not None and not is_mine):
                 continue
             if volume["storage_class"] != claim["storage_class"]:
                 continue
@@ -641,6 +648,8 @@ class Twin:
             if volume["phase"] != "Available" or not is_there(volume["nodes"], labels):
                 continue
             if claim["spec"] and not volume["labels"]:
+                continue
+            if not set(claim["access_modes"]) <= set(volume["access_modes"]):
                 continue
             if best is None or size < SIZES[self.volumes[best]["storage"]]:
                 best = at
@@ -666,13 +675,19 @@ def build(cluster: dict[str, Any]) -> list[KubeObject]:
 @given(cluster_strategy)
 def test_filter_equals_twin(cluster: dict[str, Any]) -> None:
     """The table answers as the rules do for each node."""
-    twin = Twin(cluster)
+    twin, objects = Twin(cluster), build(cluster)
+    pod = using(*(f"c{i}" for i in used_claims(cluster)))
+    snapshot = make_snapshot(NODES, objects=objects)
+    state = make_plugin().pre_filter(CycleState(), pod, snapshot).state
+    assert state is not None
     expected = {}
-    for node in NODES:
+    for row, node in enumerate(NODES):
         reasons = twin.reasons(node.metadata.name, node.metadata.labels)
         expected[node.metadata.name] = unresolvable(*reasons) if reasons else SUCCESS
-    pod = using(*(f"c{i}" for i in used_claims(cluster)))
-    assert expected == ask(pod, build(cluster))
+        if not reasons:
+            bindings = state.decider.decide().pod_volumes(row).static_bindings
+            assert [f"v{at}" for at in twin.taken] == [b.volume.metadata.name for b in bindings]
+    assert expected == ask(pod, objects)
 
 
 # Arguments.

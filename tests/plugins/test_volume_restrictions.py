@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.core import Pod, Volume
+from kubesched.api.core import Pod
+from kubesched.api.volume import Volume
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, Status, unresolvable

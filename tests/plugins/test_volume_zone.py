@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.core import PersistentVolume
 from kubesched.api.meta import KubeObject
+from kubesched.api.volume import PersistentVolume
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, unresolvable

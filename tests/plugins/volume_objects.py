@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,
@@ -14,6 +13,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.snapshot.node_columns import NodeColumns

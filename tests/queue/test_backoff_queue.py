@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.backoff_queue import BackoffQueue, note_failure
+from kubesched.queue.queue_options import QueueOptions
 from kubesched.testing.builders import make_pod_info
 
 from .scene import priority_sort
@@ -57,7 +58,10 @@ def test_backoff_doubles_up_to_the_maximum(
     initial: float, longest: float, failures: int, expected: float
 ) -> None:
     """It starts with the initial backoff."""
-    backoff = BackoffQueue(priority_sort, initial_seconds=initial, max_seconds=longest)
+    backoff = BackoffQueue(
+        priority_sort,
+        QueueOptions(initial_backoff_seconds=initial, max_backoff_seconds=longest),
+    )
     assert expected == backoff.duration_seconds(failures)
 
 
@@ -78,21 +82,21 @@ def test_backoff_starts_when_the_pod_is_put_back(
 ) -> None:
     """With pop-from-backoff its end is aligned to whole seconds."""
     for expected, pops_from_backoff in ((aligned, True), (exact, False)):
-        backoff = BackoffQueue(priority_sort, pops_from_backoff=pops_from_backoff)
+        backoff = BackoffQueue(priority_sort, QueueOptions(pops_from_backoff=pops_from_backoff))
         queued = failed(timestamp=timestamp, rejections=rejections, errors=errors)
         assert expected == backoff.expiration(queued)
 
 
 def test_a_maximum_of_zero_disables_backoff() -> None:
     """A failed pod can be retried at once."""
-    backoff = BackoffQueue(priority_sort, max_seconds=0)
+    backoff = BackoffQueue(priority_sort, QueueOptions(max_backoff_seconds=0))
     assert -inf == backoff.expiration(failed(rejections=3))
     assert not backoff.is_backing_off(failed(rejections=3), 0.0)
 
 
 def test_expiration_is_kept_until_the_next_failure() -> None:
     """The expiration is computed once per failure."""
-    backoff = BackoffQueue(priority_sort)
+    backoff = BackoffQueue(priority_sort, QueueOptions())
     queued = failed(timestamp=5.0, rejections=1)
     assert 6.0 == backoff.expiration(queued)
     queued.timestamp = 100.0
@@ -114,16 +118,16 @@ def test_expiration_is_kept_until_the_next_failure() -> None:
 def test_is_backing_off(now: float, aligned: bool, exact: bool) -> None:
     """At its expiration a pod still backs off; when aligned, during the whole second."""
     queued = failed(timestamp=5.5, rejections=1)
-    assert aligned == BackoffQueue(priority_sort).is_backing_off(queued, now)
+    assert aligned == BackoffQueue(priority_sort, QueueOptions()).is_backing_off(queued, now)
     queued.backoff_expiration = None
-    plain = BackoffQueue(priority_sort, pops_from_backoff=False)
+    plain = BackoffQueue(priority_sort, QueueOptions(pops_from_backoff=False))
     assert exact == plain.is_backing_off(queued, now)
 
 
 @given(st.floats(0, 1e9), st.integers(1, 12), st.floats(0, 20))
 def test_alignment_adds_at_most_a_second(start: float, rejections: int, later: float) -> None:
     """A pod never waits for less than its backoff."""
-    backoff = BackoffQueue(priority_sort)
+    backoff = BackoffQueue(priority_sort, QueueOptions())
     queued = failed(timestamp=start, rejections=rejections)
     wait = backoff.duration_seconds(rejections)
     if backoff.is_backing_off(queued, start + later):
@@ -141,7 +145,7 @@ def test_alignment_adds_at_most_a_second(start: float, rejections: int, later: f
 )
 def test_order_of_expiration(pops_from_backoff: bool, expected: list[str]) -> None:
     """Within an aligned second, activeQ's order applies, except after errors."""
-    backoff = BackoffQueue(priority_sort, pops_from_backoff=pops_from_backoff)
+    backoff = BackoffQueue(priority_sort, QueueOptions(pops_from_backoff=pops_from_backoff))
     nobody = frozenset[str]()
     for queued in (
         failed("late", timestamp=9.0, rejections=1),
@@ -159,7 +163,7 @@ def test_order_of_expiration(pops_from_backoff: bool, expected: list[str]) -> No
 
 def test_pop_completed_returns_pods_whose_backoff_has_ended() -> None:
     """From both heaps; the others stay."""
-    backoff = BackoffQueue(priority_sort)
+    backoff = BackoffQueue(priority_sort, QueueOptions())
     nobody = frozenset[str]()
     backoff.add(failed("soon", timestamp=0.0, rejections=1))
     backoff.add(failed("later", timestamp=0.0, rejections=2))
@@ -171,7 +175,7 @@ def test_pop_completed_returns_pods_whose_backoff_has_ended() -> None:
 
 def test_pods_after_errors_are_not_popped_early() -> None:
     """Only rejected pods are."""
-    backoff = BackoffQueue(priority_sort)
+    backoff = BackoffQueue(priority_sort, QueueOptions())
     backoff.add(failed("error", errors=1, plugins=frozenset()))
     assert backoff.peek_rejected() is None
     rejected = failed("rejected", rejections=5)
@@ -181,7 +185,7 @@ def test_pods_after_errors_are_not_popped_early() -> None:
 
 def test_a_pod_is_in_one_heap() -> None:
     """A pod that failed for another reason moves to the other heap."""
-    backoff = BackoffQueue(priority_sort)
+    backoff = BackoffQueue(priority_sort, QueueOptions())
     queued = failed("p", rejections=1)
     backoff.add(queued)
     queued.unschedulable_plugins = frozenset()
@@ -196,14 +200,14 @@ def test_a_pod_is_in_one_heap() -> None:
 
 def test_reorder_after_a_change() -> None:
     """A pod whose priority changed is reordered in its heap."""
-    backoff = BackoffQueue(priority_sort)
+    backoff = BackoffQueue(priority_sort, QueueOptions())
     first, second = failed("first", rejections=1), failed("second", rejections=1)
     error = failed("error", errors=1, plugins=frozenset())
     for queued in (first, second, error):
         backoff.add(queued)
     second.pod_info = make_pod_info("second", priority=9)
-    backoff.reorder(second)
-    backoff.reorder(error)
+    backoff.add(second)
+    backoff.add(error)
     backoff.check()
     assert ["second", "first", "error"] == names(backoff.pods())
 
@@ -221,7 +225,7 @@ def test_rejections_and_errors_are_counted(
     """A rejection resets the consecutive errors; an error increments them."""
     queued = failed(rejections=2, errors=4, plugins=plugins)
     queued.was_flushed = True
-    BackoffQueue(priority_sort).expiration(queued)
+    BackoffQueue(priority_sort, QueueOptions()).expiration(queued)
     note_failure(queued, 7.5)
     assert expected == (queued.unschedulable_count, queued.consecutive_errors_count)
     assert (7.5, False) == (queued.timestamp, queued.was_flushed)

@@ -8,8 +8,7 @@ from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent, Filing
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.hinting import QueueingHints, QueueingStrategy, ask_hint
-from kubesched.queue.moves import QueuePlace
-from kubesched.queue.queue_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterChange
+from kubesched.queue.moves import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterChange, QueuePlace
 from kubesched.queue.queue_options import ProfileRules
 from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import SchedulingQueue

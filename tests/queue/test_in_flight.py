@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubesched.framework.cluster_event import NODE, Action, ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.in_flight import InFlight
-from kubesched.queue.queue_events import ClusterChange
+from kubesched.queue.moves import ClusterChange
 from kubesched.testing.builders import make_pod_info
 
 EVENTS = (ClusterEvent(NODE, Action.ADD), ClusterEvent(NODE, Action.DELETE))

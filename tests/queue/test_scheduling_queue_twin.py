@@ -10,9 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kubesched.framework.cluster_event import CSI_NODE, Action, ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.moves import QueuePlace
+from kubesched.queue.moves import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, QueuePlace
 from kubesched.queue.pod_events import pod_events
-from kubesched.queue.queue_events import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT
 from kubesched.queue.queue_options import QueueOptions
 from kubesched.snapshot.pod_info import PodInfo
 

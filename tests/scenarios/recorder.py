@@ -11,8 +11,7 @@ from kubesched.cache.cache import Cache
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.moves import QueueMove, QueuePlace
-from kubesched.queue.queue_events import SCHEDULE_ATTEMPT_FAILURE, ClusterChange
+from kubesched.queue.moves import SCHEDULE_ATTEMPT_FAILURE, ClusterChange, QueueMove, QueuePlace
 from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.binding import Assumed

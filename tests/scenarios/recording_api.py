@@ -8,10 +8,10 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.core import Pod
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.simulator.faults import NO_FAULTS, Latencies
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams

@@ -11,7 +11,8 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from kubesched.api.core import Node, Pod, PodCondition
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Node, Pod, PodCondition
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import (
@@ -21,7 +22,6 @@ from kubesched.api.scheduling import (
     PodGroupSchedulingPolicy,
     PodGroupSpec,
 )
-from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.framework.registry import Registry, SchedulerSetup

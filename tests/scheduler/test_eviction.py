@@ -8,9 +8,9 @@ from typing import Final
 
 import pytest
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.api.writes import ConditionPatch
 from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.eviction import EvictionObserver, Evictions, Preemption, Preemptor

@@ -11,7 +11,7 @@ import pytest
 
 from kubesched.api.core import Pod
 from kubesched.config.types import ExtenderConfiguration, ExtenderManagedResource
-from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.report import Candidate
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.scheduler.extender import ExtenderError, Filtered, HttpExtender
 from kubesched.snapshot.pod_info import PodInfo

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kubesched.config.types import ExtenderConfiguration, ExtenderManagedResource
-from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.report import Candidate
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable, unschedulable
 from kubesched.scheduler.extender import ExtenderError
 from kubesched.scheduler.extenders import Extenders

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Node
 from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
-from kubesched.framework.pod_group_plugin import (
+from kubesched.framework.pod_groups import (
     GeneratedPlacements,
     Placement,
     PlacementGeneratePlugin,

@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import Pod
 from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch
 from kubesched.framework.status import Code, Status, unschedulable
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.observer import Observer

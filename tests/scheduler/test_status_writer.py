@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
-from kubesched.api.writes import ConditionPatch
 from kubesched.client.pod_client import pod_status_patch
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.simulator.virtual_loop import run

@@ -11,18 +11,11 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kubesched.api.core import (
-    Namespace,
-    Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    Service,
-)
+from kubesched.api.core import Namespace, Node, NodeCondition, Pod, Service
 from kubesched.api.meta import KubeObject
-from kubesched.api.node import NodeCondition
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceClass
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.config.types import PluginEntry, PluginSet

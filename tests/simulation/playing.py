@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from unittest.mock import patch
 
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.checkers import Checkers
+from kubesched.simulator.pod_ledger import Checkers
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
 from kubesched.simulator.timeline_report import TimelineReport

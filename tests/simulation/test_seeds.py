@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kubesched.simulator.checkers import Checkers, InvariantError
+from kubesched.simulator.pod_ledger import Checkers, InvariantError
 
 from . import playing
 from .__main__ import violation_text

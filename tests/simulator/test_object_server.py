@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PriorityClass
-from kubesched.api.writes import ConditionPatch
 from kubesched.cluster.server import kind_name
 from kubesched.simulator.object_server import ObjectServer, key_of
 from kubesched.testing.builders import make_node, make_pod
@@ -122,17 +122,16 @@ def test_binding_a_gated_pod_is_a_conflict(server: ObjectServer) -> None:
 def test_patch_status_without_changes_is_not_written(server: ObjectServer) -> None:
     """An equal condition and nomination make no new version."""
     pod = server.create(make_pod("a", uid=""))
-    uid = pod.metadata.uid
-    first = server.patch_status("default", "a", uid, NO, "node-1")
+    first = server.patch_status(pod, NO, "node-1")
     assert first.status.nominated_node_name == "node-1"
     version = server.store.version
-    assert first is server.patch_status("default", "a", uid, NO, None)
-    assert first is server.patch_status("default", "a", uid, None, "node-1")
+    assert first is server.patch_status(pod, NO, None)
+    assert first is server.patch_status(pod, None, "node-1")
     assert version == server.store.version
-    cleared = server.patch_status("default", "a", uid, None, "")
+    cleared = server.patch_status(pod, None, "")
     assert cleared.status.nominated_node_name == ""
     with pytest.raises(ConflictError):
-        server.patch_status("default", "a", "other", NO, None)
+        server.patch_status(make_pod("a", uid="other"), NO, None)
 
 
 @pytest.mark.parametrize(

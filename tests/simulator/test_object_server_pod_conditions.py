@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.api.writes import ConditionPatch
+from kubesched.api.conditions import ConditionPatch
 from kubesched.simulator.object_server import with_condition
 from kubesched.testing.builders import make_pod
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch
 from kubesched.simulator.object_server import ObjectServer, with_group_condition
 
 NAME = "PodGroupScheduled"
@@ -56,9 +57,9 @@ def test_the_transition_time_changes_with_the_status_only(
 def test_the_server_writes_changes_only() -> None:
     """The first write makes a new version, the second does not."""
     server = ObjectServer(lambda: 0.0)
-    server.create(GROUP)
-    first = server.patch_pod_group_status("default", "gang", REJECTED, 1)
-    again = server.patch_pod_group_status("default", "gang", REJECTED, 1)
+    group = server.create(GROUP)
+    first = server.patch_pod_group_status(group, REJECTED)
+    again = server.patch_pod_group_status(group, REJECTED)
     assert first.metadata.resource_version == again.metadata.resource_version
     with pytest.raises(NotFoundError):
-        server.patch_pod_group_status("default", "other", REJECTED, 1)
+        server.patch_pod_group_status(replace(group, metadata=ObjectMeta(name="other")), REJECTED)

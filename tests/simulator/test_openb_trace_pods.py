@@ -9,7 +9,7 @@ import pytest
 
 from kubesched.api.codec import DecodeError
 from kubesched.simulator.openb import trace_nodes, trace_pods
-from kubesched.simulator.pod_reports import run_seconds_of
+from kubesched.simulator.run_seconds import run_seconds_of
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nnode-1,4000,8192,0,\n"
 HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase"

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import Pod
-from kubesched.api.writes import ConditionPatch
+from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, PodLedger, Waiting
 from kubesched.testing.builders import make_node, make_pod
@@ -42,9 +43,9 @@ class Reader(LedgerReader):
         """Record the step."""
         self._note("gave up", pod, now)
 
-    def pod_disrupted(self, pod: Pod, now: float) -> None:
+    def pod_disrupted(self, pod: Pod, disruption: Disruption, now: float) -> None:
         """Record the step."""
-        self._note("disrupted", pod, now)
+        self._note(disruption.value, pod, now)
 
     def capacity_changed(self, allocatable: object, now: float) -> None:
         """Record the step."""
@@ -61,9 +62,9 @@ class Clock:
 def _ledger() -> tuple[ObjectServer, PodLedger, Reader, Clock]:
     clock = Clock()
     server = ObjectServer(lambda: clock.now)
-    ledger = PodLedger(server, lambda pod: pod.spec.scheduler_name != "other", lambda: clock.now)
+    ledger = PodLedger(server, lambda pod: pod.spec.scheduler_name != "other")
     reader = Reader()
-    ledger.add_reader(reader)
+    ledger.readers.append(reader)
     return server, ledger, reader, clock
 
 
@@ -77,13 +78,8 @@ def test_each_step_of_a_pod_is_reported_once() -> None:
     assert ledger.waiting == {}
     assert ledger.booked == {"node-1": {"cpu": 1000, "pods": 1}}
     clock.now = 5.0
-    server.patch_status(
-        "default",
-        "a",
-        "",
-        ConditionPatch("DisruptionTarget", "True", "PreemptionByScheduler", "m"),
-        None,
-    )
+    victim = ConditionPatch("DisruptionTarget", "True", "PreemptionByScheduler", "m")
+    server.patch_status(pod, victim, None)
     server.set_phase(pod, "Running")
     clock.now = 9.0
     server.set_phase(pod, "Succeeded")
@@ -92,7 +88,7 @@ def test_each_step_of_a_pod_is_reported_once() -> None:
     assert reader.steps == [
         ("arrived", "a", 0.0),
         ("bound", "a", 3.0),
-        ("disrupted", "a", 5.0),
+        ("preempted", "a", 5.0),
         ("released", "a", 9.0),
     ]
 
@@ -114,18 +110,6 @@ def test_pods_of_other_schedulers() -> None:
     server.bind("default", "a", "", "node-1")
     assert [(step, name) for step, name, _ in reader.steps] == [("placed", "b"), ("placed", "a")]
     assert ledger.booked["node-1"]["pods"] == 2
-
-
-def test_a_ledger_that_begins_later() -> None:
-    """It has the same sums."""
-    server = ObjectServer(lambda: 0.0)
-    server.create(make_node("node-1", allocatable={"cpu": "4"}))
-    server.create(make_pod("a", node_name="node-1", requests={"cpu": "1"}))
-    server.create(make_pod("b"))
-    ledger = PodLedger(server, lambda _: True, lambda: 0.0)
-    assert [waiting.key for waiting in ledger.waiting.values()] == ["default/b"]
-    assert ledger.booked["node-1"]["cpu"] == 1000
-    assert list(ledger.allocatable) == ["node-1"]
 
 
 def test_capacity_follows_the_nodes() -> None:

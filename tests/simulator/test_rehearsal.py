@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from random import Random
 
 import pytest
@@ -18,6 +19,7 @@ from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_node, make_pod
 
 from .clusters import rehearse
+from .worlds import as_test
 
 
 def placed(rehearsal: Rehearsal) -> dict[str, str]:
@@ -47,37 +49,39 @@ def running(name: str, node_name: str, cpu: int, **more: object) -> Pod:
     )
 
 
+def rehearsed(story: Callable[..., Awaitable[object]]) -> Callable[..., None]:
+    """Run a test with an empty rehearsal, its argument, and check the scheduler afterwards."""
+    return as_test(story, rehearse)
+
+
 # Changes.
 
 
-def test_a_rehearsal_settles_after_each_change() -> None:
+@rehearsed
+async def test_a_rehearsal_settles_after_each_change(rehearsal: Rehearsal) -> None:
     """A pending pod is placed after a node is added, a pod deleted or a node uncordoned."""
-
-    async def steps(rehearsal: Rehearsal) -> list[dict[str, str]]:
-        server, found = rehearsal.server, []
-        pods = [running("old", "first", 3), make_pod("big", requests={"cpu": 4})]
-        rehearsal.load([node("first"), *pods])
-        await rehearsal.settle()
-        found.append(placed(rehearsal))
-        assert ["default/big"] == [pod.pod for pod in rehearsal.unplaced().values()]
-        server.create(node("second"))
-        await rehearsal.settle()
-        found.append(placed(rehearsal))
-        (old,) = [pod for pod in rehearsal.pods_on("first") if pod.metadata.name == "old"]
-        second = server.node("second")
-        assert second is not None
-        server.update(replace(second, spec=replace(second.spec, unschedulable=True)))
-        server.create(make_pod("late", requests={"cpu": 3}))
-        await rehearsal.settle()
-        found.append(placed(rehearsal))
-        server.delete_pod("default", old.metadata.name)
-        await rehearsal.settle()
-        found.append(placed(rehearsal))
-        return found
-
+    server, found = rehearsal.server, []
+    pods = [running("old", "first", 3), make_pod("big", requests={"cpu": 4})]
+    rehearsal.load([node("first"), *pods])
+    await rehearsal.settle()
+    found.append(placed(rehearsal))
+    assert ["default/big"] == [pod.pod for pod in rehearsal.unplaced().values()]
+    server.create(node("second"))
+    await rehearsal.settle()
+    found.append(placed(rehearsal))
+    (old,) = [pod for pod in rehearsal.pods_on("first") if pod.metadata.name == "old"]
+    second = server.node("second")
+    assert second is not None
+    server.update(replace(second, spec=replace(second.spec, unschedulable=True)))
+    server.create(make_pod("late", requests={"cpu": 3}))
+    await rehearsal.settle()
+    found.append(placed(rehearsal))
+    server.delete_pod("default", old.metadata.name)
+    await rehearsal.settle()
+    found.append(placed(rehearsal))
     both = {"big": "second", "late": "first"}
     expected = [{}, {"big": "second"}, {"big": "second"}, both]
-    assert expected == rehearse(steps)
+    assert expected == found
 
 
 def test_the_given_random_source_breaks_ties() -> None:
@@ -118,8 +122,8 @@ def test_a_drained_pod_moves_if_its_budget_allows() -> None:
         await rehearsal.settle()
         free, kept = rehearsal.pods_on("first")
         with pytest.raises(TooManyRequestsError):
-            evict(rehearsal.server, kept, 0.0)
-        evict(rehearsal.server, free, 0.0)
+            evict(rehearsal.server, kept)
+        evict(rehearsal.server, free)
         rehearsal.server.create(make_pod("again", requests={"cpu": 3}))
         await rehearsal.settle()
         assert ["kept"] == [pod.metadata.name for pod in rehearsal.pods_on("first")]
@@ -128,19 +132,18 @@ def test_a_drained_pod_moves_if_its_budget_allows() -> None:
     assert {"again": "second"} == rehearse(steps)
 
 
-def test_pods_placed_here_started_last() -> None:
+@rehearsed
+async def test_pods_placed_here_started_last(rehearsal: Rehearsal) -> None:
     """Of pods with equal priority the one that started last is evicted."""
-
-    async def steps(rehearsal: Rehearsal) -> list[tuple[str, bool]]:
-        pods = [make_pod(name, requests={"cpu": 1}) for name in ("first", "last")]
-        rehearsal.load([node("n"), running("old", "n", 1), running("older", "n", 1), *pods])
-        await rehearsal.settle()
-        rehearsal.server.create(make_pod("boss", requests={"cpu": 1}, priority=9))
-        await rehearsal.settle()
-        assert {"boss", "first"} == set(placed(rehearsal))
-        return [(each.pod, each.placed_here) for each in rehearsal.outcomes.evictions]
-
-    assert [("default/last", True)] == rehearse(steps)
+    pods = [make_pod(name, requests={"cpu": 1}) for name in ("first", "last")]
+    rehearsal.load([node("n"), running("old", "n", 1), running("older", "n", 1), *pods])
+    await rehearsal.settle()
+    rehearsal.server.create(make_pod("boss", requests={"cpu": 1}, priority=9))
+    await rehearsal.settle()
+    assert {"boss", "first"} == set(placed(rehearsal))
+    assert [("default/last", True)] == [
+        (each.pod, each.placed_here) for each in rehearsal.outcomes.evictions
+    ]
 
 
 @pytest.mark.parametrize("nominated", ["", "n"])
@@ -158,13 +161,10 @@ def test_victims_that_are_being_deleted_end(nominated: str) -> None:
     assert {"boss": "n", "small": "n"} == rehearse(steps)
 
 
-def test_other_pods_that_are_being_deleted_stay() -> None:
+@rehearsed
+async def test_other_pods_that_are_being_deleted_stay(rehearsal: Rehearsal) -> None:
     """A pod of equal priority does not wait for them."""
-
-    async def steps(rehearsal: Rehearsal) -> dict[str, str]:
-        old = running("old", "n", 3, deletionTimestamp="2026-06-01T00:00:00Z")
-        rehearsal.load([node("n"), old, make_pod("big", requests={"cpu": 3})])
-        await rehearsal.settle()
-        return placed(rehearsal)
-
-    assert {} == rehearse(steps)
+    old = running("old", "n", 3, deletionTimestamp="2026-06-01T00:00:00Z")
+    rehearsal.load([node("n"), old, make_pod("big", requests={"cpu": 3})])
+    await rehearsal.settle()
+    assert {} == placed(rehearsal)

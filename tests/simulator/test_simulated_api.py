@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kubesched.api.core import Pod
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
-from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.simulator.faults import FaultPlan, Latencies, RequestFaultDraws, RequestFaults
 from kubesched.simulator.object_server import ObjectServer

@@ -17,7 +17,7 @@ from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario import ExtenderSpec, NodeSelection
 from kubesched.simulator.scenario_loading import load_scenario
-from kubesched.simulator.simulated_extender import SimulatedExtender, SimulatedExtenders
+from kubesched.simulator.simulated_extender import SimulatedExtender
 from kubesched.simulator.timeline_report import TimelineReport
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
@@ -205,9 +205,10 @@ def test_extenders_without_a_description_accept_all_nodes() -> None:
     """They answer every request."""
 
     async def ask() -> tuple[int, bytes]:
-        extenders = SimulatedExtenders((), _server(), RandomStreams(1), ExtenderFaults())
-        transport = extenders.connect(CONFIGURATION)
-        return await transport.post(f"{URL}/filter", b'{"NodeNames": ["a", "b"]}', 5.0)
+        extender = SimulatedExtender(
+            CONFIGURATION, ExtenderSpec(URL), _server(), RandomStreams(1), ExtenderFaults()
+        )
+        return await extender.post(f"{URL}/filter", b'{"NodeNames": ["a", "b"]}', 5.0)
 
     assert ["a", "b"] == json.loads(run(ask())[1])["NodeNames"]
 

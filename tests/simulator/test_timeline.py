@@ -22,9 +22,9 @@ class Scene:
     def __init__(self) -> None:
         self.now = 0.0
         self.server = ObjectServer(lambda: self.now)
-        self.ledger = PodLedger(self.server, lambda _: True, lambda: self.now)
+        self.ledger = PodLedger(self.server, lambda _: True)
         self.timeline = Timeline(60.0)
-        self.ledger.add_reader(self.timeline)
+        self.ledger.readers.append(self.timeline)
 
     def create(self, name: str, priority: int = 0, cpu: str = "1") -> None:
         """Create a pod."""
@@ -97,14 +97,14 @@ def test_utilisation_over_time(scene: Scene) -> None:
 
 def test_everything_is_counted_once(scene: Scene) -> None:
     """In the totals."""
-    scene.timeline.binding_failed(scene.now)
+    scene.timeline.pod_disrupted(make_pod("a"), Disruption.PREEMPTED, scene.now)
     scene.server.delete_pod("default", "b")
     pod = scene.server.pod("default", "a")
     assert pod is not None
     scene.server.set_phase(pod, "Succeeded")
     totals = scene.report().totals
     assert (totals.arrived, totals.bound, totals.finished, totals.gave_up) == (2, 1, 1, 1)
-    assert (totals.pending, totals.running, totals.binding_failures) == (0, 0, 1)
+    assert (totals.pending, totals.running, totals.disrupted) == (0, 0, 1)
 
 
 def test_queue_moves_and_sizes(scene: Scene) -> None:
@@ -128,8 +128,9 @@ def test_all_series_end_with_the_simulation(scene: Scene) -> None:
 
 def test_disruptions_of_pods(scene: Scene) -> None:
     """They are in the totals and over time."""
+    pod = make_pod("a")
     for each in Disruption:
-        scene.timeline.disrupted(each, HOUR)
+        scene.timeline.pod_disrupted(pod, each, HOUR)
     scene.server.delete_pod("default", "a", grace_seconds=0)
     report = scene.report()
     totals = report.totals
@@ -137,7 +138,7 @@ def test_disruptions_of_pods(scene: Scene) -> None:
     assert totals.lost == 1
     stopped = {each.name: sum(each.values.peaks) for each in report.series[-7:]}
     assert stopped == {
-        "preempted": 0,
+        "preempted": 1,
         "drained": 1,
         "evicted": 1,
         "removed": 1,

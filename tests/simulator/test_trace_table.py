@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.codec import DecodeError
-from kubesched.simulator.pod_reports import run_seconds_of
+from kubesched.simulator.run_seconds import run_seconds_of
 from kubesched.simulator.scenario import ScenarioWorkload, TraceSpec
 from kubesched.simulator.trace_table import pods_of_trace
 

@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
 from kubesched.api.apps import DaemonSet, DaemonSetSpec, ReplicaSet, ReplicaSetSpec
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.meta import ObjectMeta
-from kubesched.simulator.faults import FaultPlan, Latencies, WatchFaults
-from kubesched.simulator.pod_reports import RUN_SECONDS, run_seconds_of
-from kubesched.simulator.random_streams import RandomStreams
-from kubesched.simulator.virtual_loop import run
+from kubesched.simulator.faults import FaultPlan, WatchFaults
+from kubesched.simulator.run_seconds import RUN_SECONDS, run_seconds_of
 from kubesched.simulator.world import World
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import Json, make_node, make_pod
 
-LATENCIES = Latencies(
-    watch=0.001,
-    pod_start=2.0,
-    pod_stop=5.0,
-    controller=0.1,
-    node_failure_detection=40.0,
-    pod_garbage_collection=60.0,
-)
-
-Story = Callable[[World], Awaitable[None]]
-
-
-def _tell(story: Story, faults: FaultPlan | None = None) -> None:
-    async def main() -> None:
-        world = World(RandomStreams(1), LATENCIES, faults or FaultPlan())
-        for number in (1, 2):
-            world.nodes.add(make_node(f"node-{number}"))
-        await story(world)
-
-    run(main())
+from .worlds import in_world, tell
 
 
 def _create(world: World, name: str = "a", node: str = "node-1", **metadata: object) -> Pod:
@@ -70,155 +48,128 @@ def _effects(world: World) -> list[tuple[str, str]]:
 # Kubelets.
 
 
-def test_a_bound_pod_starts_runs_and_ends() -> None:
+@in_world
+async def test_a_bound_pod_starts_runs_and_ends(world: World) -> None:
     """It starts after a delay, and is deleted at its end."""
-
-    async def story(world: World) -> None:
-        finished: list[str] = []
-        world.kubelets.on_finished.append(lambda pod: finished.append(pod.metadata.name))
-        _create(world, annotations={RUN_SECONDS: "100.0"})
-        await asyncio.sleep(0.9)
-        assert _phase(world) == "Pending"
-        await asyncio.sleep(3.0)
-        assert _phase(world) == "Running"
-        await asyncio.sleep(96.0)
-        assert _phase(world) == "Running"
-        await asyncio.sleep(4.0)
-        assert (_phase(world), finished) == ("gone", ["a"])
-
-    _tell(story)
+    finished: list[str] = []
+    world.kubelets.on_finished.append(lambda pod: finished.append(pod.metadata.name))
+    _create(world, annotations={RUN_SECONDS: "100.0"})
+    await asyncio.sleep(0.9)
+    assert _phase(world) == "Pending"
+    await asyncio.sleep(3.0)
+    assert _phase(world) == "Running"
+    await asyncio.sleep(96.0)
+    assert _phase(world) == "Running"
+    await asyncio.sleep(4.0)
+    assert (_phase(world), finished) == ("gone", ["a"])
 
 
-def test_a_pod_without_a_run_time_does_not_end() -> None:
+@in_world
+async def test_a_pod_without_a_run_time_does_not_end(world: World) -> None:
     """Until it is deleted."""
-
-    async def story(world: World) -> None:
-        pod = _create(world)
-        assert run_seconds_of(pod) is None
-        await asyncio.sleep(1e6)
-        assert _phase(world) == "Running"
-
-    _tell(story)
+    pod = _create(world)
+    assert run_seconds_of(pod) is None
+    await asyncio.sleep(1e6)
+    assert _phase(world) == "Running"
 
 
-def test_an_unbound_pod_is_not_started() -> None:
+@in_world
+async def test_an_unbound_pod_is_not_started(world: World) -> None:
     """No kubelet has it."""
-
-    async def story(world: World) -> None:
-        _create(world, node="", annotations={RUN_SECONDS: "1"})
-        await asyncio.sleep(100)
-        assert _phase(world) == "Pending"
-
-    _tell(story)
+    _create(world, node="", annotations={RUN_SECONDS: "1"})
+    await asyncio.sleep(100)
+    assert _phase(world) == "Pending"
 
 
-def test_a_deleted_pod_stops_gracefully() -> None:
+@in_world
+async def test_a_deleted_pod_stops_gracefully(world: World) -> None:
     """Its grace period is the limit."""
-
-    async def story(world: World) -> None:
-        _create(world, "a", annotations={RUN_SECONDS: "4"})
-        _create(world, "b")
-        await asyncio.sleep(3.1)
-        world.server.delete_pod("default", "a")
-        world.server.delete_pod("default", "b", grace_seconds=1)
-        await asyncio.sleep(0.9)
-        assert (_phase(world, "a"), _phase(world, "b")) == ("Running", "Running")
-        await asyncio.sleep(0.2)
-        assert (_phase(world, "a"), _phase(world, "b")) == ("Running", "gone")
-        await asyncio.sleep(6.5)
-        assert _phase(world, "a") == "gone"
-
-    _tell(story)
+    _create(world, "a", annotations={RUN_SECONDS: "4"})
+    _create(world, "b")
+    await asyncio.sleep(3.1)
+    world.server.delete_pod("default", "a")
+    world.server.delete_pod("default", "b", grace_seconds=1)
+    await asyncio.sleep(0.9)
+    assert (_phase(world, "a"), _phase(world, "b")) == ("Running", "Running")
+    await asyncio.sleep(0.2)
+    assert (_phase(world, "a"), _phase(world, "b")) == ("Running", "gone")
+    await asyncio.sleep(6.5)
+    assert _phase(world, "a") == "gone"
 
 
-def test_timers_of_a_pod_do_not_affect_its_successor() -> None:
+@in_world
+async def test_timers_of_a_pod_do_not_affect_its_successor(world: World) -> None:
     """A pod of the same name is another one."""
-
-    async def story(world: World) -> None:
-        _create(world, annotations={RUN_SECONDS: "10"})
-        await asyncio.sleep(5)
-        world.server.delete_pod("default", "a", grace_seconds=0)
-        _create(world)
-        await asyncio.sleep(1000)
-        assert _phase(world) == "Running"
-
-    _tell(story)
+    _create(world, annotations={RUN_SECONDS: "10"})
+    await asyncio.sleep(5)
+    world.server.delete_pod("default", "a", grace_seconds=0)
+    _create(world)
+    await asyncio.sleep(1000)
+    assert _phase(world) == "Running"
 
 
 # Nodes.
 
 
-def test_pods_of_a_removed_node_are_deleted() -> None:
+@in_world
+async def test_pods_of_a_removed_node_are_deleted(world: World) -> None:
     """After a delay, with those bound to it later."""
-
-    async def story(world: World) -> None:
-        _create(world, "a")
-        _create(world, "b", node="node-2")
-        await asyncio.sleep(10)
-        world.nodes.remove("node-1")
-        world.nodes.remove("no-such-node")
-        await asyncio.sleep(30)
-        _create(world, "c")
-        await asyncio.sleep(29)
-        assert _phase(world, "a") == "Running"
-        await asyncio.sleep(2)
-        assert _phase(world, "a") == "gone"
-        await asyncio.sleep(30)
-        assert (_phase(world, "b"), _phase(world, "c")) == ("Running", "gone")
-
-    _tell(story)
+    _create(world, "a")
+    _create(world, "b", node="node-2")
+    await asyncio.sleep(10)
+    world.nodes.remove("node-1")
+    world.nodes.remove("no-such-node")
+    await asyncio.sleep(30)
+    _create(world, "c")
+    await asyncio.sleep(29)
+    assert _phase(world, "a") == "Running"
+    await asyncio.sleep(2)
+    assert _phase(world, "a") == "gone"
+    await asyncio.sleep(30)
+    assert (_phase(world, "b"), _phase(world, "c")) == ("Running", "gone")
 
 
-def test_a_node_added_again_in_time_keeps_its_pods() -> None:
+@in_world
+async def test_a_node_added_again_in_time_keeps_its_pods(world: World) -> None:
     """It has the same name."""
-
-    async def story(world: World) -> None:
-        _create(world)
-        await asyncio.sleep(10)
-        world.nodes.remove("node-1")
-        await asyncio.sleep(30)
-        world.nodes.add(make_node("node-1"))
-        await asyncio.sleep(1000)
-        assert _phase(world) == "Running"
-
-    _tell(story)
+    _create(world)
+    await asyncio.sleep(10)
+    world.nodes.remove("node-1")
+    await asyncio.sleep(30)
+    world.nodes.add(make_node("node-1"))
+    await asyncio.sleep(1000)
+    assert _phase(world) == "Running"
 
 
-def test_drain_and_uncordon() -> None:
+@in_world
+async def test_drain_and_uncordon(world: World) -> None:
     """Draining cordons the node and deletes its pods except daemons; uncordon undoes the cordon."""
-
-    async def story(world: World) -> None:
-        daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u"}
-        _create(world, "a")
-        _create(world, "b", ownerReferences=[{**daemon, "controller": True}])
-        await asyncio.sleep(10)
-        world.nodes.drain("node-1")
-        world.nodes.drain("no-such-node")
-        assert _node(world).spec.unschedulable
-        assert [("unschedulable", "NoSchedule")] == _effects(world)
-        await asyncio.sleep(10)
-        assert (_phase(world, "a"), _phase(world, "b")) == ("gone", "Running")
-        world.nodes.uncordon("node-1")
-        assert (_node(world).spec.unschedulable, _effects(world)) == (False, [])
-
-    _tell(story)
+    daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u"}
+    _create(world, "a")
+    _create(world, "b", ownerReferences=[{**daemon, "controller": True}])
+    await asyncio.sleep(10)
+    world.nodes.drain("node-1")
+    world.nodes.drain("no-such-node")
+    assert _node(world).spec.unschedulable
+    assert [("unschedulable", "NoSchedule")] == _effects(world)
+    await asyncio.sleep(10)
+    assert (_phase(world, "a"), _phase(world, "b")) == ("gone", "Running")
+    world.nodes.uncordon("node-1")
+    assert (_node(world).spec.unschedulable, _effects(world)) == (False, [])
 
 
-def test_cordon_keeps_other_taints() -> None:
+@in_world
+async def test_cordon_keeps_other_taints(world: World) -> None:
     """So do a second cordon and uncordoning."""
-
-    async def story(world: World) -> None:
-        taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
-        world.nodes.add(make_node("node-3", taints=[taint]))
-        before = _node(world, "node-3").spec
-        world.nodes.cordon("node-3")
-        version = world.server.store.version
-        world.nodes.cordon("node-3")
-        assert version == world.server.store.version
-        world.nodes.uncordon("node-3")
-        assert before == _node(world, "node-3").spec
-
-    _tell(story)
+    taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
+    world.nodes.add(make_node("node-3", taints=[taint]))
+    before = _node(world, "node-3").spec
+    world.nodes.cordon("node-3")
+    version = world.server.store.version
+    world.nodes.cordon("node-3")
+    assert version == world.server.store.version
+    world.nodes.uncordon("node-3")
+    assert before == _node(world, "node-3").spec
 
 
 @pytest.mark.parametrize(
@@ -234,98 +185,85 @@ def test_cordon_keeps_other_taints() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_failed_node_is_tainted(tolerations: list[Json], leaves_after: float | None) -> None:
+@in_world
+async def test_a_failed_node_is_tainted(
+    world: World, tolerations: list[Json], leaves_after: float | None
+) -> None:
     """Its pods are evicted when their tolerations end."""
-
-    async def story(world: World) -> None:
-        pod = world.server.create(make_pod("a", uid="", tolerations=tolerations))
-        world.server.bind("default", "a", pod.metadata.uid, "node-1")
-        await asyncio.sleep(10)
-        world.nodes.fail("node-1")
-        await asyncio.sleep(39)
-        assert _effects(world) == []
-        await asyncio.sleep(2)
-        assert _effects(world) == [("unreachable", "NoSchedule"), ("unreachable", "NoExecute")]
-        if leaves_after is None:
-            await asyncio.sleep(1000)
-            assert not _is_deleting(world)
-            return
-        await asyncio.sleep(leaves_after - 42)
-        assert not _is_deleting(world)
-        await asyncio.sleep(2)
-        # The kubelet does not answer, so the pod is not stopped.
-        assert _is_deleting(world)
+    pod = world.server.create(make_pod("a", uid="", tolerations=tolerations))
+    world.server.bind("default", "a", pod.metadata.uid, "node-1")
+    await asyncio.sleep(10)
+    world.nodes.fail("node-1")
+    await asyncio.sleep(39)
+    assert _effects(world) == []
+    await asyncio.sleep(2)
+    assert _effects(world) == [("unreachable", "NoSchedule"), ("unreachable", "NoExecute")]
+    if leaves_after is None:
         await asyncio.sleep(1000)
-        assert _phase(world) == "Running"
-        world.nodes.recover("node-1")
-        await asyncio.sleep(10)
-        assert (_phase(world), _effects(world)) == ("gone", [])
-
-    _tell(story)
-
-
-def test_a_short_failure_adds_no_taint() -> None:
-    """The pods lose their progress."""
-
-    async def story(world: World) -> None:
-        _create(world, annotations={RUN_SECONDS: "100"})
-        await asyncio.sleep(50)
-        world.nodes.fail("node-1", 20)
-        await asyncio.sleep(70)
-        assert (_phase(world), _effects(world)) == ("Running", [])
-        await asyncio.sleep(60)
-        assert _phase(world) == "gone"
-
-    _tell(story)
-
-
-def test_a_second_failure_delays_the_recovery() -> None:
-    """The later recovery counts."""
-
-    async def story(world: World) -> None:
-        world.nodes.fail("node-1", 100)
-        await asyncio.sleep(50)
-        world.nodes.fail("node-1", 100)
-        world.nodes.fail("no-such-node")
-        await asyncio.sleep(60)
-        assert len(_effects(world)) == 2
-        await asyncio.sleep(45)
-        assert _effects(world) == []
-
-    _tell(story)
-
-
-def test_a_pod_bound_to_a_failed_node_is_evicted() -> None:
-    """When its toleration ends, which counts from the binding."""
-
-    async def story(world: World) -> None:
-        world.nodes.fail("node-1")
-        await asyncio.sleep(100)
-        _create(world)
-        await asyncio.sleep(295)
         assert not _is_deleting(world)
-        await asyncio.sleep(10)
-        assert _is_deleting(world)
-        world.nodes.remove("node-1")
-        await asyncio.sleep(70)
-        assert _phase(world) == "gone"
+        return
+    await asyncio.sleep(leaves_after - 42)
+    assert not _is_deleting(world)
+    await asyncio.sleep(2)
+    # The kubelet does not answer, so the pod is not stopped.
+    assert _is_deleting(world)
+    await asyncio.sleep(1000)
+    assert _phase(world) == "Running"
+    world.nodes.recover("node-1")
+    await asyncio.sleep(10)
+    assert (_phase(world), _effects(world)) == ("gone", [])
 
-    _tell(story)
+
+@in_world
+async def test_a_short_failure_adds_no_taint(world: World) -> None:
+    """The pods lose their progress."""
+    _create(world, annotations={RUN_SECONDS: "100"})
+    await asyncio.sleep(50)
+    world.nodes.fail("node-1", 20)
+    await asyncio.sleep(70)
+    assert (_phase(world), _effects(world)) == ("Running", [])
+    await asyncio.sleep(60)
+    assert _phase(world) == "gone"
 
 
-def test_relabel() -> None:
+@in_world
+async def test_a_second_failure_delays_the_recovery(world: World) -> None:
+    """The later recovery counts."""
+    world.nodes.fail("node-1", 100)
+    await asyncio.sleep(50)
+    world.nodes.fail("node-1", 100)
+    world.nodes.fail("no-such-node")
+    await asyncio.sleep(60)
+    assert len(_effects(world)) == 2
+    await asyncio.sleep(45)
+    assert _effects(world) == []
+
+
+@in_world
+async def test_a_pod_bound_to_a_failed_node_is_evicted(world: World) -> None:
+    """When its toleration ends, which counts from the binding."""
+    world.nodes.fail("node-1")
+    await asyncio.sleep(100)
+    _create(world)
+    await asyncio.sleep(295)
+    assert not _is_deleting(world)
+    await asyncio.sleep(10)
+    assert _is_deleting(world)
+    world.nodes.remove("node-1")
+    await asyncio.sleep(70)
+    assert _phase(world) == "gone"
+
+
+@in_world
+async def test_relabel(world: World) -> None:
     """Labels are set and removed; an update without changes is not written."""
-
-    async def story(world: World) -> None:
-        world.nodes.relabel("node-1", {"a": "1", "b": "2"})
-        version = world.server.store.version
-        world.nodes.relabel("node-1", {"a": "1"}, ["c"])
-        world.nodes.relabel("no-such-node", {"a": "1"})
-        assert version == world.server.store.version
-        world.nodes.relabel("node-1", {"a": "3"}, ["b"])
-        assert _node(world).metadata.labels == {"a": "3"}
-
-    _tell(story)
+    world.nodes.relabel("node-1", {"a": "1", "b": "2"})
+    version = world.server.store.version
+    world.nodes.relabel("node-1", {"a": "1"}, ["c"])
+    world.nodes.relabel("no-such-node", {"a": "1"})
+    assert version == world.server.store.version
+    world.nodes.relabel("node-1", {"a": "3"}, ["b"])
+    assert _node(world).metadata.labels == {"a": "3"}
 
 
 # Controllers.
@@ -344,101 +282,85 @@ def _replica_set(replicas: int) -> ReplicaSet:
     )
 
 
-def test_terminating_replicas_are_replaced() -> None:
+@in_world
+async def test_terminating_replicas_are_replaced(world: World) -> None:
     """At once."""
-
-    async def story(world: World) -> None:
-        world.server.create(_replica_set(3))
-        await asyncio.sleep(1)
-        first = _pods(world)
-        assert len(first) == 3
-        assert all(pod.metadata.owner_references[0].kind == "ReplicaSet" for pod in first)
-        name = first[0].metadata.name
-        world.server.bind("default", name, "", "node-1")
-        await asyncio.sleep(10)
-        world.server.delete_pod("default", name)
-        await asyncio.sleep(1)
-        assert len(_pods(world)) == 3
-        assert world.server.pod("default", name) is not None
-        await asyncio.sleep(20)
-        assert len(world.server.all(Pod)) == 3
-
-    _tell(story)
+    world.server.create(_replica_set(3))
+    await asyncio.sleep(1)
+    first = _pods(world)
+    assert len(first) == 3
+    assert all(pod.metadata.owner_references[0].kind == "ReplicaSet" for pod in first)
+    name = first[0].metadata.name
+    world.server.bind("default", name, "", "node-1")
+    await asyncio.sleep(10)
+    world.server.delete_pod("default", name)
+    await asyncio.sleep(1)
+    assert len(_pods(world)) == 3
+    assert world.server.pod("default", name) is not None
+    await asyncio.sleep(20)
+    assert len(world.server.all(Pod)) == 3
 
 
-def test_scaling_down_deletes_pods_without_a_node_first() -> None:
+@in_world
+async def test_scaling_down_deletes_pods_without_a_node_first(world: World) -> None:
     """Then the youngest ones."""
-
-    async def story(world: World) -> None:
-        world.server.create(_replica_set(4))
-        await asyncio.sleep(1)
-        names = [pod.metadata.name for pod in _pods(world)]
-        for name in names[1:]:
-            world.server.bind("default", name, "", "node-1")
-        world.workloads.scale("default", "web", 2)
-        world.workloads.scale("default", "other", 9)
-        await asyncio.sleep(10)
-        assert names[1:3] == [pod.metadata.name for pod in _pods(world)]
-        world.workloads.scale("default", "web", 5)
-        await asyncio.sleep(10)
-        assert len(_pods(world)) == 5
-
-    _tell(story)
+    world.server.create(_replica_set(4))
+    await asyncio.sleep(1)
+    names = [pod.metadata.name for pod in _pods(world)]
+    for name in names[1:]:
+        world.server.bind("default", name, "", "node-1")
+    world.workloads.scale("default", "web", 2)
+    world.workloads.scale("default", "other", 9)
+    await asyncio.sleep(10)
+    assert names[1:3] == [pod.metadata.name for pod in _pods(world)]
+    world.workloads.scale("default", "web", 5)
+    await asyncio.sleep(10)
+    assert len(_pods(world)) == 5
 
 
-def test_daemons_run_on_matching_nodes() -> None:
+@in_world
+async def test_daemons_run_on_matching_nodes(world: World) -> None:
     """One per node that the template selects and whose taints it tolerates."""
-
-    async def story(world: World) -> None:
-        taint = {"key": "k", "effect": "NoSchedule"}
-        world.nodes.add(make_node("node-3", taints=[taint]))
-        spec = make_pod(node_selector={"role": "worker"}).spec
-        template = PodTemplateSpec(metadata=TEMPLATE.metadata, spec=spec)
-        metadata = ObjectMeta(name="agent", namespace="default")
-        item = DaemonSet(metadata=metadata, spec=DaemonSetSpec(template=template))
-        world.server.create(item)
-        await asyncio.sleep(1)
-        assert _pods(world) == []
-        for number in (1, 2, 3):
-            world.nodes.relabel(f"node-{number}", {"role": "worker"})
-        await asyncio.sleep(1)
-        assert ["node-1", "node-2"] == [_wanted_node(pod) for pod in _pods(world)]
-        world.nodes.relabel("node-1", {}, ["role"])
-        await asyncio.sleep(1)
-        assert ["node-2"] == [_wanted_node(pod) for pod in _pods(world)]
-        world.nodes.cordon("node-2")
-        world.nodes.fail("node-2")
-        await asyncio.sleep(100)
-        assert ["node-2"] == [_wanted_node(pod) for pod in _pods(world)]
-        world.nodes.remove("node-2")
-        await asyncio.sleep(100)
-        assert _pods(world) == []
-
-    _tell(story)
+    taint = {"key": "k", "effect": "NoSchedule"}
+    world.nodes.add(make_node("node-3", taints=[taint]))
+    spec = make_pod(node_selector={"role": "worker"}).spec
+    template = PodTemplateSpec(metadata=TEMPLATE.metadata, spec=spec)
+    metadata = ObjectMeta(name="agent", namespace="default")
+    item = DaemonSet(metadata=metadata, spec=DaemonSetSpec(template=template))
+    world.server.create(item)
+    await asyncio.sleep(1)
+    assert _pods(world) == []
+    for number in (1, 2, 3):
+        world.nodes.relabel(f"node-{number}", {"role": "worker"})
+    await asyncio.sleep(1)
+    assert ["node-1", "node-2"] == [_wanted_node(pod) for pod in _pods(world)]
+    world.nodes.relabel("node-1", {}, ["role"])
+    await asyncio.sleep(1)
+    assert ["node-2"] == [_wanted_node(pod) for pod in _pods(world)]
+    world.nodes.cordon("node-2")
+    world.nodes.fail("node-2")
+    await asyncio.sleep(100)
+    assert ["node-2"] == [_wanted_node(pod) for pod in _pods(world)]
+    world.nodes.remove("node-2")
+    await asyncio.sleep(100)
+    assert _pods(world) == []
 
 
-def test_a_daemon_is_replaced_after_it_has_stopped() -> None:
+@in_world
+async def test_a_daemon_is_replaced_after_it_has_stopped(world: World) -> None:
     """While it stops, its node gets no other one."""
-
-    async def story(world: World) -> None:
-        metadata = ObjectMeta(name="agent", namespace="default")
-        item = DaemonSet(metadata=metadata, spec=DaemonSetSpec(template=TEMPLATE))
-        world.server.create(item)
-        await asyncio.sleep(1)
-        for pod in _pods(world):
-            world.server.bind("default", pod.metadata.name, "", _wanted_node(pod))
-        await asyncio.sleep(5)
-        world.server.delete_pod("default", _pods(world)[0].metadata.name)
-        await asyncio.sleep(1)
-        assert ["agent-00001", "agent-00002"] == [
-            pod.metadata.name for pod in world.server.all(Pod)
-        ]
-        await asyncio.sleep(10)
-        assert ["agent-00002", "agent-00003"] == [
-            pod.metadata.name for pod in world.server.all(Pod)
-        ]
-
-    _tell(story)
+    metadata = ObjectMeta(name="agent", namespace="default")
+    item = DaemonSet(metadata=metadata, spec=DaemonSetSpec(template=TEMPLATE))
+    world.server.create(item)
+    await asyncio.sleep(1)
+    for pod in _pods(world):
+        world.server.bind("default", pod.metadata.name, "", _wanted_node(pod))
+    await asyncio.sleep(5)
+    world.server.delete_pod("default", _pods(world)[0].metadata.name)
+    await asyncio.sleep(1)
+    assert ["agent-00001", "agent-00002"] == [pod.metadata.name for pod in world.server.all(Pod)]
+    await asyncio.sleep(10)
+    assert ["agent-00002", "agent-00003"] == [pod.metadata.name for pod in world.server.all(Pod)]
 
 
 def _wanted_node(pod: Pod) -> str:
@@ -450,52 +372,43 @@ def _wanted_node(pod: Pod) -> str:
     return required.node_selector_terms[0].match_fields[0].values[0]
 
 
-def test_a_jobs_pod_runs_to_its_end_once() -> None:
+@in_world
+async def test_a_jobs_pod_runs_to_its_end_once(world: World) -> None:
     """A pod that is stopped before its end is created again."""
-
-    async def story(world: World) -> None:
-        metadata = ObjectMeta(annotations={RUN_SECONDS: "50"})
-        template = PodTemplateSpec(metadata=metadata, spec=TEMPLATE.spec)
-        world.workloads.add_run("job", "default", template, "run")
-        (pod,) = _pods(world)
-        world.server.delete_pod("default", pod.metadata.name)
-        await asyncio.sleep(1)
-        (pod,) = _pods(world)
-        assert pod.metadata.name == "run-2"
-        world.server.bind("default", pod.metadata.name, "", "node-1")
-        await asyncio.sleep(100)
-        assert world.server.all(Pod) == ()
-
-    _tell(story)
+    metadata = ObjectMeta(annotations={RUN_SECONDS: "50"})
+    template = PodTemplateSpec(metadata=metadata, spec=TEMPLATE.spec)
+    world.workloads.add_run("job", "default", template, "run")
+    (pod,) = _pods(world)
+    world.server.delete_pod("default", pod.metadata.name)
+    await asyncio.sleep(1)
+    (pod,) = _pods(world)
+    assert pod.metadata.name == "run-2"
+    world.server.bind("default", pod.metadata.name, "", "node-1")
+    await asyncio.sleep(100)
+    assert world.server.all(Pod) == ()
 
 
-def test_runs_of_a_job_have_one_owner() -> None:
+@in_world
+async def test_runs_of_a_job_have_one_owner(world: World) -> None:
     """Their pods have the same template."""
-
-    async def story(world: World) -> None:
-        for number in range(3):
-            world.workloads.add_run("job", "default", TEMPLATE, f"run-{number}")
-        pods = _pods(world)
-        assert ["run-0-1", "run-1-1", "run-2-1"] == [pod.metadata.name for pod in pods]
-        first, *others = (PodInfo(pod).template for pod in pods)
-        assert all(template is first for template in others)
-        world.server.delete_pod("default", "run-1-1")
-        await asyncio.sleep(1)
-        assert ["run-0-1", "run-2-1", "run-1-2"] == [pod.metadata.name for pod in _pods(world)]
-
-    _tell(story)
+    for number in range(3):
+        world.workloads.add_run("job", "default", TEMPLATE, f"run-{number}")
+    pods = _pods(world)
+    assert ["run-0-1", "run-1-1", "run-2-1"] == [pod.metadata.name for pod in pods]
+    first, *others = (PodInfo(pod).template for pod in pods)
+    assert all(template is first for template in others)
+    world.server.delete_pod("default", "run-1-1")
+    await asyncio.sleep(1)
+    assert ["run-0-1", "run-2-1", "run-1-2"] == [pod.metadata.name for pod in _pods(world)]
 
 
-def test_a_controller_continues_after_a_refused_template() -> None:
+@in_world
+async def test_a_controller_continues_after_a_refused_template(world: World) -> None:
     """The API server accepted none of its pods."""
-
-    async def story(world: World) -> None:
-        spec = make_pod(spec={"priorityClassName": "none"}).spec
-        world.workloads.add_run("job", "default", PodTemplateSpec(spec=spec), "run")
-        await asyncio.sleep(1)
-        assert world.server.all(Pod) == ()
-
-    _tell(story)
+    spec = make_pod(spec={"priorityClassName": "none"}).spec
+    world.workloads.add_run("job", "default", PodTemplateSpec(spec=spec), "run")
+    await asyncio.sleep(1)
+    assert world.server.all(Pod) == ()
 
 
 # The scheduler's watches.
@@ -521,17 +434,14 @@ class Seen:
         del self.names[item.metadata.name]
 
 
-def test_connect_reports_nodes_first_and_pods_last() -> None:
+@in_world
+async def test_connect_reports_nodes_first_and_pods_last(world: World) -> None:
     """A scheduler knows the cluster before its pending pods."""
-
-    async def story(world: World) -> None:
-        _create(world)
-        world.server.create(_replica_set(0))
-        seen = Seen()
-        world.connect(seen)
-        assert ["node-1", "node-2", "web", "a"] == list(seen.names)
-
-    _tell(story)
+    _create(world)
+    world.server.create(_replica_set(0))
+    seen = Seen()
+    world.connect(seen)
+    assert ["node-1", "node-2", "web", "a"] == list(seen.names)
 
 
 def test_no_event_is_lost_when_watches_break() -> None:
@@ -549,4 +459,4 @@ def test_no_event_is_lost_when_watches_break() -> None:
         there = {pod.metadata.name: None for pod in world.server.all(Pod)}
         assert {"node-1": None, "node-2": None, **there} == seen.names
 
-    _tell(story, FaultPlan(watch=WatchFaults(every=20.0, outage=3.0, expired=0.5)))
+    tell(story, FaultPlan(watch=WatchFaults(every=20.0, outage=3.0, expired=0.5)))

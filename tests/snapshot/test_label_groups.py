@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.snapshot.affinity_terms import AffinityTerms
+from kubesched.snapshot.affinity_terms import AffinityTerms, owned_terms_of
 from kubesched.snapshot.label_groups import LabelGroup, LabelGroups
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import PodSum
-from kubesched.snapshot.term_index import owned_terms_of
 from kubesched.testing.builders import PodFields, make_pod_info
 
 ANTI = {

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.core import NodeSelector
+from kubesched.api.meta import NodeSelector
 from kubesched.api.selectors import matches_node_selector
 from kubesched.snapshot.node_selection import (
     match_node_selector,

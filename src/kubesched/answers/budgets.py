@@ -14,10 +14,9 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from kubesched.api.apps import Deployment, ReplicaSet, StatefulSet
-from kubesched.api.core import Pod, PodCondition, ReplicationController
+from kubesched.api.core import FINISHED, Pod, PodCondition, ReplicationController
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import OwnerReference, controller_of
-from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.requirements import CompiledSelector, SelectorError
 from kubesched.api.selectors import compile_label_selector

@@ -21,11 +21,12 @@ from msgspec.structs import replace
 
 from kubesched.answers.cluster_view import ClusterView, cluster_view
 from kubesched.answers.drain import DrainReport, drain
-from kubesched.answers.fit import FitReport, WatchPods, fit, parse_question
+from kubesched.answers.fit import FitReport, fit, parse_question
 from kubesched.answers.gang import placed_with_gang
 from kubesched.answers.plan import read_plan
 from kubesched.answers.plan_steps import selected_nodes
-from kubesched.answers.top import TopReport, ask_top, top_question
+from kubesched.answers.room import WatchPods
+from kubesched.answers.top import TopReport, ask_top, check_question
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps
 from kubesched.answers.uncreated import LackedPods, pod_or_lack
 from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
@@ -40,7 +41,6 @@ from kubesched.answers.why import (
     state_of,
     why_pod,
     why_uncreated,
-    with_gang,
 )
 from kubesched.answers.workload_pods import decoded, more_pods, read_manifests
 from kubesched.api.core import Node, Pod
@@ -358,12 +358,6 @@ class Cluster:
         """
         given = [one if isinstance(one, Mapping) else Path(one) for one in manifests]
         items, warnings = read_manifests(given, namespace or self.namespace or "default")
-        if isinstance(replicas, int | str):
-            replicas = [str(replicas)]
-        elif isinstance(replicas, Mapping):
-            replicas = [f"{name}={number}" for name, number in replicas.items()]
-        if isinstance(node_templates, str):
-            node_templates = [node_templates]
         question = parse_question(items, replicas, node_templates, more=more)
         self._warn(warnings)
         return self._asked(lambda cluster: fit(cluster, items, question, watch))
@@ -479,11 +473,12 @@ class Cluster:
                 other.
             PluginError: A plugin raised.
         """
-        question = top_question(group, pool_label, sort_by, room, room_like)
+        rows = check_question(group, pool_label, sort_by, room, room_like)
         like = None
         if room_like is not None:
             like = with_scheduler_name(self._find(room_like, "")[0], self._options.profile)
-        return ask_top(self._state(remembers=True), question, like, watch)
+        cluster = self._state(remembers=True)
+        return ask_top(cluster, rows, pool_label, sort_by, room, room_like, like, watch)
 
     def view(self, *, pool_label: str = "", causes: bool = True) -> ClusterView:
         """Return all nodes with what they hold, and the pending pods by cause.
@@ -521,11 +516,10 @@ class Cluster:
         self, selector: str, question: Callable[[TrialCluster, list[str]], Awaitable[T]]
     ) -> T:
         """Ask a question about the nodes that a label selector selects."""
-
-        async def ask(cluster: TrialCluster) -> T:
-            return await question(cluster, selected_nodes(cluster, selector))
-
-        return self._asked(ask, "--selector " if selector else "")
+        return self._asked(
+            lambda cluster: question(cluster, selected_nodes(cluster, selector)),
+            "--selector " if selector else "",
+        )
 
     def _find(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]]:
         found = self._find_or_lack(pod, namespace)
@@ -555,8 +549,10 @@ class Cluster:
         report = why_pod(cluster, cluster.pending.get(info.uid, info), explanation)
         cluster.check_plugins()
         if report.state is PodState.FITS:
-            found = placed_with_gang(cluster, info, self.objects, self._simulated)
-            report = with_gang(report, found) if found else report
+            found = placed_with_gang(cluster, pod, report.notes, self.objects, self._simulated)
+            if found is not None:
+                state = PodState.FITS if found.fits else PodState.GANG_UNSCHEDULABLE
+                report = replace(report, state=state, sentence=found.sentence, notes=found.notes)
         return replace(report, notes=(*notes, *report.notes))
 
     def _explain(
@@ -570,8 +566,9 @@ class Cluster:
         asked = with_scheduler_name(waiting, self._options.profile)
         report = self._decided(cluster, asked, all_filters=all_filters)
         if waiting is pod and report.outcome is PodOutcome.SCHEDULABLE:
-            found = placed_with_gang(cluster, PodInfo(asked), self.objects, self._simulated)
-            report = found.explained(report) if found else report
+            found = placed_with_gang(cluster, asked, report.notes, self.objects, self._simulated)
+            if found is not None:
+                report = replace(report, with_gang=found.sentence, notes=found.notes)
         return self._noted(report, pod, notes)
 
     def _decided(self, cluster: ClusterState, pod: Pod, *, all_filters: bool) -> PodExplanation:

@@ -13,10 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kubesched.answers.owners import Owners, PodOwner
-from kubesched.api.core import Pod
+from kubesched.answers.workload_pods import Owners, PodOwner
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.simulator.report import Eviction, SimulationReport, Summary, ZoneUse

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Final, TypeAlias
 
-from kubesched.answers.owners import Owners, PodOwner
 from kubesched.answers.top import ClusterFigures, TopGroup, pool_label_of
 from kubesched.answers.why import PodState, WhyReport, state_of
+from kubesched.answers.workload_pods import Owners, PodOwner
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import Node
 from kubesched.explain.document import Document, DocumentPart

@@ -28,10 +28,9 @@ from kubesched.explain.decision_records import DecisionRecords
 from kubesched.explain.document import API_VERSION, Document
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.shadow_report import ReplayReport, ShadowReport
-from kubesched.simulator.comparison import TimelineComparison
 from kubesched.simulator.playback import Playback
 from kubesched.simulator.report import SimulationReport
-from kubesched.simulator.timeline_report import TimelineReport
+from kubesched.simulator.timeline_report import TimelineComparison, TimelineReport
 
 DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
     {

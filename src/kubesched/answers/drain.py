@@ -11,17 +11,16 @@ Differs:  if pods of a node wait for a budget, the next nodes are drained meanwh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
-from kubesched.answers.pod_outcomes import PodOutcomes, PreemptedPod
+from kubesched.answers.pod_outcomes import GONE, PodOutcomes, PreemptedPod
 from kubesched.answers.trial_cluster import TrialCluster, WatchSteps, is_mirror
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.meta import controller_of
-from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
@@ -119,55 +118,83 @@ async def drain(
         # Before pending pods are placed: none of them goes to a node that is drained.
         cluster.cordon(name)
     await cluster.place_pending()
-    earlier = len(cluster.evictions)
     drained = await drain_nodes(cluster, names, after_node)
-    outcomes = PodOutcomes(cluster)
-    pods = drained.pods(outcomes)
-    preempted = outcomes.evicted(earlier)
-    used = {flag for pod in pods for flag in pod.flags}
+    used = {flag for pod in drained.pods for flag in pod.flags}
     return DrainReport(
-        succeeds=not any(pod.is_trouble for pod in pods) and all(one.new_node for one in preempted),
+        succeeds=drained.succeeds(),
         nodes=tuple(names),
         cordoned=cordoned,
-        pods=pods,
-        preempted=preempted,
+        pods=drained.pods,
+        preempted=drained.preempted,
         flags=tuple(flag for flag in _FLAGS if flag in used),
         notes=tuple(cluster.notes),
-        unknown=outcomes.unknown(),
+        unknown=drained.unknown,
     )
 
 
 def is_cordoned(cluster: TrialCluster, name: str) -> bool:
     """Whether a node is unschedulable."""
-    node = cluster.node(name)
+    node = cluster.server.node(name)
     return node is not None and node.spec.unschedulable
 
 
-class DrainTrial:
-    """A drain: which pods left in which round, and which budgets did not let go, `left`."""
+class Drained(NamedTuple):
+    """What became of the pods of drained nodes.
+
+    Attributes:
+        pods: The pods, node by node.
+        preempted: Other pods that preemption evicted for those that move.
+        unknown: The kinds that this depends on and the files lack.
+    """
+
+    pods: tuple[DrainedPod, ...]
+    preempted: tuple[PreemptedPod, ...]
+    unknown: tuple[Unknown, ...]
+
+    def succeeds(self, *, may_lose: bool = False) -> bool:
+        """Return whether all pods that had to go have a place, and all that were evicted for them.
+
+        With `may_lose`, pods without a controller may go for good.
+        """
+        return not any(
+            pod.is_trouble and not (may_lose and _may_be_lost(pod)) for pod in self.pods
+        ) and all(one.new_node or (may_lose and one.message == GONE) for one in self.preempted)
+
+
+async def drain_nodes(
+    cluster: TrialCluster, names: Iterable[str], after_node: Callable[[], None] = lambda: None
+) -> Drained:
+    """Drain nodes of a settled cluster."""
+    trial, earlier = _DrainTrial(cluster, names), len(cluster.evictions)
+    await trial.run(after_node)
+    outcomes = PodOutcomes(cluster)
+    pods, preempted = trial.pods(outcomes), outcomes.evicted(earlier)
+    return Drained(pods, preempted, outcomes.unknown())
+
+
+class _DrainTrial:
+    """Drains nodes; knows which pods left in which round, and which budgets did not let go."""
 
     def __init__(self, cluster: TrialCluster, names: Iterable[str]) -> None:
-        """List the pods of the nodes."""
         self._cluster = cluster
         self._on_node = {name: cluster.pods_on(name) for name in names}
-        self._evictions = len(cluster.evictions)
         self._rounds: dict[str, int] = {}
         self._round = 0
-        self.left: list[Pod] = []
 
     async def run(self, after_node: Callable[[], None]) -> None:
         """Cordon the nodes, and evict their pods as far as budgets allow."""
         for name in self._on_node:
             self._cluster.cordon(name)
+        waiting: list[Pod] = []
         for pods in self._on_node.values():
             leaving = [pod for pod in pods if not _stays(pod)]
-            self.left += await self._evict(leaving)
+            waiting += await self._evict(leaving)
             after_node()
-        while self.left:
-            left = await self._evict(self.left)
-            if len(left) == len(self.left):
+        while waiting:
+            left = await self._evict(waiting)
+            if len(left) == len(waiting):
                 return
-            self.left = left
+            waiting = left
 
     async def _evict(self, pods: list[Pod]) -> list[Pod]:
         """Evict pods in rounds until no budget lets another one go; return those that are left."""
@@ -192,52 +219,13 @@ class DrainTrial:
 
     # What became of the pods.
 
-    @property
-    def _pods(self) -> Iterator[tuple[str, Pod]]:
-        """The node and each of its pods."""
-        return ((name, pod) for name, pods in self._on_node.items() for pod in pods)
-
     def pods(self, outcomes: PodOutcomes) -> tuple[DrainedPod, ...]:
         """Return what became of the pods, node by node."""
-        return tuple(self._drained(pod, name, outcomes) for name, pod in self._pods)
-
-    def troubles(self, outcomes: PodOutcomes) -> tuple[DrainedPod, ...]:
-        """Return the pods that do not go, or end without a node."""
-        found = (
+        return tuple(
             self._drained(pod, name, outcomes)
-            for name, pod in self._pods
-            if uid_of(pod) not in self._rounds or not self._cluster.has_node(uid_of(pod))
+            for name, pods in self._on_node.items()
+            for pod in pods
         )
-        return tuple(pod for pod in found if pod.is_trouble)
-
-    def succeeded(self, *, may_lose: bool) -> bool:
-        """Return whether all pods that had to go have a place, and all that were evicted for them.
-
-        With `may_lose`, pods without a controller may go for good.
-        """
-        evicted = self._cluster.evictions[self._evictions :]
-        uids = [self._cluster.gone.get(one.pod, "") for one in evicted]
-        uids += [
-            uid_of(pod)
-            for _, pod in self._pods
-            if not (_stays(pod) or pod.metadata.deletion_timestamp)
-            and not (may_lose and controller_of(pod.metadata) is None)
-        ]
-        return not self.left and all(
-            self._cluster.has_node(uid) or (may_lose and uid not in self._cluster.successors)
-            for uid in uids
-        )
-
-    @property
-    def evicted(self) -> int:
-        """The number of evicted pods."""
-        return len(self._rounds)
-
-    @property
-    def lost(self) -> int:
-        """How many of them nothing creates again, but for those that were ending before."""
-        uids = (uid_of(pod) for _, pod in self._pods if not pod.metadata.deletion_timestamp)
-        return sum(uid in self._rounds and uid not in self._cluster.successors for uid in uids)
 
     def _drained(self, pod: Pod, node_name: str, outcomes: PodOutcomes) -> DrainedPod:
         uid = uid_of(pod)
@@ -253,13 +241,13 @@ class DrainTrial:
             return found
         if uid not in self._rounds:
             budgets, why = self._why_it_waits(pod)
-            return msgspec.structs.replace(found, fate=PodFate.WAITS, budgets=budgets, message=why)
+            return replace(found, fate=PodFate.WAITS, budgets=budgets, message=why)
         if pod.metadata.deletion_timestamp:
-            return msgspec.structs.replace(found, fate=PodFate.ENDED)
+            return replace(found, fate=PodFate.ENDED)
         if self._cluster.last_successor(uid) == uid:
-            return msgspec.structs.replace(found, fate=PodFate.LOST)
+            return replace(found, fate=PodFate.LOST)
         now = outcomes.of(uid, found.pod)
-        return msgspec.structs.replace(
+        return replace(
             found,
             fate=PodFate.MOVED if now.node else PodFate.PENDING,
             new_pod=now.pod,
@@ -276,13 +264,9 @@ class DrainTrial:
         return names, " and ".join(map(_why_it_refuses, found))
 
 
-async def drain_nodes(
-    cluster: TrialCluster, names: Iterable[str], after_node: Callable[[], None] = lambda: None
-) -> DrainTrial:
-    """Drain nodes of a settled cluster."""
-    found = DrainTrial(cluster, names)
-    await found.run(after_node)
-    return found
+def _may_be_lost(pod: DrainedPod) -> bool:
+    """Whether a pod goes for good, or could, because nothing owns it."""
+    return pod.fate is PodFate.LOST or (pod.fate is PodFate.PENDING and not pod.controller)
 
 
 def _why_it_refuses(budget: PodDisruptionBudget) -> str:

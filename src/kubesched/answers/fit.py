@@ -7,9 +7,9 @@ together with the pods that are pending already.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from kubesched.answers.pod_outcomes import (
     PreemptedPod,
     grouped,
 )
+from kubesched.answers.room import WatchPods
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
 from kubesched.answers.workload_pods import (
     SCALED,
@@ -33,21 +34,17 @@ from kubesched.answers.workload_pods import (
     owns,
     replicas_of,
 )
-from kubesched.api.apps import DaemonSet, ReplicaSet
-from kubesched.api.batch import CronJob, Job
+from kubesched.api.apps import CronJob, DaemonSet, Job, ReplicaSet
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import AlreadyExistsError
-from kubesched.api.meta import KubeObject, controller_of
-from kubesched.api.scheme import kind_of
+from kubesched.api.meta import KubeObject
+from kubesched.cluster.controllers.daemon_sets import node_name_of
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, there_are
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.pod_info import uid_of
-
-WatchPods: TypeAlias = Callable[[int], object]
-"""Called with the number of pods that fit so far."""
 
 _NOTES_MAX: Final = 3
 _MORE_FIRST: Final = 8
@@ -185,21 +182,7 @@ async def fit(
     outcomes_so_far = cluster.rehearsal.outcomes
     if watch is not None:
         outcomes_so_far.on_attempt = lambda: watch(len(outcomes_so_far.placements))
-    given = list(items)
-    for item in given:
-        if not isinstance(item, WORKLOADS):
-            cluster.add(item)
-    existing = _pods_by_namespace(cluster)
-    asked = [
-        create_workload(
-            cluster,
-            item,
-            question.replicas_of.get(item.metadata.name, question.replicas),
-            existing.get(item.metadata.namespace, ()),
-        )
-        for item in given
-        if isinstance(item, WORKLOADS)
-    ]
+    asked = create_all(cluster, items, question)
     cluster.notes |= dict.fromkeys(_existing_notes(asked))
     await cluster.settle()
     outcomes = PodOutcomes(cluster)
@@ -232,25 +215,41 @@ def _existing_notes(asked: Iterable[AskedWorkload]) -> list[str]:
     if len(found) > _NOTES_MAX:
         return [f"{len(found)} of the workloads have pods already: {rule}"]
     return [
-        f"{workload_kind(one.item)} {one.item.metadata.key} has {count(len(one.existing), 'pod')} "
+        f"{type(one.item).__name__} {one.item.metadata.key} has {count(len(one.existing), 'pod')} "
         f"already: {rule}"
         for one in found
     ]
 
 
-def _pods_by_namespace(cluster: TrialCluster) -> dict[str, list[Pod]]:
-    found: dict[str, list[Pod]] = {}
-    for pod in cluster.server.all(Pod):
-        found.setdefault(pod.metadata.namespace, []).append(pod)
-    return found
-
-
-def workload_kind(item: Workload) -> str:
-    """Return the kind of a workload."""
-    return kind_of(type(item)).kind
-
-
 # Creating.
+
+
+def create_all(
+    cluster: TrialCluster, items: Iterable[KubeObject], question: FitQuestion
+) -> list[AskedWorkload]:
+    """Create the objects of manifests; return the workloads among them, with their pods.
+
+    Raises:
+        QuestionError: A pod of that name belongs to something else.
+    """
+    workloads: list[Workload] = []
+    for item in items:
+        if isinstance(item, WORKLOADS):
+            workloads.append(item)
+        else:
+            cluster.add(item)
+    existing: dict[str, list[Pod]] = {}
+    for pod in cluster.server.all(Pod):
+        existing.setdefault(pod.metadata.namespace, []).append(pod)
+    return [
+        create_workload(
+            cluster,
+            item,
+            question.replicas_of.get(item.metadata.name, question.replicas),
+            existing.get(item.metadata.namespace, ()),
+        )
+        for item in workloads
+    ]
 
 
 def create_workload(
@@ -277,7 +276,7 @@ def create_workload(
         sets = cluster.server.all(ReplicaSet)
         had = [pod for pod in pods if owns(item, pod, sets)]
     if isinstance(item, DaemonSet):
-        taken = [_node_of(pod) for pod in had]
+        taken = map(node_name_of, had)
         made = make(item, 0, taken, cluster.server.all(Node))
         wanted = len(had) + len(made.pods)
     else:
@@ -315,20 +314,6 @@ def _keys(pods: Iterable[Pod]) -> dict[str, str]:
     return {uid_of(pod): pod.metadata.key for pod in pods}
 
 
-def _node_of(pod: Pod) -> str:
-    """Return the node of a DaemonSet's pod, or the one that it is for."""
-    if pod.spec.node_name or pod.spec.affinity is None:
-        return pod.spec.node_name
-    affinity = pod.spec.affinity.node_affinity
-    required = affinity and affinity.required_during_scheduling_ignored_during_execution
-    fields = [
-        field
-        for term in (required.node_selector_terms if required else ())
-        for field in term.match_fields
-    ]
-    return fields[0].values[0] if fields and controller_of(pod.metadata) else ""
-
-
 # What became of them.
 
 
@@ -337,7 +322,7 @@ def _fit_of(asked: AskedWorkload, outcomes: PodOutcomes) -> WorkloadFit:
     found = {uid: outcomes.of(uid, key) for uid, key in asked.pods.items()}
     placed_here = [one for uid, one in found.items() if uid in asked.created]
     return WorkloadFit(
-        kind=workload_kind(asked.item),
+        kind=type(asked.item).__name__,
         namespace=metadata.namespace,
         name=metadata.name,
         wanted=asked.wanted,
@@ -398,19 +383,22 @@ def _before_evictions(cluster: TrialCluster, created: Mapping[str, str]) -> int:
 
 def parse_question(
     items: Iterable[KubeObject],
-    replicas: Iterable[str],
-    node_templates: Sequence[str],
+    replicas: int | str | Mapping[str, int] | Iterable[str],
+    node_templates: str | Sequence[str],
     *,
     more: bool,
 ) -> FitQuestion:
-    """Return what is asked about the workloads among objects.
-
-    `replicas` are `N` for every workload and `NAME=N` for one; `node_templates` are as
-    `read_shapes` takes them. `more` asks how many more pods of the only workload fit.
+    """Return what is asked about the workloads among objects; the others are as for `Cluster.fit`.
 
     Raises:
         UserError: An argument is wrong, or does not go with the workloads.
     """
+    if isinstance(replicas, int | str):
+        replicas = [str(replicas)]
+    elif isinstance(replicas, Mapping):
+        replicas = [f"{name}={number}" for name, number in replicas.items()]
+    if isinstance(node_templates, str):
+        node_templates = [node_templates]
     workloads = [item for item in items if isinstance(item, WORKLOADS)]
     every, single = _replicas(replicas, workloads)
     if more and len(workloads) > 1:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PodGroup
-from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import count, names
-from kubesched.framework.pod_group_states import pod_group_name_of
+from kubesched.framework.pod_groups import pod_group_name_of
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.simulation import SimulationEnd
 from kubesched.snapshot.pod_info import PodInfo
@@ -44,45 +41,41 @@ class PlacedWithGang(NamedTuple):
     """What becomes of a pod that fits alone if it is placed with its gang.
 
     Attributes:
-        group: The gang.
         fits: Whether the gang fits.
         sentence: What becomes of the pod.
-        evicted: The pods that the gang would evict.
+        notes: Those of the answer about the pod alone, which is now about its gang.
     """
 
-    group: PodGroup
     fits: bool
     sentence: str
-    evicted: list[str]
-
-    def noted(self, notes: Iterable[str]) -> tuple[str, ...]:
-        """Return the notes of an answer about the pod alone, which is now about its gang."""
-        cost = [f"The gang would evict {names(self.evicted)}."] if self.evicted else []
-        return (*(note for note in notes if note != gang_note(self.group)), *cost)
-
-    def explained(self, report: PodExplanation) -> PodExplanation:
-        """Return the explanation of the pod alone, which begins with its gang."""
-        return replace(report, with_gang=self.sentence, notes=self.noted(report.notes))
+    notes: tuple[str, ...]
 
 
 def placed_with_gang(
     cluster: ClusterState,
-    info: PodInfo,
+    pod: Pod,
+    notes: Iterable[str],
     objects: Iterable[KubeObject],
     simulate: Callable[[Iterable[KubeObject]], SimulationEnd],
 ) -> PlacedWithGang | None:
     """Place a pod that fits alone with its gang; return None if it has none.
 
-    `objects` are those of the cluster, and `simulate` places the pending pods among objects.
+    `notes` are those of the answer about the pod alone, `objects` those of the cluster. `simulate`
+    places the pending pods among objects.
     """
+    info = PodInfo(pod)
     group = gang_of(cluster, info)
     if group is None:
         return None
+    alone = gang_note(group)
+    kept = tuple(note for note in notes if note != alone)
     placed = simulate(_without_other_pending_pods(objects, group)).report
     node = next((one.node for one in placed.placements if one.pod == info.key), "")
     if node:
+        evicted = [one.pod for one in placed.evictions]
+        cost = [f"The gang would evict {names(evicted)}."] if evicted else []
         sentence = f"Pod {info.key} fits together with its gang, and would go to {node}."
-        return PlacedWithGang(group, True, sentence, [one.pod for one in placed.evictions])
+        return PlacedWithGang(True, sentence, (*kept, *cost))
     rejected = [one for one in placed.unplaced if one.plugins]
     sentence = f"Pod {info.key} fits alone, but its gang does not: at least {_rule(group)}"
     if rejected:
@@ -90,7 +83,7 @@ def placed_with_gang(
         pending = len(placed.unplaced)
         reasons = ", ".join(sorted({reason for one in rejected for reason in one.reasons}))
         sentence += f", and {pending - len(rejected)} of {pending} pending ones do ({reasons})"
-    return PlacedWithGang(group, False, f"{sentence}.", [])
+    return PlacedWithGang(False, f"{sentence}.", kept)
 
 
 def _without_other_pending_pods(

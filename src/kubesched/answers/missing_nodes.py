@@ -102,6 +102,7 @@ class _Search:
         self._waiting = waiting
         self._shapes = shapes
         self._prices = [1.0 if shape.price is None else shape.price for shape in shapes]
+        self._offered = [resource_values(one.model.status.allocatable) for one in shapes]
         self._known: dict[Counts, list[PodOutcomeNow]] = {}
         self._needed = self._needs()
 
@@ -256,8 +257,8 @@ class _Search:
     def _is_large_enough(self, counts: Counts) -> bool:
         if self._needed is None:
             return True
-        offered: Counter[str] = Counter()
-        for shape, number in zip(self._shapes, counts, strict=True):
-            for resource, amount in resource_values(shape.model.status.allocatable).items():
-                offered[resource] += number * amount
-        return all(offered[resource] >= amount for resource, amount in self._needed.items())
+        return all(
+            sum(n * one.get(resource, 0) for n, one in zip(counts, self._offered, strict=True))
+            >= amount
+            for resource, amount in self._needed.items()
+        )

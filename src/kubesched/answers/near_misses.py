@@ -12,16 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from kubesched.api.core import (
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-)
-from kubesched.api.meta import KubeObject
+from kubesched.api.core import Pod
+from kubesched.api.meta import KubeObject, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kubesched.api.storage import StorageClass
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.explain.saving import KUBECTL_NAMES
 from kubesched.explain.sentences import names, there_are
 from kubesched.inputs.errors import near_names

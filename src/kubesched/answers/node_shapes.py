@@ -13,11 +13,10 @@ from typing import Final, cast
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.core import Node, Taint
+from kubesched.api.core import Node, NodeSpec, NodeStatus, Taint
 from kubesched.api.decode import load
 from kubesched.api.label_format import label_key_errors, label_value_errors
 from kubesched.api.meta import ObjectMeta
-from kubesched.api.node import NodeSpec, NodeStatus
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.tolerations import HARD_EFFECTS
 from kubesched.api.well_known import ZONE
@@ -129,12 +128,12 @@ def _read_shape(text: str, number: int) -> NodeShape:
             raise ValueError(f"{word}: after a file, only price=P can be given")
         price = parse_price(word.removeprefix("price="))
     try:
-        found = [one.object for one in load([Path(file)])]
+        loaded = [*load([Path(file)])]
     except OSError as error:
         raise ValueError(str(error)) from error
-    if len(found) != 1 or not isinstance(found[0], Node):
+    if len(loaded) != 1 or not isinstance(loaded[0].object, Node):
         raise ValueError(f"{file} does not hold one Node; write a shape such as cpu=8,memory=32Gi")
-    [node] = distinct_objects(load([Path(file)]))
+    [node] = distinct_objects(loaded)
     return shape_of(cast("Node", node), price)
 
 

@@ -39,14 +39,6 @@ _Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 _Replicas = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
 
-class PlanError(ValueError):
-    """A plan has field errors; `messages` has `path: problem` of each, with the remedy."""
-
-    def __init__(self, *messages: str) -> None:
-        super().__init__("\n".join(messages))
-        self.messages = messages
-
-
 class PlanStep(
     msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True
 ):
@@ -269,12 +261,8 @@ def read_plan(given: Path | Mapping[str, Any]) -> PlanInput:
     if isinstance(given, Path):
         place = "stdin: " if str(given) == STANDARD_INPUT else f"{given}: "
         directory, raw = given.parent, _plan_in(given, place)
-    try:
-        steps = decode_plan(raw)
-    except PlanError as error:
-        raise UserError(*(f"{place}{message}" for message in error.messages)) from error
-    plan = PlanInput(place, steps, {}, [])
-    for path, step in steps:
+    plan = PlanInput(place, decode_plan(raw, place), {}, [])
+    for path, step in plan.steps:
         if isinstance(step, ApplyManifest) and step.file not in plan.manifests:
             file = directory / step.file
             if not file.exists():
@@ -301,14 +289,14 @@ def _plan_in(file: Path, place: str) -> Any:
     return documents[0]
 
 
-def decode_plan(raw: object) -> list[tuple[str, PlanStep]]:
+def decode_plan(raw: object, place: str = "") -> list[tuple[str, PlanStep]]:
     """Return the steps of a plan, given as plain values, each with its path.
 
     Raises:
-        PlanError: With every field error.
+        UserError: With every field error, after the place: `path: problem`, with the remedy.
     """
     if not isinstance(raw, dict) or not isinstance(raw.get("steps"), list):
-        raise PlanError("steps: write a list of steps, as in `steps: [{drain: node-7}]`")
+        raise UserError(f"{place}steps: write a list of steps, as in `steps: [{{drain: node-7}}]`")
     errors = [
         f"{name}: unknown field; a plan has {', '.join(_HEADER)}"
         for name in raw
@@ -328,7 +316,7 @@ def decode_plan(raw: object) -> list[tuple[str, PlanStep]]:
         except ValueError as error:
             errors.append(f"{path}.{error}")
     if errors:
-        raise PlanError(*errors)
+        raise UserError(*(f"{place}{message}" for message in errors))
     return found
 
 

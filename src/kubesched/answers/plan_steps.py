@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from kubesched.answers.drain import DrainedPod, PodFate, drain_nodes
-from kubesched.answers.fit import create_workload, scaled
+from kubesched.answers.fit import FitQuestion, create_all, create_workload, scaled
 from kubesched.answers.node_shapes import shape_of
 from kubesched.answers.plan import (
     AddNodes,
@@ -31,12 +31,10 @@ from kubesched.answers.plan import (
     TaintNodes,
     UncordonNodes,
 )
-from kubesched.answers.pod_outcomes import PodOutcomes
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of, new_nodes
-from kubesched.answers.workload_pods import SCALED, WORKLOADS, Scaled, replacement_of
-from kubesched.api.core import Node, Pod
+from kubesched.answers.workload_pods import SCALED, Scaled, replacement_of
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
-from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.requirements import SelectorError
 from kubesched.api.scheduling import PriorityClass
@@ -111,8 +109,7 @@ class PlanRun:
     async def _drain(self, step: DrainNodes) -> str:
         nodes = self._names(step.nodes)
         drained = await drain_nodes(self._cluster, nodes)
-        pods = drained.pods(PodOutcomes(self._cluster))
-        waiting = [pod for pod in pods if pod.fate is PodFate.WAITS]
+        waiting = [pod for pod in drained.pods if pod.fate is PodFate.WAITS]
         self.waiting += waiting
         left = f", {len(waiting)} of whose pods wait for budgets" if waiting else ""
         return f"drain {names(nodes)}{left}"
@@ -221,7 +218,7 @@ class PlanRun:
         return f"resize {names(nodes)} to {size}"
 
     def _nodes(self, wanted: Sequence[str]) -> list[Node]:
-        found = [self._cluster.node(name) for name in wanted]
+        found = map(self._cluster.server.node, wanted)
         return [node for node in found if node is not None]
 
     def _names(self, written: Names) -> list[str]:
@@ -362,19 +359,7 @@ class PlanRun:
 
     @_do.register
     def _(self, step: ApplyManifest) -> str:
-        items = self._manifests[step.file]
-        for item in items:
-            if not isinstance(item, WORKLOADS):
-                self._cluster.add(item)
-        for item in items:
-            if isinstance(item, WORKLOADS):
-                namespace = item.metadata.namespace
-                pods = [
-                    pod
-                    for pod in self._cluster.server.all(Pod)
-                    if pod.metadata.namespace == namespace
-                ]
-                create_workload(self._cluster, item, None, pods)
+        create_all(self._cluster, self._manifests[step.file], FitQuestion())
         return f"apply {step.file}"
 
 

@@ -19,7 +19,6 @@ from kubesched.answers.near_misses import near_labels, requirement_text, term_te
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.api.core import (
     Container,
-    NodeSelectorRequirement,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -27,7 +26,7 @@ from kubesched.api.core import (
     Toleration,
     TopologySpreadConstraint,
 )
-from kubesched.api.meta import LabelSelector
+from kubesched.api.meta import LabelSelector, NodeSelectorRequirement
 from kubesched.api.quantity import Quantity, canonical, milli_value, value
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text

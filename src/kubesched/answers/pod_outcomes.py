@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from functools import cached_property
+from typing import Final, NamedTuple
 
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
-from kubesched.simulator.simulation import UnknownOutcomes
+from kubesched.explain.unknown import UnknownOutcomes
+from kubesched.simulator.report import Gated, Unplaced
 from kubesched.snapshot.pod_info import PodInfo
 
-_GONE = "it was evicted, and no controller creates it again"
+GONE: Final = "it was evicted, and no controller creates it again"
 
 
 class PodOutcomeNow(NamedTuple):
@@ -80,12 +82,19 @@ class PodOutcomes:
 
     def __init__(self, cluster: TrialCluster) -> None:
         self._cluster = cluster
-        rehearsal = cluster.rehearsal
-        scheduler = rehearsal.scheduler
-        self._unplaced = rehearsal.unplaced()
-        self._gated = rehearsal.gated()
+        scheduler = cluster.rehearsal.scheduler
         self._profiles = scheduler.profiles
         self._unknown = UnknownOutcomes(scheduler.cache.snapshot(scheduler.queue.nominator))
+
+    # All pending pods are listed only if one of them is asked about.
+
+    @cached_property
+    def _unplaced(self) -> dict[str, Unplaced]:
+        return self._cluster.rehearsal.unplaced()
+
+    @cached_property
+    def _gated(self) -> dict[str, Gated]:
+        return self._cluster.rehearsal.gated()
 
     def unknown(self) -> tuple[Unknown, ...]:
         """Return the unknown kinds that outcomes so far depend on."""
@@ -99,7 +108,7 @@ class PodOutcomes:
         last = self._cluster.last_successor(uid)
         pod = self._cluster.pod(last)
         if pod is None:
-            return PodOutcomeNow(key, message=_GONE, reasons=(_GONE,))
+            return PodOutcomeNow(key, message=GONE, reasons=(GONE,))
         info = PodInfo(pod)
         profile = self._profiles.get(info.scheduler_name)
         outcomes = self._cluster.rehearsal.outcomes
@@ -112,20 +121,14 @@ class PodOutcomes:
         if profile is None:
             text = f"it asks for the scheduler {info.scheduler_name}, which is not configured"
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
-        gated = self._gated.get(last)
-        if gated is not None:
-            guess = self._unknown.rejected(profile, info, (gated.plugin,))
-            return PodOutcomeNow(
-                info.key, "", gated.message, (gated.message,), (gated.plugin,), guess
-            )
-        unplaced = self._unplaced.get(last)
-        if unplaced is None:
+        found = self._gated.get(last) or self._unplaced.get(last)
+        if found is None:
             text = "it was not tried"
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
-        guess = self._unknown.rejected(profile, info, unplaced.plugins)
-        return PodOutcomeNow(
-            info.key, "", unplaced.message, unplaced.reasons, unplaced.plugins, guess
-        )
+        reasons = (found.message,) if isinstance(found, Gated) else found.reasons
+        plugins = (found.plugin,) if isinstance(found, Gated) else found.plugins
+        guess = self._unknown.rejected(profile, info, plugins)
+        return PodOutcomeNow(info.key, "", found.message, reasons, plugins, guess)
 
     def evicted(self, since: int = 0) -> tuple[PreemptedPod, ...]:
         """Return the pods that preemption evicted, from that position on."""
@@ -144,11 +147,6 @@ class PodOutcomes:
                 )
             )
         return tuple(found)
-
-    def pending(self) -> dict[str, str]:
-        """Return `namespace/name` of every pod that waits for a node, by uid."""
-        waiting = {uid: found.pod for uid, found in self._unplaced.items()}
-        return waiting | {uid: found.pod for uid, found in self._gated.items()}
 
 
 def grouped(outcomes: Iterable[PodOutcomeNow]) -> tuple[PodsWithoutNode, ...]:

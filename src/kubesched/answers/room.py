@@ -17,11 +17,11 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from kubesched.api.core import Pod
-from kubesched.api.pod import PodStatus
+from kubesched.api.core import Pod, PodStatus
 from kubesched.api.quantity import QuantityError, resource_value
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
+from kubesched.explain.unknown import UnknownOutcomes
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import UNSIGNED, Scope
 from kubesched.scheduler.decision import Placed, Rejected
@@ -30,7 +30,6 @@ from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.row_answers import Filtering
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.simulation import UnknownOutcomes
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -122,7 +121,7 @@ def room_for_shape(nodes: NodeTable, shape: Mapping[str, int], text: str) -> Roo
     return RoomPerNode(room, fitting)
 
 
-def room_like(cluster: ClusterState, pod: Pod, watch: WatchPods | None = None) -> RoomPerNode:
+def room_for_pod(cluster: ClusterState, pod: Pod, watch: WatchPods | None = None) -> RoomPerNode:
     """Return how many more pods like this one fit; the cluster may hold copies meanwhile.
 
     `watch` is called now and then with the number that fit so far.

@@ -20,11 +20,10 @@ from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play, read_scenario, with_scheduler
 from kubesched.inputs.sources import SchedulerArguments, SchedulerOptions
 from kubesched.scheduler.decision_recorder import DecisionRecorder
-from kubesched.simulator.comparison import TimelineComparison, compared
 from kubesched.simulator.playback import Playback
 from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.run import Watch, simulate
-from kubesched.simulator.timeline_report import TimelineReport
+from kubesched.simulator.timeline_report import TimelineComparison, TimelineReport, compared
 
 
 class ScenarioPlay:

@@ -8,23 +8,21 @@ Invariants: amounts are integers: cpu in millicores, memory and storage in bytes
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
-from kubesched.answers.owners import Owners
 from kubesched.answers.room import (
     Room,
     RoomPerNode,
     WatchPods,
     parse_pod_shape,
+    room_for_pod,
     room_for_shape,
-    room_like,
 )
-from kubesched.api.apps import ReplicaSet
-from kubesched.api.batch import Job
+from kubesched.answers.workload_pods import Owners
+from kubesched.api.apps import Job, ReplicaSet
 from kubesched.api.core import Pod
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.sentences import names
@@ -47,6 +45,9 @@ BY_NAME: Final = "name"
 BY_ROOM: Final = "room"
 _SHARE_DIGITS: Final = 4
 _PODS: Final = "pods"
+
+_Amounts: TypeAlias = tuple[list[int], list[int]]
+"""Per node, what it can give of a resource, and what the pods on it request."""
 
 
 class TopGroup(StrEnum):
@@ -172,8 +173,8 @@ class ClusterFigures:
         self.waiting = [info for info in cluster.pending.values() if not info.is_terminating]
         self.owners = Owners(chain(objects.list(ReplicaSet), objects.list(Job)))
 
-    def amounts(self, resource: str) -> tuple[list[int], list[int]]:
-        """Return what each node can give of a resource, and what the pods on it request."""
+    def amounts(self, resource: str) -> _Amounts:
+        """Return the amounts of a resource."""
         nodes = self.nodes
         if resource == _PODS:
             given, asked = nodes.allowed_pods, nodes.pod_counts
@@ -198,27 +199,12 @@ class ClusterFigures:
 
 
 class _Key(NamedTuple):
-    """The identity of a row; sorts by name."""
+    """The identity of a group of pods; sorts by name."""
 
     falling_priority: int
     namespace: str
     name: str
     kind: str
-
-
-@dataclass(slots=True)
-class _Tally:
-    """The sums of a row."""
-
-    allocatable: Counter[str] = field(default_factory=Counter)
-    requested: Counter[str] = field(default_factory=Counter)
-    nodes: set[int] = field(default_factory=set)
-    cordoned: int = 0
-    room: int = 0
-    pending: Counter[str] = field(default_factory=Counter)
-
-
-_Tallies: TypeAlias = dict[_Key, _Tally]
 
 
 def top(
@@ -235,21 +221,19 @@ def top(
     `room` or a resource.
     """
     figures = ClusterFigures(cluster)
-    resources = list(dict.fromkeys([*figures.resources, *_asked_by(figures.waiting)]))
-    total = _Tally()
-    keys = [_Key(0, "", "", "")] * len(figures.nodes)
-    _add_nodes(dict.fromkeys(keys, total), keys, figures, resources, room)
-    for info in figures.waiting:
-        _add_pending(total, info)
+    names = dict.fromkeys([*figures.resources, *_asked_by(figures.waiting)])
+    columns = {name: figures.amounts(name) for name in names}
+    total = _row_of_nodes("total", [*range(len(figures.nodes))], figures, columns, room)
     if group.is_of_nodes:
-        keys = [_Key(0, "", name, "") for name in figures.places(group, pool_label)]
-        tallies: _Tallies = {key: _Tally() for key in keys}
-        _add_nodes(tallies, keys, figures, resources, room)
+        places: dict[str, list[int]] = {}
+        for at, name in enumerate(figures.places(group, pool_label)):
+            places.setdefault(name, []).append(at)
+        rows = [
+            _row_of_nodes(name, found, figures, columns, room)
+            for name, found in sorted(places.items())
+        ]
     else:
-        tallies = _tallies_of_pods(figures, group)
-        for tally in tallies.values():
-            tally.allocatable = total.allocatable
-    rows = [_row(group, key, tally, resources, room) for key, tally in sorted(tallies.items())]
+        rows = list(_rows_of_pods(group, figures, total))
     if sort_by != BY_NAME:
         rows.sort(key=lambda row: _size(row, sort_by), reverse=True)
     return TopReport(
@@ -257,8 +241,8 @@ def top(
         pool_label=pool_label if group is TopGroup.POOLS else "",
         sort_by=sort_by,
         rows=tuple(rows),
-        total=_row(TopGroup.NODES, _Key(0, "", "total", ""), total, resources, room),
-        pending=_pending(total),
+        total=total,
+        pending=_pending(figures.waiting),
         room=None if room is None else room.room,
     )
 
@@ -269,35 +253,64 @@ def _asked_by(pods: Iterable[PodInfo]) -> list[str]:
     )
 
 
-def _row(
-    group: TopGroup,
-    key: _Key,
-    tally: _Tally,
-    resources: Sequence[str],
+def _row_of_nodes(
+    name: str,
+    rows: Sequence[int],
+    figures: ClusterFigures,
+    columns: Mapping[str, _Amounts],
     room: RoomPerNode | None,
 ) -> TopRow:
+    """Return the sums of some rows of the table; `columns` has the amounts per resource."""
     return TopRow(
-        name=key.name,
-        kind=key.kind,
-        namespace=key.namespace,
-        priority=-key.falling_priority if group is TopGroup.PRIORITIES else None,
-        nodes=len(tally.nodes),
-        cordoned=tally.cordoned,
-        resources=tuple([_use(tally, name) for name in resources]),
-        pending=None if group.is_of_nodes else _pending(tally),
-        room=None if room is None else tally.room,
+        name=name,
+        nodes=len(rows),
+        cordoned=int(figures.nodes.unschedulable[rows].sum()),
+        resources=tuple(
+            _use(resource, sum(asked[row] for row in rows), sum(given[row] for row in rows))
+            for resource, (given, asked) in columns.items()
+        ),
+        room=None if room is None else sum(room.per_row[rows].tolist()),
     )
 
 
-def _use(tally: _Tally, name: str) -> ResourceRequests:
-    asked, given = tally.requested[name], tally.allocatable[name]
+def _rows_of_pods(group: TopGroup, figures: ClusterFigures, total: TopRow) -> Iterator[TopRow]:
+    """Yield what each group of pods requests of the whole cluster, by name."""
+    placed: defaultdict[_Key, list[tuple[int, PodInfo]]] = defaultdict(list)
+    waiting: defaultdict[_Key, list[PodInfo]] = defaultdict(list)
+    for row, pods in enumerate(figures.nodes.pods):
+        for info in pods.values():
+            placed[_key_of(info, group, figures.owners)].append((row, info))
+    for info in figures.waiting:
+        waiting[_key_of(info, group, figures.owners)].append(info)
+    for key in sorted(placed.keys() | waiting.keys()):
+        requested = Counter({_PODS: len(placed[key])})
+        for _, info in placed[key]:
+            requested.update(info.template.held)
+        yield TopRow(
+            name=key.name,
+            kind=key.kind,
+            namespace=key.namespace,
+            priority=-key.falling_priority if group is TopGroup.PRIORITIES else None,
+            nodes=len({row for row, _ in placed[key]}),
+            cordoned=0,
+            resources=tuple(
+                _use(use.resource, requested[use.resource], use.allocatable)
+                for use in total.resources
+            ),
+            pending=_pending(waiting[key]),
+        )
+
+
+def _use(name: str, asked: int, given: int) -> ResourceRequests:
     share = round(asked / given, _SHARE_DIGITS) if given > 0 else None
     return ResourceRequests(name, asked, given, share)
 
 
-def _pending(tally: _Tally) -> PendingRequests:
-    requests = {name: amount for name, amount in tally.pending.items() if name != _PODS}
-    return PendingRequests(tally.pending[_PODS], requests)
+def _pending(pods: Sequence[PodInfo]) -> PendingRequests:
+    requests: Counter[str] = Counter()
+    for info in pods:
+        requests.update({name: n for name, n in info.template.requests.items() if n})
+    return PendingRequests(len(pods), dict(requests))
 
 
 def _size(row: TopRow, sort_by: str) -> tuple[float, int]:
@@ -307,56 +320,8 @@ def _size(row: TopRow, sort_by: str) -> tuple[float, int]:
     return use.share or 0.0, use.requested
 
 
-# Nodes.
-
-
-def _add_nodes(
-    tallies: _Tallies,
-    keys: Sequence[_Key],
-    figures: ClusterFigures,
-    resources: Iterable[str],
-    room: RoomPerNode | None,
-) -> None:
-    """Add each row of the table to the tally of its key."""
-    for row, key in enumerate(keys):
-        tally = tallies[key]
-        tally.nodes.add(row)
-        tally.cordoned += bool(figures.nodes.unschedulable[row])
-    for name in resources:
-        for key, given, asked in zip(keys, *figures.amounts(name), strict=True):
-            tally = tallies[key]
-            tally.allocatable[name] += given
-            tally.requested[name] += asked
-    if room is not None:
-        for key, number in zip(keys, room.per_row.tolist(), strict=True):
-            tallies[key].room += number
-
-
-# Pods.
-
-
-def _tallies_of_pods(figures: ClusterFigures, group: TopGroup) -> _Tallies:
-    tallies: defaultdict[_Key, _Tally] = defaultdict(_Tally)
-    for row, pods in enumerate(figures.nodes.pods):
-        for info in pods.values():
-            tally = tallies[_key_of(info, group, figures.owners)]
-            tally.nodes.add(row)
-            tally.requested[_PODS] += 1
-            tally.requested.update(info.template.held)
-    for info in figures.waiting:
-        _add_pending(tallies[_key_of(info, group, figures.owners)], info)
-    return tallies
-
-
-def _add_pending(tally: _Tally, info: PodInfo) -> None:
-    tally.pending[_PODS] += 1
-    for name, amount in info.template.requests.items():
-        if amount:
-            tally.pending[name] += amount
-
-
 def _key_of(info: PodInfo, group: TopGroup, owners: Owners) -> _Key:
-    """Return the row of a pod."""
+    """Return the group of a pod."""
     if group is TopGroup.NAMESPACES:
         return _Key(0, "", info.namespace, "")
     if group is TopGroup.PRIORITIES:
@@ -368,30 +333,12 @@ def _key_of(info: PodInfo, group: TopGroup, owners: Owners) -> _Key:
 # What is asked.
 
 
-class TopQuestion(NamedTuple):
-    """What is asked.
-
-    Attributes:
-        group: What the rows are.
-        pool_label: The label that names pools; "" for a well-known one.
-        sort_by: As written.
-        room: The shape to count the room for, as written; None for none.
-        room_like: The pod to count the room for, as `find_pod` takes it; None for none.
-        shape: The amounts of `room`, by resource as written.
-    """
-
-    group: TopGroup
-    pool_label: str
-    sort_by: str
-    room: str | None
-    room_like: str | None
-    shape: dict[str, int]
-
-
-def top_question(
+def check_question(
     group: str, pool_label: str, sort_by: str, room: str | None, room_like: str | None
-) -> TopQuestion:
-    """Check what is asked, as far as that needs no cluster, and return it.
+) -> TopGroup:
+    """Check what is asked, as far as that needs no cluster, and return what the rows are.
+
+    The arguments are those of `Cluster.top`.
 
     Raises:
         UserError: There is no such group, the shape is wrong, or options contradict each other.
@@ -410,42 +357,51 @@ def top_question(
         raise UserError(f"--pool-label is for pools, and the rows are {rows}; write top pools")
     if sort_by == BY_ROOM and not has_room:
         raise UserError("--sort-by room: no room is counted; add --room or --room-like")
+    if room is not None:
+        _shape(room)
+    return rows
+
+
+def _shape(room: str) -> dict[str, int]:
+    """Return the amounts of a shape; raises UserError if it is wrong."""
     try:
-        shape = {} if room is None else parse_pod_shape(room)
+        return parse_pod_shape(room)
     except ValueError as error:
         raise UserError(f"--room: {error}") from error
-    return TopQuestion(rows, pool_label, sort_by, room, room_like, shape)
 
 
 def ask_top(
-    cluster: ClusterState, question: TopQuestion, like: Pod | None, watch: WatchPods | None = None
+    cluster: ClusterState,
+    group: TopGroup,
+    pool_label: str,
+    sort_by: str,
+    room: str | None,
+    room_like: str | None,
+    like: Pod | None,
+    watch: WatchPods | None,
 ) -> TopReport:
-    """Answer the question; `like` is the pod that its `room_like` names.
+    """Answer a question that `check_question` accepts; the arguments are those of `Cluster.top`.
 
-    `watch` is called now and then with the number of pods like it that fit so far.
+    `like` is the pod that `room_like` names.
 
     Raises:
         UserError: A label or resource does not exist.
         PluginError: A plugin raised.
     """
-    group = question.group
     nodes = cluster.cache.nodes
-    label = _pool_label(nodes, question.pool_label) if group is TopGroup.POOLS else ""
-    sort_by = question.sort_by
+    label = _pool_label(nodes, pool_label) if group is TopGroup.POOLS else ""
     if sort_by not in (BY_NAME, BY_ROOM):
         sort_by = _resource("--sort-by", sort_by, cluster)
-    room: RoomPerNode | None = None
-    if question.room is not None:
-        shape = {
-            _resource("--room", name, cluster): amount for name, amount in question.shape.items()
-        }
-        room = room_for_shape(nodes, shape, question.room)
+    found: RoomPerNode | None = None
+    if room is not None:
+        shape = {_resource("--room", name, cluster): n for name, n in _shape(room).items()}
+        found = room_for_shape(nodes, shape, room)
     elif like is not None:
         try:
-            room = room_like(cluster, like, watch)
+            found = room_for_pod(cluster, like, watch)
         except ValueError as error:
-            raise UserError(f"--room-like {question.room_like}: {error}") from error
-    return top(cluster, group, pool_label=label, sort_by=sort_by, room=room)
+            raise UserError(f"--room-like {room_like}: {error}") from error
+    return top(cluster, group, pool_label=label, sort_by=sort_by, room=found)
 
 
 def _pool_label(nodes: NodeTable, given: str) -> str:

@@ -23,14 +23,14 @@ from msgspec.structs import replace
 from kubesched.answers.budgets import BudgetStatuses
 from kubesched.answers.workload_pods import make, replacement_of
 from kubesched.api.apps import DaemonSet
-from kubesched.api.core import Node, PersistentVolumeClaim, Pod
+from kubesched.api.core import Node, Pod, PodResourceClaimStatus
 from kubesched.api.errors import AlreadyExistsError
 from kubesched.api.meta import KubeObject, OwnerReference, controller_of
-from kubesched.api.pod import PodResourceClaimStatus
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.storage import StorageClass
+from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, SYSTEM_CLASSES
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
@@ -374,10 +374,6 @@ class TrialCluster:
                     self.server.delete(found)
 
     # Nodes.
-
-    def node(self, name: str) -> Node | None:
-        """Return a node, None if there is none."""
-        return self.server.node(name)
 
     def add_node(self, node: Node) -> None:
         """Add a node, and the pods that the DaemonSets in the store have on it."""

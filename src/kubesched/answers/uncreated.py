@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from kubesched.answers.workload_pods import owns, replicas_of
-from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from kubesched.api.batch import Job
+from kubesched.api.apps import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import CoreEvent, Pod, ReplicationController
 from kubesched.api.meta import KubeObject

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from kubesched.answers.drain import DrainedPod, drain_nodes, is_cordoned
-from kubesched.answers.pod_outcomes import PodOutcomes
+from kubesched.answers.drain import DrainedPod, PodFate, drain_nodes, is_cordoned
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.answers.whatif import ClusterUse, use_of
 from kubesched.explain.document import Document, DocumentPart
@@ -215,10 +214,11 @@ async def _drained(
 ) -> NodesAtOnce | NodeThatBlocks:
     """Drain a node; if it cannot be drained, return why and undo it."""
     cluster.begin()
-    trial = await drain_nodes(cluster, [name])
-    if trial.succeeded(may_lose=may_lose):
+    drained = await drain_nodes(cluster, [name])
+    if drained.succeeds(may_lose=may_lose):
         cluster.keep()
-        return NodesAtOnce((name,), trial.evicted, trial.lost)
-    blocks = NodeThatBlocks(name, trial.troubles(PodOutcomes(cluster)))
+        moved = sum(pod.round > 0 for pod in drained.pods)
+        lost = sum(pod.fate is PodFate.LOST for pod in drained.pods)
+        return NodesAtOnce((name,), moved, lost)
     await cluster.undo()
-    return blocks
+    return NodeThatBlocks(name, tuple(pod for pod in drained.pods if pod.is_trouble))

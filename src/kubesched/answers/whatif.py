@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
 
 from kubesched.answers.drain import DrainedPod
 from kubesched.answers.plan import PlanStep
@@ -92,21 +91,6 @@ class WhatIfReport(Document, frozen=True, kw_only=True):
     unknown: tuple[Unknown, ...] = ()
 
 
-class _Was(NamedTuple):
-    """A pod before the plan."""
-
-    key: str
-    node: str
-    belongs_to_node: bool
-    placed_first: bool
-
-
-def _before(uid: str, pod: Pod, cluster: TrialCluster) -> _Was:
-    placed_first = uid in cluster.placed_first
-    node = "" if placed_first else pod.spec.node_name
-    return _Was(pod.metadata.key, node, is_daemon(pod), placed_first)
-
-
 async def what_if(
     cluster: TrialCluster,
     steps: Sequence[tuple[str, PlanStep]],
@@ -126,14 +110,14 @@ async def what_if(
     # Placing many pending pods takes long, so a misspelt name is reported first.
     run.check(steps)
     await cluster.place_pending()
-    pods = {uid: _before(uid, pod, cluster) for uid, pod in cluster.pods().items()}
+    pods, placed_first = cluster.pods(), frozenset(cluster.placed_first)
     before = use_of(cluster)
     earlier = len(cluster.evictions)
     done = []
     for path, step in steps:
         done.append(await run.carry_out(path, step))
         after_step()
-    difference = _Difference(cluster, pods, run.removed)
+    difference = _Difference(cluster, pods, placed_first, run.removed)
     # A later step may have let a pod go that waited for a budget.
     waiting = tuple(pod for pod in run.waiting if pod.pod in difference.unmoved)
     preempted = difference.outcomes.evicted(earlier)
@@ -158,7 +142,13 @@ async def what_if(
 class _Difference:
     """The pods before and after a plan."""
 
-    def __init__(self, cluster: TrialCluster, pods: dict[str, _Was], removed: set[str]) -> None:
+    def __init__(
+        self,
+        cluster: TrialCluster,
+        before: Mapping[str, Pod],
+        placed_first: Collection[str],
+        removed: Collection[str],
+    ) -> None:
         self.outcomes = PodOutcomes(cluster)
         self.moved: list[MovedPod] = []
         self.lost: list[MovedPod] = []
@@ -168,41 +158,37 @@ class _Difference:
         self.pending: list[PodOutcomeNow] = []
         self.unmoved: set[str] = set()
         now = cluster.pods()
-        accounted = set()
-        for uid, was in pods.items():
+        for uid, was in before.items():
             last = cluster.last_successor(uid)
-            accounted.add(last)
-            pod = now.get(last)
-            if pod is None:
-                gone = MovedPod(was.key, was.node, "", "")
-                if uid in removed or last in removed:
-                    self.removed.append(gone)
-                elif not was.belongs_to_node:
-                    self.lost.append(gone)
-            else:
-                self._add(uid, last, was, pod)
+            pod = now.pop(last, None)
+            was_first = uid in placed_first
+            key, node = was.metadata.key, "" if was_first else was.spec.node_name
+            if pod is not None:
+                found = MovedPod(key, node, pod.metadata.key, pod.spec.node_name)
+                self._add(uid, last, found, was_first=was_first)
+            elif uid in removed or last in removed:
+                self.removed.append(MovedPod(key, node, "", ""))
+            elif not is_daemon(was):
+                self.lost.append(MovedPod(key, node, "", ""))
         for uid, pod in now.items():
-            if uid not in accounted:
-                key = pod.metadata.key
-                if pod.spec.node_name:
-                    self.created.append(MovedPod("", "", key, pod.spec.node_name))
-                else:
-                    self.pending.append(self.outcomes.of(uid, key))
+            key = pod.metadata.key
+            if pod.spec.node_name:
+                self.created.append(MovedPod("", "", key, pod.spec.node_name))
+            else:
+                self.pending.append(self.outcomes.of(uid, key))
 
-    def _add(self, uid: str, last: str, was: _Was, pod: Pod) -> None:
-        node = pod.spec.node_name
-        found = MovedPod(was.key, was.node, pod.metadata.key, node)
-        if not (was.node or was.placed_first):
-            if node:
+    def _add(self, uid: str, last: str, found: MovedPod, *, was_first: bool) -> None:
+        if not (found.node or was_first):
+            if found.new_node:
                 self.no_longer_pending.append(found)
-        elif not node:
-            self.pending.append(self.outcomes.of(uid, was.key))
-        elif was.placed_first:
+        elif not found.new_node:
+            self.pending.append(self.outcomes.of(uid, found.pod))
+        elif was_first:
             return
         elif last != uid:
             self.moved.append(found)
         else:
-            self.unmoved.add(was.key)
+            self.unmoved.add(found.pod)
 
 
 def use_of(cluster: TrialCluster) -> ClusterUse:

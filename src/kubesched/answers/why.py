@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from kubesched.answers.cluster_changes import cluster_changes
 from kubesched.answers.combination import changes_together
-from kubesched.answers.gang import PlacedWithGang, gang_note, gang_of
+from kubesched.answers.gang import gang_note, gang_of
 from kubesched.answers.near_misses import missing_objects, near_misses
 from kubesched.answers.pod_changes import pod_changes, requests_of
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.answers.uncreated import LackedPods
 from kubesched.api.conditions import find_condition
-from kubesched.api.core import Pod
-from kubesched.api.pod import FINISHED
+from kubesched.api.core import FINISHED, Pod
 from kubesched.config.types import Configuration
 from kubesched.explain.decision_records import DecisionRecord, QueueState
 from kubesched.explain.document import Document, DocumentPart
@@ -36,13 +35,7 @@ from kubesched.explain.sentences import (
     names,
     preemption_sentence,
 )
-from kubesched.explain.unknown import (
-    always_needed,
-    needed_kinds,
-    rejecting_plugins,
-    with_known_rejections,
-    with_unknown,
-)
+from kubesched.explain.unknown import rejecting_plugins, with_known_rejections, with_unknown
 from kubesched.framework.dra import resources_without_node
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.sampling import feasible_nodes_to_find
@@ -469,13 +462,6 @@ def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> P
     return with_known_rejections(report, rest.nodes)
 
 
-def with_gang(report: WhyReport, found: PlacedWithGang) -> WhyReport:
-    """Return the answer about a pod that fits alone, but is placed with its gang or not at all."""
-    state = PodState.FITS if found.fits else PodState.GANG_UNSCHEDULABLE
-    notes = found.noted(report.notes)
-    return replace(report, state=state, sentence=found.sentence, notes=notes)
-
-
 def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:
     """Return a pod that asks for nothing that only missing claims and device classes provide.
 
@@ -498,15 +484,14 @@ def _explained(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> Po
     profile = cluster.profile_of(info)
     assert profile is not None, "checked before"
     snapshot = cluster.snapshot()
-    needed = needed_kinds(profile, info, snapshot)
     held = cluster.pre_enqueue(info)
     if not held.is_success:
         report = explain_gate(profile, info, held, len(snapshot.nodes))
-        return with_unknown(report, {held.plugin}, needed, always_needed(info, snapshot))
+        return with_unknown(report, profile, info, snapshot, {held.plugin})
     trace = Trace(all_filters=all_filters)
     decision = cluster.schedule_one(info, trace)
     report = explain_decision(profile, snapshot, trace, decision)
-    return with_unknown(report, rejecting_plugins(decision), needed, always_needed(info, snapshot))
+    return with_unknown(report, profile, info, snapshot, rejecting_plugins(decision))
 
 
 def notes_on(pod: Pod) -> Iterable[str]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kubesched.answers.why import PodState, WhyReport
 from kubesched.explain.decision_records import DecisionRecord, DecisionRecords, RecordedOutcome
-from kubesched.framework.preemption.candidate import Criterion
+from kubesched.framework.preemption.report import Criterion
 
 _NOT_LEADING: Final = (
     "The scheduler that was asked does not lead; the one that does has the queue and the records."

@@ -1,4 +1,4 @@
-"""The workloads of manifests, and the pods that their controllers create.
+"""The workloads of manifests, the pods that their controllers create, and the owners of pods.
 
 Upstream: pkg/controller/{deployment,replicaset,replication,statefulset,daemon,job,cronjob} (v1.36)
 Rejects:  manifests without a workload, and workloads that would make an answer wrong.
@@ -17,29 +17,28 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from kubesched.api.batch import CronJob, Job
+from kubesched.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.api.codec import Loaded, Source, objects_in
-from kubesched.api.core import Node, PersistentVolumeClaim, Pod, ReplicationController
+from kubesched.api.core import FINISHED, Node, Pod, PodSpec, ReplicationController
 from kubesched.api.decode import load
-from kubesched.api.meta import KubeObject, ObjectMeta, controller_of
-from kubesched.api.pod import FINISHED, PodSpec
+from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.api.scheme import kind_of
+from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.cluster.controllers.cron_jobs import job_of
 from kubesched.cluster.controllers.daemon_sets import daemons_of
 from kubesched.cluster.controllers.deployments import current_replica_set
-from kubesched.cluster.controllers.indexes import with_owner
-from kubesched.cluster.controllers.owner_controller import pod_of
+from kubesched.cluster.controllers.owner_controller import pod_of, with_owner
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.server import Plain
 from kubesched.explain.sentences import names
 from kubesched.inputs.completed_input import completed, not_read, unknown_fields
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
-from kubesched.inputs.pod_names import belongs_to
+from kubesched.inputs.pod_names import belongs_to, workloads_of
 from kubesched.simulator.local_server import plain_workload
 from kubesched.simulator.object_server import TOPOLOGY_LABELS
 from kubesched.simulator.soundness import spec_errors
+from kubesched.snapshot.pod_info import PodInfo
 
 _JOB_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
 _ONE_RUN: Final = "1"
@@ -93,7 +92,7 @@ def owns(item: Workload, pod: Pod, replica_sets: Iterable[ReplicaSet] = ()) -> b
         name, _, ordinal = pod.metadata.name.rpartition("-")
         is_its_name = name == item.metadata.name and ordinal.isdecimal()
         return isinstance(item, StatefulSet) and is_its_name
-    if belongs_to(pod, kind_of(type(item)).kind, item.metadata.name):
+    if belongs_to(pod, type(item).__name__, item.metadata.name):
         return True
     return isinstance(item, Deployment) and any(
         one.metadata.name == owner.name
@@ -203,6 +202,60 @@ def replacement_of(pod: Pod) -> Pod | None:
     )
     spec = replace(pod.spec, node_name="")
     return Pod(api_version="v1", kind="Pod", metadata=kept, spec=spec)
+
+
+# Owners of pods.
+
+_BETWEEN: Final = ("ReplicaSet", "Job")
+"""The kinds that other workloads create between themselves and their pods."""
+
+
+class PodOwner(NamedTuple):
+    """The topmost owner of a pod.
+
+    Attributes:
+        namespace: Its namespace; empty for a node, which owns its static pods.
+        name: Its name.
+        kind: Its kind; `Pod` for a pod that nothing owns.
+    """
+
+    namespace: str
+    name: str
+    kind: str
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {place}"
+
+
+class Owners:
+    """The owners of a cluster's pods."""
+
+    def __init__(self, objects: Iterable[KubeObject]) -> None:
+        """Read the ReplicaSets and Jobs among the objects; others are ignored."""
+        self._above: dict[PodOwner, OwnerReference | None] = {}
+        for item in objects:
+            if isinstance(item, ReplicaSet | Job):
+                metadata = item.metadata
+                key = PodOwner(metadata.namespace, metadata.name, type(item).__name__)
+                self._above[key] = controller_of(metadata)
+
+    def of(self, info: PodInfo) -> PodOwner:
+        """Return the topmost known owner of a pod."""
+        controller = info.template.controller
+        if controller is None:
+            return PodOwner(info.namespace, info.name, "Pod")
+        if controller.kind == "Node":
+            return PodOwner("", controller.name, controller.kind)
+        owner = PodOwner(info.namespace, controller.name, controller.kind)
+        if owner.kind not in _BETWEEN:
+            return owner
+        if owner in self._above:
+            above = self._above[owner]
+            return owner if above is None else PodOwner(info.namespace, above.name, above.kind)
+        # The input has no ReplicaSets.
+        *_, (kind, name) = workloads_of(info.pod)
+        return PodOwner(info.namespace, name, kind)
 
 
 # Workloads of manifests.

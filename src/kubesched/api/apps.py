@@ -1,12 +1,12 @@
-"""The apps/v1 kinds: workload controllers.
+"""The apps/v1 and batch/v1 kinds: workload controllers.
 
-Upstream: staging/src/k8s.io/api/apps/v1/types.go (v1.36)
+Upstream: staging/src/k8s.io/api/apps/v1/types.go, batch/v1/types.go (v1.36)
 Differs:  only fields that scheduling, explaining and simulating read are kept.
 """
 
+from kubesched.api.core import PodTemplateSpec
 from kubesched.api.integers import Int32
-from kubesched.api.meta import Condition, KubeObject, KubeStruct, LabelSelector
-from kubesched.api.pod import PodTemplateSpec
+from kubesched.api.meta import Condition, KubeObject, KubeStruct, LabelSelector, ObjectMeta
 from kubesched.api.volume import PersistentVolumeClaim
 
 
@@ -68,3 +68,36 @@ class DaemonSet(KubeObject):
 
     spec: DaemonSetSpec = DaemonSetSpec()
     status: DaemonSetStatus = DaemonSetStatus()
+
+
+class JobSpec(KubeStruct):
+    """How many pods run at a time and succeed (None means 1 and any), and their template."""
+
+    parallelism: Int32 | None = None
+    completions: Int32 | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class Job(KubeObject):
+    """Runs pods until enough of them have succeeded."""
+
+    spec: JobSpec = JobSpec()
+
+
+class JobTemplateSpec(KubeStruct):
+    """The template from which a CronJob creates its jobs."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: JobSpec = JobSpec()
+
+
+class CronJobSpec(KubeStruct):
+    """The template of the jobs."""
+
+    job_template: JobTemplateSpec = JobTemplateSpec()
+
+
+class CronJob(KubeObject):
+    """Creates jobs on a schedule."""
+
+    spec: CronJobSpec = CronJobSpec()

@@ -248,7 +248,7 @@ def _plain_header(raw: Plain, source: Source) -> _Header:
     try:
         return msgspec.convert(raw, _Header)
     except msgspec.ValidationError as error:
-        raise _validation_error(error, source, raw) from None
+        raise _failure(error, source, raw) from None
 
 
 def _decode(raw: Raw, kind: Kind, source: Source) -> KubeObject:
@@ -256,10 +256,8 @@ def _decode(raw: Raw, kind: Kind, source: Source) -> KubeObject:
         item = _typed(raw, kind.type)
     except msgspec.ValidationError as error:
         item = _decode_without_nulls(raw, kind, source, error)
-    except msgspec.DecodeError as error:
-        raise json_error(error, raw, source) from None
-    except RecursionError:
-        raise DecodeError(source, "it is nested too deeply", object_name=_name_of(raw)) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _failure(error, source, raw) from None
     _check(item, kind, source)
     return item
 
@@ -280,10 +278,10 @@ def _decode_without_nulls(
         plain = raw if isinstance(raw, dict) else msgspec.json.decode(raw)
         return msgspec.convert(_without_nulls(plain, "", 0), kind.type)
     except msgspec.ValidationError as second:
-        raise _validation_error(second, source, raw) from None
+        raise _failure(second, source, raw) from None
     except (msgspec.DecodeError, RecursionError, ValueError):
         # The first error, about types, is more helpful than this one.
-        raise _validation_error(error, source, raw) from None
+        raise _failure(error, source, raw) from None
 
 
 def without_nulls(value: Any) -> Any:
@@ -338,17 +336,18 @@ def _placed(item: KubeObject, namespace: str) -> KubeObject:
 def _json(decoder: msgspec.json.Decoder[Any], raw: Any, source: Source) -> Any:
     try:
         return decoder.decode(raw)
-    except msgspec.ValidationError as error:
-        raise _validation_error(error, source, raw) from None
-    except msgspec.DecodeError as error:
-        raise json_error(error, raw, source) from None
-    except RecursionError:
-        raise DecodeError(source, "it is nested too deeply") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _failure(error, source, raw) from None
 
 
-def _validation_error(error: msgspec.ValidationError, source: Source, raw: Raw) -> DecodeError:
-    problem, path = field_problem(error, raw)
-    return DecodeError(source, problem, object_name=_name_of(raw), path=path)
+def _failure(error: msgspec.DecodeError | RecursionError, source: Source, raw: Raw) -> DecodeError:
+    """Return the error for what msgspec raised."""
+    if isinstance(error, msgspec.ValidationError):
+        problem, path = field_problem(error, raw)
+        return DecodeError(source, problem, object_name=_name_of(raw), path=path)
+    if isinstance(error, RecursionError):
+        return DecodeError(source, "it is nested too deeply", object_name=_name_of(raw))
+    return json_error(error, raw, source)
 
 
 def _with_keys(path: str, problem: str, raw: Raw) -> str:

@@ -1,14 +1,15 @@
-"""Parts of all Kubernetes objects: metadata, owners, label selectors, conditions, times.
+"""Parts of Kubernetes objects: metadata, owners, selectors of labels and nodes, conditions.
 
-Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go (v1.36)
+Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go; api/core/v1/types.go,
+          NodeSelector (v1.36)
 Differs:  managedFields and selfLink are not read.
 """
 
-from typing import dataclass_transform
+from typing import Protocol, dataclass_transform
 
 import msgspec
 
-from kubesched.api.integers import Int64
+from kubesched.api.integers import Int32, Int64
 
 
 # Type checkers do not know that subclasses inherit these settings.
@@ -84,6 +85,43 @@ class LabelSelector(KubeStruct):
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
+class NodeSelectorRequirement(LabelSelectorRequirement):
+    """One expression on a node: In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+
+class NodeSelectorTerm(KubeStruct):
+    """Expressions that must all match; a term without any matches no node."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(KubeStruct):
+    """Terms of which one must match."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(KubeStruct):
+    """A preferred term with its weight, 1 to 100."""
+
+    weight: Int32 = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class TopologySelectorLabelRequirement(KubeStruct):
+    """A node label that must have one of the values."""
+
+    key: str = ""
+    values: tuple[str, ...] = ()
+
+
+class TopologySelectorTerm(KubeStruct):
+    """Node labels of a storage topology, which must all match."""
+
+    match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
+
+
 class Condition(KubeStruct):
     """One observation of an object's state."""
 
@@ -101,3 +139,16 @@ def controller_of(meta: ObjectMeta) -> OwnerReference | None:
         if owner.controller:
             return owner
     return None
+
+
+class ResourceEventHandler(Protocol):
+    """Handles the objects of a cluster as they come, change and go."""
+
+    def added(self, item: KubeObject, /) -> None:
+        """Handle a new object."""
+
+    def updated(self, old: KubeObject, new: KubeObject, /) -> None:
+        """Handle a changed object."""
+
+    def deleted(self, item: KubeObject, /, *, is_final_state_known: bool = True) -> None:
+        """Handle a deletion; if the final state is not known, `item` is the last seen."""

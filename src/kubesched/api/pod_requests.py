@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from kubesched.api.conditions import find_condition
-from kubesched.api.pod import Container, Pod, PodStatus, ResourceRequirements
+from kubesched.api.core import Container, Pod, PodStatus, ResourceRequirements
 from kubesched.api.quantity import ZERO, Amount, Quantity, parse_quantity, resource_value
 from kubesched.api.resource_names import (
     CPU,
@@ -103,9 +103,11 @@ def pod_requests(
             for name, quantity in spec.containers[0].resources.requests.items()
             if is_counted_resource_name(name)
         }
-    amounts = pod_request_amounts(
-        pod, use_status=use_status, pod_level=pod_level, default_missing=default_missing
-    )
+    defaults = _DEFAULTS if default_missing else {}
+    if default_missing and pod_level and has_pod_level_requests(pod):
+        requested = _total_requests(pod, use_status, pod_level, {})
+        defaults = {name: amount for name, amount in _DEFAULTS.items() if name not in requested}
+    amounts = _total_requests(pod, use_status, pod_level, defaults)
     return {
         name: amount.milli_value() if name == CPU else amount.value()
         for name, amount in amounts.items()
@@ -113,21 +115,9 @@ def pod_requests(
     }
 
 
-def pod_request_amounts(
-    pod: Pod,
-    *,
-    use_status: bool = False,
-    pod_level: bool = True,
-    default_missing: bool = False,
-) -> Amounts:
-    """Return the exact requests of all resources, also of those that do not count."""
-    if not default_missing:
-        return _total_requests(pod, use_status, pod_level, {})
-    defaults = _DEFAULTS
-    if pod_level and has_pod_level_requests(pod):
-        total = _total_requests(pod, use_status, pod_level, {})
-        defaults = {name: amount for name, amount in _DEFAULTS.items() if name not in total}
-    return _total_requests(pod, use_status, pod_level, defaults)
+def pod_request_amounts(pod: Pod, *, pod_level: bool = True) -> Amounts:
+    """Return the exact requests in the spec, also of resources that do not count."""
+    return _total_requests(pod, use_status=False, pod_level=pod_level, defaults={})
 
 
 def _total_requests(

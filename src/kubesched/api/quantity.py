@@ -148,9 +148,21 @@ def _parse_text(text: str) -> Amount:
     sign, whole, fraction, suffix = match.group("sign", "whole", "fraction", "suffix")
     form, exponent = _interpret(text, suffix)
     # A number without digits is 0, with any sign and suffix.
-    parts = _Parts(text, sign == "-", whole or "0", fraction or "", form, exponent)
-    amount = _fast(parts)
-    return amount if amount is not None else _slow(parts)
+    whole, fraction = whole or "0", fraction or ""
+    digits = whole + fraction
+    number, factor = int(digits), -1 if sign == "-" else 1
+    if form == BINARY_SI:
+        # Upstream estimates three decimal digits per factor of 1024, plus one.
+        if not fraction and len(digits) + exponent * 3 // 10 + 1 <= 15:
+            kept = text if number & 7 else ""
+            return Amount(factor * number << exponent, 0, format=form, text=kept)
+        return _big(factor, number << exponent, -len(fraction), form)
+    scale = exponent - len(fraction)
+    if len(digits) > _FAST_DIGITS_MAX or scale < _NANO:
+        return _big(factor, number, scale, form)
+    is_canonical = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+    kept = text if is_canonical or text == "0" else ""
+    return Amount(factor * number, scale, format=form, text=kept)
 
 
 def _interpret(text: str, suffix: str) -> tuple[str, int]:
@@ -168,43 +180,11 @@ def _interpret(text: str, suffix: str) -> tuple[str, int]:
     return DECIMAL_EXPONENT, exponent
 
 
-class _Parts(NamedTuple):
-    text: str
-    is_negative: bool
-    whole: str
-    fraction: str
-    form: str
-    exponent: int
+def _big(factor: int, unscaled: int, scale: int, form: str) -> Amount:
+    """Return a number rounded up to nano-units, and limited to int64 with a binary suffix.
 
-
-def _fast(parts: _Parts) -> Amount | None:
-    """Return the 64-bit form, None if upstream does not use it for this number of digits."""
-    text, is_negative, whole, fraction, form, exponent = parts
-    digits = whole + fraction
-    minus = -1 if is_negative else 1
-    if form == BINARY_SI:
-        # Upstream estimates three decimal digits per factor of 1024, plus one.
-        if fraction or len(digits) + exponent * 3 // 10 + 1 > 15:
-            return None
-        number = int(digits)
-        kept = text if number & 7 else ""
-        return Amount(minus * number << exponent, 0, format=form, text=kept)
-    scale = exponent - len(fraction)
-    if len(digits) > _FAST_DIGITS_MAX or scale < _NANO:
-        return None
-    is_canonical = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
-    kept = text if is_canonical or text == "0" else ""
-    return Amount(minus * int(digits), scale, format=form, text=kept)
-
-
-def _slow(parts: _Parts) -> Amount:
-    """Return the number rounded up to nano-units, and limited to int64 with a binary suffix."""
-    form, exponent = parts.form, parts.exponent
-    unscaled = int(parts.whole + parts.fraction)
-    if form == BINARY_SI:
-        unscaled <<= exponent
-        exponent = 0
-    scale = exponent - len(parts.fraction)
+    `factor` is 1 or -1.
+    """
     if unscaled:
         unscaled = _rounded_up_to_nano(unscaled, scale)
         scale = _NANO
@@ -213,7 +193,7 @@ def _slow(parts: _Parts) -> Amount:
         unscaled, scale = INT64_MAX, 0
     if form == BINARY_SI and 0 < unscaled < one:
         form = DECIMAL_SI
-    return Amount(-unscaled if parts.is_negative else unscaled, scale, is_big=True, format=form)
+    return Amount(factor * unscaled, scale, is_big=True, format=form)
 
 
 def _rounded_up_to_nano(unscaled: int, scale: int) -> int:

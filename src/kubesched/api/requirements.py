@@ -14,15 +14,15 @@ from kubesched.api.field_errors import FieldError, aggregate, invalid
 from kubesched.api.integers import is_int64
 from kubesched.api.label_format import label_key_errors, label_value_errors
 
-IN: Final = "in"
-NOT_IN: Final = "notin"
+IN: Final = "In"
+NOT_IN: Final = "NotIn"
 EQUALS: Final = "="
 DOUBLE_EQUALS: Final = "=="
 NOT_EQUALS: Final = "!="
-EXISTS: Final = "exists"
-DOES_NOT_EXIST: Final = "!"
-GREATER_THAN: Final = "gt"
-LESS_THAN: Final = "lt"
+EXISTS: Final = "Exists"
+DOES_NOT_EXIST: Final = "DoesNotExist"
+GREATER_THAN: Final = "Gt"
+LESS_THAN: Final = "Lt"
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _INTEGER_LENGTH_MAX: Final = 4_000
@@ -59,13 +59,13 @@ class Requirement(msgspec.Struct, frozen=True, order=True, gc=False):
         """Whether `labels` satisfy the requirement."""
         label = labels.get(self.key)
         match self.operator:
-            case "in" | "=" | "==":
+            case "In" | "=" | "==":
                 return label is not None and label in self.values
-            case "notin" | "!=":
+            case "NotIn" | "!=":
                 return label is None or label not in self.values
-            case "exists":
+            case "Exists":
                 return label is not None
-            case "!":
+            case "DoesNotExist":
                 return label is None
             case _:
                 return label is not None and self._compares(label)
@@ -113,13 +113,13 @@ def checked_requirement(key: str, operator: str, values: tuple[str, ...]) -> Req
 
 def _count_errors(operator: str, values: tuple[str, ...], path: str) -> list[FieldError]:
     match operator:
-        case "in" | "notin" if not values:
+        case "In" | "NotIn" if not values:
             detail = "for 'in', 'notin' operators, values set can't be empty"
         case "=" | "==" | "!=" if len(values) != 1:
             detail = "exact-match compatibility requires one single value"
-        case "exists" | "!" if values:
+        case "Exists" | "DoesNotExist" if values:
             detail = "values set must be empty for exists and does not exist"
-        case "gt" | "lt":
+        case "Gt" | "Lt":
             return _bound_errors(values, path)
         case _:
             return []

@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import field
 
-from kubesched.api.core import NodeSelector, Taint, Toleration
+from kubesched.api.core import Taint, Toleration
 from kubesched.api.integers import Int64
-from kubesched.api.meta import Condition, KubeObject, KubeStruct, ObjectMeta
+from kubesched.api.meta import Condition, KubeObject, KubeStruct, NodeSelector, ObjectMeta
 from kubesched.api.quantity import Quantity
 
 ALLOCATION_RESULTS_MAX = 32

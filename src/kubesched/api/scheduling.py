@@ -4,9 +4,9 @@ Upstream: staging/src/k8s.io/api/scheduling/v1 and v1alpha2, types.go (v1.36)
 Differs:  of workloads no field is read.
 """
 
+from kubesched.api.core import PodResourceClaim, PodResourceClaimStatus
 from kubesched.api.integers import Int32
 from kubesched.api.meta import Condition, KubeObject, KubeStruct
-from kubesched.api.pod import PodResourceClaim, PodResourceClaimStatus
 
 
 class PriorityClass(KubeObject):

@@ -6,20 +6,17 @@ Differs:  older versions with the same fields are decoded as the current one.
 
 from typing import Final, NamedTuple
 
-from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from kubesched.api.batch import CronJob, Job
-from kubesched.api.coordination import Lease
+from kubesched.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.api.core import (
     CoreEvent,
+    Event,
+    Lease,
     Namespace,
     Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
     Pod,
     ReplicationController,
     Service,
 )
-from kubesched.api.events import Event
 from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import (
@@ -38,6 +35,7 @@ from kubesched.api.storage import (
     VolumeAttachment,
     VolumeAttributesClass,
 )
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 
 
 class Kind(NamedTuple):

@@ -11,16 +11,16 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.core import Node, Pod
 from kubesched.api.field_errors import FieldError, invalid, not_supported
-from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
-from kubesched.api.node import (
-    Node,
+from kubesched.api.meta import (
+    LabelSelector,
+    LabelSelectorRequirement,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     PreferredSchedulingTerm,
 )
-from kubesched.api.pod import Pod
 from kubesched.api.requirements import (
     DOES_NOT_EXIST,
     EQUALS,
@@ -39,14 +39,9 @@ from kubesched.api.requirements import (
     selector_of,
 )
 
-_LABEL_OPERATORS: Final = {
-    "In": IN,
-    "NotIn": NOT_IN,
-    "Exists": EXISTS,
-    "DoesNotExist": DOES_NOT_EXIST,
-}
-_NODE_OPERATORS: Final = _LABEL_OPERATORS | {"Gt": GREATER_THAN, "Lt": LESS_THAN}
-_FIELD_OPERATORS: Final = ("In", "NotIn")
+_FIELD_OPERATORS: Final = (IN, NOT_IN)
+_LABEL_OPERATORS: Final = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
+_NODE_OPERATORS: Final = (*_LABEL_OPERATORS, GREATER_THAN, LESS_THAN)
 _NAME_FIELD: Final = "metadata.name"
 
 
@@ -68,9 +63,9 @@ def _compile(
 ) -> CompiledSelector:
     requirements = [checked_requirement(key, EQUALS, (value,)) for key, value in labels]
     for expression in expressions:
-        operator = _LABEL_OPERATORS.get(expression.operator)
-        if operator is None:
-            shown = msgspec.json.encode(expression.operator).decode()
+        operator = expression.operator
+        if operator not in _LABEL_OPERATORS:
+            shown = msgspec.json.encode(operator).decode()
             raise SelectorError(f"{shown} is not a valid pod selector operator")
         requirements.append(checked_requirement(expression.key, operator, expression.values))
     return selector_of(requirements)
@@ -117,10 +112,9 @@ def node_selector_term_errors(term: NodeSelectorTerm, path: str = "") -> tuple[s
 
 
 def _expression_errors(expression: NodeSelectorRequirement, path: str) -> tuple[FieldError, ...]:
-    operator = _NODE_OPERATORS.get(expression.operator)
-    if operator is None:
+    if expression.operator not in _NODE_OPERATORS:
         return (not_supported(f"{path}.operator", expression.operator, _NODE_OPERATORS),)
-    return requirement_errors(expression.key, operator, expression.values, path)
+    return requirement_errors(expression.key, expression.operator, expression.values, path)
 
 
 def _field_errors(expression: NodeSelectorRequirement, path: str) -> tuple[FieldError, ...]:
@@ -131,8 +125,11 @@ def _field_errors(expression: NodeSelectorRequirement, path: str) -> tuple[Field
     return ()
 
 
-def _is_empty(term: NodeSelectorTerm) -> bool:
-    return not term.match_expressions and not term.match_fields
+@lru_cache(maxsize=16_384)
+def can_match(term: NodeSelectorTerm) -> bool:
+    """Whether a term can be parsed and is not empty; others match no node."""
+    is_empty = not term.match_expressions and not term.match_fields
+    return not is_empty and not node_selector_term_errors(term)
 
 
 def matches_node_selector_term(
@@ -142,10 +139,10 @@ def matches_node_selector_term(
 
     A term that is empty or cannot be parsed matches no node.
     """
-    if _is_empty(term) or node_selector_term_errors(term):
+    if not can_match(term):
         return False
     return all(
-        Requirement(one.key, _NODE_OPERATORS[one.operator], one.values).matches(labels)
+        Requirement(one.key, one.operator, one.values).matches(labels)
         for one in term.match_expressions
     ) and all(_matches_field(one, name) for one in term.match_fields)
 
@@ -155,7 +152,7 @@ def _matches_field(requirement: NodeSelectorRequirement, name: str) -> bool:
     if not name:
         return True
     field = name if requirement.key == _NAME_FIELD else ""
-    return (field == requirement.values[0]) == (requirement.operator == "In")
+    return (field == requirement.values[0]) == (requirement.operator == IN)
 
 
 def matches_node_selector(selector: NodeSelector, labels: Mapping[str, str], name: str) -> bool:

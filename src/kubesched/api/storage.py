@@ -5,8 +5,7 @@ Differs:  only fields that scheduling reads are kept.
 """
 
 from kubesched.api.integers import Int32
-from kubesched.api.meta import KubeObject, KubeStruct, LabelSelector
-from kubesched.api.node import TopologySelectorTerm
+from kubesched.api.meta import KubeObject, KubeStruct, LabelSelector, TopologySelectorTerm
 from kubesched.api.quantity import Quantity
 
 

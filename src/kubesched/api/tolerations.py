@@ -9,8 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from kubesched.api.node import Taint
-from kubesched.api.pod import Toleration
+from kubesched.api.core import Taint, Toleration
 from kubesched.api.requirements import parse_int64
 
 NO_SCHEDULE: Final = "NoSchedule"

@@ -10,8 +10,14 @@ from typing import Final
 from msgspec import field
 
 from kubesched.api.integers import Int32
-from kubesched.api.meta import Condition, KubeObject, KubeStruct, LabelSelector, ObjectMeta
-from kubesched.api.node import NodeSelector
+from kubesched.api.meta import (
+    Condition,
+    KubeObject,
+    KubeStruct,
+    LabelSelector,
+    NodeSelector,
+    ObjectMeta,
+)
 from kubesched.api.quantity import Quantity
 
 

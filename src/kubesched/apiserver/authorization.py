@@ -9,7 +9,7 @@ Differs:  a refusal to grant rights lists actions, not rules. Tokens of service 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from itertools import product
 from typing import Final, NamedTuple
@@ -390,26 +390,51 @@ class Reviewer:
         if resource.plural == "selfsubjectreviews":
             answered["metadata"]["creationTimestamp"] = self.tokens.clock.timestamp()
             return {**answered, "status": {"userInfo": _info(user)}}
-        answered["spec"] = spec
         if resource.plural == "tokenreviews":
-            return {**answered, "status": self._token_status(spec)}
-        if resource.plural == "selfsubjectrulesreviews":
-            rules = self.roles.rules(user, spec.get("namespace", ""))
-            return {**answered, "status": _rules_status(rules)}
-        is_self = resource.plural == "selfsubjectaccessreviews"
-        _check_access(resource, spec, is_self=is_self)
-        wanted = _wanted(user if is_self else _user_of(spec), spec)
-        decision = self.roles.decide(wanted)
-        status: Plain = {"allowed": decision.is_allowed}
-        if decision.reason:
-            status["reason"] = decision.reason
-        return {**answered, "status": status}
+            status = self._token_status(spec)
+        elif resource.plural == "selfsubjectrulesreviews":
+            status = self._rules_status(user, spec.get("namespace", ""))
+        else:
+            is_self = resource.plural == "selfsubjectaccessreviews"
+            status = self._access_status(resource, user if is_self else None, spec)
+        return {**answered, "spec": spec, "status": status}
 
     def _token_status(self, spec: Plain) -> Plain:
         user = self.tokens.user_of(spec.get("token", ""))
         if user is None:
             return {"user": {}, "error": "invalid bearer token"}
         return {"authenticated": True, "user": _info(user)}
+
+    def _rules_status(self, user: User, namespace: str) -> Plain:
+        rules = self.roles.rules(user, namespace)
+        of_paths = [rule for rule in rules if rule.get("nonResourceURLs")]
+        return {
+            "resourceRules": [rule for rule in rules if rule not in of_paths],
+            "nonResourceRules": of_paths,
+            "incomplete": False,
+        }
+
+    def _access_status(self, resource: Resource, user: User | None, spec: Plain) -> Plain:
+        """Return whether a user, or that of the review, may do what it asks about."""
+        subjects = ("resourceAttributes", "nonResourceAttributes")
+        given = [name for name in subjects if spec.get(name)]
+        errors = FieldErrors()
+        if not given:
+            errors.invalid("spec.resourceAttributes", None, _ONE_OF)
+        elif len(given) > 1:
+            detail = f"cannot be specified in combination with {given[0]}"
+            errors.invalid("spec.nonResourceAttributes", "", detail)
+        if user is None and not spec.get("user") and not spec.get("groups"):
+            errors.invalid("spec.user", "", "at least one of user or group must be specified")
+        if errors:
+            raise invalid_kind(resource.group, "", "", errors)
+        groups, uid = tuple(spec.get("groups") or ()), spec.get("uid", "")
+        who = user or User(spec.get("user", ""), groups, uid)
+        about = spec[given[0]]
+        names = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
+        decision = self.roles.decide(Attributes(who, *(about.get(name, "") for name in names)))
+        reason = {"reason": decision.reason} if decision.reason else {}
+        return {"allowed": decision.is_allowed, **reason}
 
 
 def _info(user: User) -> Plain:
@@ -419,37 +444,3 @@ def _info(user: User) -> Plain:
     if user.groups:
         info["groups"] = list(user.groups)
     return info
-
-
-def _user_of(spec: Plain) -> User:
-    return User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
-
-
-def _rules_status(rules: Iterable[Plain]) -> Plain:
-    of_paths = [rule for rule in rules if rule.get("nonResourceURLs")]
-    return {
-        "resourceRules": [rule for rule in rules if rule not in of_paths],
-        "nonResourceRules": of_paths,
-        "incomplete": False,
-    }
-
-
-def _check_access(resource: Resource, spec: Plain, *, is_self: bool) -> None:
-    errors = FieldErrors()
-    about = [name for name in ("resourceAttributes", "nonResourceAttributes") if spec.get(name)]
-    if not about:
-        errors.invalid("spec.resourceAttributes", None, _ONE_OF)
-    elif len(about) > 1:
-        detail = f"cannot be specified in combination with {about[0]}"
-        errors.invalid("spec.nonResourceAttributes", "", detail)
-    if not is_self and not spec.get("user") and not spec.get("groups"):
-        errors.invalid("spec.user", "", "at least one of user or group must be specified")
-    if errors:
-        raise invalid_kind(resource.group, "", "", errors)
-
-
-def _wanted(user: User, spec: Plain) -> Attributes:
-    """Return the action that a review asks about."""
-    about = spec.get("resourceAttributes") or spec["nonResourceAttributes"]
-    names = ("group", "resource", "subresource", "namespace", "name", "path")
-    return Attributes(user, about.get("verb", ""), *(about.get(name, "") for name in names))

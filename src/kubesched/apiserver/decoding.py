@@ -33,9 +33,8 @@ from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
 from kubesched.api.times import EPOCH, micro_time, second_time
 from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
 from kubesched.apiserver import defaults, schema
-from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, encode, json_word
-from kubesched.apiserver.request import ApiRequest
+from kubesched.apiserver.request import ApiRequest, Operation
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
 from kubesched.apiserver.schema import ListType, MapType, ObjectType, known_type, type_of
 from kubesched.apiserver.status import StatusError, bad_request, unsupported_media_type
@@ -318,24 +317,16 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
     try:
         read, unknown = schema.decoded(object_type, value)
     except SchemaError as error:
-        raise unfit(resource, str(error)) from None
+        raise defaults.unfit(resource, str(error)) from None
     if operation.validation != "Ignore" and (unknown or is_longer(operation, sent)):
         # Only texts can repeat fields.
         is_text = operation.request.content_type != PROTOBUF
         found = field_problems(object_type, value, operation.request.body if is_text else None)
         if found and operation.validation == "Strict":
-            raise unfit(resource, f"strict decoding error: {', '.join(found)}")
-        operation.warnings.extend(found)
+            raise defaults.unfit(resource, f"strict decoding error: {', '.join(found)}")
+        operation.request.warnings.extend(found)
     defaults.fill_in(object_type, read)
     return read
-
-
-def unfit(resource: Resource, why: str) -> StatusError:
-    """Return the error for an object that cannot be one of its kind."""
-    kind = resource.kind
-    return bad_request(
-        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
-    )
 
 
 def typed(value: Plain, resources: Resources, resource: Resource) -> Plain:

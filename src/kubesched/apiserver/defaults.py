@@ -5,7 +5,8 @@ are functions here, by type, and so are fields that have two names and are kept 
 
 Upstream: pkg/apis/*/*/defaults.go, zz_generated.defaults.go (v1.36)
 Differs:  the time of a device taint is neither filled in nor updated when its effect changes;
-          autoscalers get the number of replicas only.
+          autoscalers get the number of replicas only. Services keep a configuration of affinity
+          that is incomplete or of no use, and addresses in their statuses get no mode.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from kubesched.apiserver.amounts import SHARED_RESOURCES, of_containers
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import ListType, MapType, ObjectType, decoded, object_in
-from kubesched.apiserver.status import bad_request
+from kubesched.apiserver.status import StatusError, bad_request
 from kubesched.apiserver.values import SchemaError
 
 
@@ -34,16 +35,20 @@ def with_defaults(resource: Resource, obj: Plain) -> Plain:
     Raises:
         StatusError: A value does not fit (400).
     """
-    object_type = resource.type
     try:
-        read, _ = decoded(object_type, obj)
+        read, _ = decoded(resource.type, obj)
     except SchemaError as error:
-        raise bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a '
-            f"{resource.kind}: {error}"
-        ) from None
-    fill_in(object_type, read)
+        raise unfit(resource, str(error)) from None
+    fill_in(resource.type, read)
     return read
+
+
+def unfit(resource: Resource, why: str) -> StatusError:
+    """Return the error for an object that cannot be one of its kind."""
+    kind = resource.kind
+    return bad_request(
+        f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
+    )
 
 
 def fill_in(object_type: ObjectType, obj: Plain) -> None:
@@ -154,7 +159,9 @@ def _volume(volume: Plain) -> None:
 def _service(service: Plain) -> None:
     spec: Plain = service["spec"]
     kind = spec.get("type") or "ClusterIP"
-    _session_affinity(spec)
+    if spec.get("sessionAffinity") == "ClientIP":
+        config = {"clientIP": {"timeoutSeconds": _CLIENT_IP_SECONDS}}
+        spec.setdefault("sessionAffinityConfig", config)
     for port in spec.get("ports") or ():
         port["targetPort"] = port["targetPort"] or port["port"]
     is_exposed = kind in ("LoadBalancer", "NodePort") or (
@@ -166,18 +173,6 @@ def _service(service: Plain) -> None:
         spec.setdefault("internalTrafficPolicy", "Cluster")
     if kind == "LoadBalancer":
         spec.setdefault("allocateLoadBalancerNodePorts", True)
-        for ingress in service["status"]["loadBalancer"].get("ingress") or ():
-            if ingress.get("ip"):
-                ingress.setdefault("ipMode", "VIP")
-
-
-def _session_affinity(spec: Plain) -> None:
-    if spec.get("sessionAffinity") == "ClientIP":
-        config = spec.get("sessionAffinityConfig") or {}
-        if (config.get("clientIP") or {}).get("timeoutSeconds") is None:
-            spec["sessionAffinityConfig"] = {"clientIP": {"timeoutSeconds": _CLIENT_IP_SECONDS}}
-    elif spec.get("sessionAffinity", "None") == "None":
-        spec.pop("sessionAffinityConfig", None)
 
 
 def _namespace(namespace: Plain) -> None:
@@ -313,9 +308,6 @@ def _custom_resource(definition: Plain) -> None:
     if not status.get("storedVersions"):
         stored = (one["name"] for one in spec["versions"] or () if one["storage"])
         status["storedVersions"] = list(stored)[:1] or None
-
-
-# Names of images.
 
 
 _IDENTIFIER: Final = re.compile("[a-f0-9]{64}")

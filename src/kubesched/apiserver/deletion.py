@@ -10,23 +10,23 @@ Differs:  an object whose deletion removes the finalizers `orphan` or `foregroun
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Final
 
 import msgspec
 
+from kubesched.api.core import FINISHED
 from kubesched.api.integers import Int64
-from kubesched.api.pod import FINISHED
 from kubesched.api.times import second_time
 from kubesched.apiserver.admission import admit_delete
 from kubesched.apiserver.decoding import BodyError, parsed
-from kubesched.apiserver.operation import Operation, check_dry_run
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import ObjectRegistry
-from kubesched.apiserver.request import ApiRequest
+from kubesched.apiserver.request import ApiRequest, Operation, check_dry_run
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import FieldErrors, bad_request, conflict_of, invalid_kind
+from kubesched.apiserver.status import FieldErrors, bad_request, conflict, invalid_kind
 from kubesched.apiserver.stored_object import StoredObject, key_of
-from kubesched.apiserver.times import after, moment_of
+from kubesched.apiserver.times import after
 from kubesched.cluster.store import Key
 
 FOREGROUND: Final = "Foreground"
@@ -208,7 +208,7 @@ class _Deleter:
                 grace_seconds = self._wanted_seconds(before)
                 if grace_seconds >= before:
                     return None
-                begin = after(moment_of(metadata["deletionTimestamp"]), -before)
+                begin = after(datetime.fromisoformat(metadata["deletionTimestamp"]), -before)
                 marks = {
                     "deletionTimestamp": second_time(after(begin, grace_seconds)),
                     "deletionGracePeriodSeconds": grace_seconds,
@@ -298,7 +298,7 @@ def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOpti
                 f"the {name} in the precondition ({wanted}) does not match the {name} in record "
                 f"({found}). The object might have been {change}"
             )
-            raise conflict_of(group, resource.kind, metadata["name"], why)
+            raise conflict(group, resource.kind, metadata["name"], why)
 
 
 def _terminating(registry: ObjectRegistry, namespace: Plain, options: DeleteOptions) -> Plain:

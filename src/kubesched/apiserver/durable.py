@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from kubesched.apiserver.plain import Plain, decode, encode
-from kubesched.apiserver.request import ApiRequest, Response
+from kubesched.apiserver.request import ApiRequest, Response, refused
 from kubesched.apiserver.server import ApiServer, fill
-from kubesched.apiserver.status import StatusError, refused
+from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.cluster.store import Change, ChangeType, Key
 

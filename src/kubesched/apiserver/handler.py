@@ -12,18 +12,24 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubesched.apiserver import defaults, server_side_apply
+from kubesched.apiserver import defaults, managed_fields
 from kubesched.apiserver.authorization import Reviewer
 from kubesched.apiserver.decoding import decoded, read_object
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.list_options import exact_version, list_options
 from kubesched.apiserver.listing import ObjectList, list_objects
-from kubesched.apiserver.operation import Operation, operation_of
 from kubesched.apiserver.patching import Patch, check_name, check_type, same_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation, negotiate
 from kubesched.apiserver.registry import ObjectRegistry, check_namespace
-from kubesched.apiserver.request import ApiRequest, Response, Target, json_response
+from kubesched.apiserver.request import (
+    ApiRequest,
+    Operation,
+    Response,
+    Target,
+    json_response,
+    operation_of,
+)
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import (
     StatusError,
@@ -292,8 +298,8 @@ class Handler:
             return self._registry.tracked(operation, current, changed, has_time=False)
         declared = {name: changed[name] for name in ("apiVersion", "kind")}
         declared["spec"] = {"replicas": changed["spec"]["replicas"]}
-        applied = server_side_apply.apply(
-            resource, current, declared, operation.manager, request.flag("force"), None, "scale"
+        applied = managed_fields.apply(
+            resource, current, declared, request.manager, request.flag("force"), None, "scale"
         )
         managed = {"managedFields": applied["metadata"]["managedFields"]}
         return {**changed, "metadata": {**changed["metadata"], **managed}}

@@ -240,41 +240,48 @@ def _option_errors(options: ListOptions, *, is_watch: bool) -> FieldErrors:
     return errors
 
 
-def version_error(text: str) -> str | None:
-    """Return why a resource version is invalid, None if it is valid."""
-    if not text or (_VERSION.fullmatch(text) and int(text) <= _UINT64_MAX):
-        return None
+def _version(text: str) -> int | None:
+    """Return the version in a text, 0 for none; None if it is not a number of 64 bits."""
+    if not text:
+        return 0
+    return int(text) if _VERSION.fullmatch(text) and int(text) <= _UINT64_MAX else None
+
+
+def _parse_error(text: str) -> str:
     what = "value out of range" if _VERSION.fullmatch(text) else "invalid syntax"
-    return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": {what}'
+    return f'strconv.ParseUint: parsing "{text}": {what}'
 
 
 def list_version(options: ListOptions) -> int:
     """Return the requested version of a list, 0 for any; raises StatusError if it is malformed."""
-    error = version_error(options.resource_version)
-    if error is not None:
-        raise bad_request(f"invalid resource version: {error}")
-    return int(options.resource_version or "0")
+    text = options.resource_version
+    found = _version(text)
+    if found is None:
+        why = f'resourceVersion: Invalid value: "{text}": {_parse_error(text)}'
+        raise bad_request(f"invalid resource version: {why}")
+    return found
 
 
 def exact_version(text: str) -> int:
-    """Return the requested version of a get or a watch; 0 for any.
+    """Return the requested version of a get or a watch, 0 for any.
 
     Raises:
         StatusError: It is not a number.
     """
-    error = version_error(text)
-    if error is not None:
-        raise internal(error)
-    return int(text or "0")
-
-
-def is_version(text: str) -> bool:
-    """Return whether a text is the version of an object; neither "0" nor a word is."""
-    return _VERSION.fullmatch(text) is not None and 0 < int(text) <= _UINT64_MAX
+    found = _version(text)
+    if found is None:
+        raise internal(f'resourceVersion: Invalid value: "{text}": {_parse_error(text)}')
+    return found
 
 
 def version_of_object(text: str) -> int:
     """Return the version of an object, 0 for none; raises StatusError if it is not a number."""
-    if text and not _VERSION.fullmatch(text):
-        raise internal(f'strconv.ParseUint: parsing "{text}": invalid syntax')
-    return int(text or "0")
+    found = _version(text)
+    if found is None:
+        raise internal(_parse_error(text))
+    return found
+
+
+def is_version(text: str) -> bool:
+    """Return whether a text is the version of an object; neither "0" nor a word is."""
+    return bool(_version(text))

@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
-import msgspec
-
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, without
 from kubesched.apiserver.schema import ListType, MapType, ObjectType, Untyped
 from kubesched.apiserver.values import Scalar, ValueType
 
@@ -36,11 +34,6 @@ class FieldSetError(ValueError):
 def key_element(keys: Mapping[str, Any]) -> str:
     """Return the element of a list entry with these keys."""
     return f"k:{_compact({name: keys[name] for name in sorted(keys)})}"
-
-
-def value_element(value: Any) -> str:
-    """Return the element of an entry of a set."""
-    return f"v:{_compact(value)}"
 
 
 def _compact(value: Any) -> str:
@@ -126,11 +119,7 @@ def _element_text(element: str) -> str:
     return f"[{','.join(f'{name}={_compact(key)}' for name, key in value.items())}]"
 
 
-class _Absent:
-    """The marker of an absent value, as distinct from null."""
-
-
-_ABSENT: Final = _Absent()
+# Entries of lists.
 
 
 class EntryError(ValueError):
@@ -142,7 +131,7 @@ def entry_element(list_type: ListType, entry: Any) -> str:
     if list_type.is_set:
         if entry is None or isinstance(entry, dict | list):
             raise EntryError("associative list without keys has an element that is no scalar")
-        return value_element(entry)
+        return f"v:{_compact(entry)}"
     if not isinstance(entry, dict):
         raise EntryError("associative list with keys may not have non-map elements")
     keys = _keys_of(list_type, entry)
@@ -169,19 +158,21 @@ def _keys_of(list_type: ListType, entry: Plain) -> Plain:
     return keys
 
 
-def with_named(fields: frozenset[Path], value_type: ValueType) -> frozenset[Path]:
-    """Add the fields of objects that have something below them in the set."""
-    named: dict[Path, None] = dict.fromkeys(fields)
-    for path in fields:
-        at: ValueType | None = value_type
-        for length, element in enumerate(path[:-1], start=1):
-            if at is None:
-                break
-            below = at.element if isinstance(at, ListType) else at.child(element[2:])
-            if isinstance(at, ObjectType | Untyped) and not at.is_whole({}) and below is not None:
-                named[path[:length]] = None
-            at = below
-    return frozenset(named)
+def _stored_element(list_type: ListType, entry: Any) -> str:
+    """Return an entry's path element; "" for an entry without one, which has no owner."""
+    try:
+        return entry_element(list_type, entry)
+    except EntryError:
+        return ""
+
+
+def _by_element(entries: Any, list_type: ListType) -> dict[str, list[Any]]:
+    """Return the entries of each path element, several where they are duplicates."""
+    found: dict[str, list[Any]] = {}
+    for entry in entries if isinstance(entries, list) else ():
+        if element := _stored_element(list_type, entry):
+            found.setdefault(element, []).append(entry)
+    return found
 
 
 # Type errors.
@@ -245,145 +236,100 @@ def _entry_errors(entries: list[Any], list_type: ListType, path: Path) -> Iterat
         yield from type_errors(entry, list_type.element, (*path, element))
 
 
-# Fields.
+# Parts of a value.
+
+_DIVIDED: Final = object()
+_EMPTY: Final[tuple[Any, ...]] = (None, {}, [])
 
 
-def field_set(value: Any, value_type: ValueType) -> FieldSet:
-    """Return the fields that a manager who sets this value owns."""
-    paths: list[Path] = []
-    _list_fields(value, value_type, (), paths)
-    return frozenset(paths)
+class _Parts:
+    """All parts of an object.
+
+    Attributes:
+        values: By path; `_DIVIDED` if a part has parts of its own.
+        owned: The parts that a manager who sets them owns, and not only what they consist of.
+    """
+
+    def __init__(self, value: Plain, object_type: ObjectType) -> None:
+        self.values: dict[Path, Any] = {}
+        self.owned: list[Path] = []
+        self._divide(value, object_type, ())
+
+    def _add(self, value: Any, value_type: ValueType, path: Path, *, is_entry: bool) -> None:
+        is_whole = value_type.is_whole(value)
+        if is_whole or is_entry or value is None or value == {}:
+            self.owned.append(path)
+        if is_whole or not value:
+            self.values[path] = value
+        else:
+            self.values[path] = _DIVIDED
+            self._divide(value, value_type, path)
+
+    def _divide(self, value: Any, value_type: ValueType, path: Path) -> None:
+        if isinstance(value_type, ListType):
+            for element, entries in _by_element(value, value_type).items():
+                below = (*path, element)
+                if len(entries) == 1:
+                    self._add(entries[0], value_type.element, below, is_entry=True)
+                else:
+                    # Duplicates are owned together.
+                    self.owned.append(below)
+                    self.values[below] = entries
+        elif isinstance(value, dict):
+            is_map = isinstance(value_type, MapType)
+            for name, child in value.items():
+                child_type = value_type.child(name)
+                if child_type is not None:
+                    self._add(child, child_type, (*path, f"f:{name}"), is_entry=is_map)
 
 
-def _list_fields(value: Any, value_type: ValueType, path: Path, paths: list[Path]) -> None:
-    if value_type.is_whole(value):
-        paths.append(path)
-    elif isinstance(value_type, ListType):
-        for element, entries in _by_element(value, value_type).items():
-            paths.append((*path, element))
-            if len(entries) == 1:
-                _list_fields(entries[0], value_type.element, (*path, element), paths)
-    elif isinstance(value, dict):
-        for name, child in value.items():
-            below, child_type = (*path, f"f:{name}"), value_type.child(name)
-            if child_type is None:
-                continue
-            _list_fields(child, child_type, below, paths)
-            if child in (None, {}) or isinstance(value_type, MapType):
-                paths.append(below)
+def field_set(value: Plain, object_type: ObjectType) -> FieldSet:
+    """Return the fields that a manager who sets this object owns."""
+    return frozenset(_Parts(value, object_type).owned)
 
 
-def _by_element(entries: Any, list_type: ListType) -> dict[str, list[Any]]:
-    """Return the entries of each path element, several where they are duplicates."""
-    found: dict[str, list[Any]] = {}
-    for entry in entries if isinstance(entries, list) else ():
-        if element := _stored_element(list_type, entry):
-            found.setdefault(element, []).append(entry)
-    return found
-
-
-def _stored_element(list_type: ListType, entry: Any) -> str:
-    """Return an entry's path element; "" for an entry without one, which has no owner."""
-    try:
-        return entry_element(list_type, entry)
-    except EntryError:
-        return ""
-
-
-class Comparison(msgspec.Struct, frozen=True):
+class Comparison(NamedTuple):
     """How one object differs from another.
 
     Attributes:
-        added: Fields that only the newer one has.
-        modified: Fields that both have, with other values.
+        changed: Fields that the newer one gave a value.
         removed: Fields that only the older one has.
     """
 
-    added: FieldSet
-    modified: FieldSet
+    changed: FieldSet
     removed: FieldSet
-
-    @property
-    def changed(self) -> FieldSet:
-        """The fields that the newer one gave a value."""
-        return self.added | self.modified
 
     def besides(self, ignored: FieldSet) -> Comparison:
         """Return the comparison without some fields and what is below them."""
-        kept = (without_below(one, ignored) for one in (self.added, self.modified, self.removed))
-        return Comparison(*kept)
+        return Comparison(*(without_below(one, ignored) for one in self))
 
 
-class _Comparing:
-    """The paths found so far."""
-
-    def __init__(self) -> None:
-        self.added: list[Path] = []
-        self.modified: list[Path] = []
-        self.removed: list[Path] = []
-
-    def note(self, old: Any, new: Any, path: Path) -> None:
-        if old is _ABSENT:
-            self.added.append(path)
-        elif new is _ABSENT:
-            self.removed.append(path)
-
-    def compare(self, old: Any, new: Any, value_type: ValueType, path: Path) -> None:
-        if old is not _ABSENT and new is not _ABSENT:
-            if old == new:
-                return
-            if value_type.is_whole(old, new) or not (old or new):
-                self.modified.append(path)
-                return
-        if value_type.is_whole(*(one for one in (old, new) if one is not _ABSENT)):
-            self.note(old, new, path)
-            return
-        if isinstance(value_type, ListType):
-            self._compare_entries(old, new, value_type, path)
-        else:
-            self._compare_fields(old, new, value_type, path)
-        self.note(old, new, path)
-
-    def _compare_fields(self, old: Any, new: Any, value_type: ValueType, path: Path) -> None:
-        before: Mapping[str, Any] = old if isinstance(old, dict) else {}
-        after: Mapping[str, Any] = new if isinstance(new, dict) else {}
-        for name in {**before, **after}:
-            child = value_type.child(name)
-            if child is not None:
-                one, other = before.get(name, _ABSENT), after.get(name, _ABSENT)
-                self.compare(one, other, child, (*path, f"f:{name}"))
-
-    def _compare_entries(self, old: Any, new: Any, list_type: ListType, path: Path) -> None:
-        before, after = _by_element(old, list_type), _by_element(new, list_type)
-        for element in {**before, **after}:
-            ones, others = before.get(element, []), after.get(element, [])
-            below = (*path, element)
-            if len(ones) > 1 and len(others) > 1:
-                if ones != others:
-                    self.modified.append(below)
-                continue
-            # Duplicates are owned together; what was or becomes single is owned in parts.
-            one = ones[0] if len(ones) == 1 else _ABSENT
-            other = others[0] if len(others) == 1 else _ABSENT
-            if one is not _ABSENT or other is not _ABSENT:
-                self.compare(one, other, list_type.element, below)
-            if len(ones) > 1:
-                self.removed.append(below)
-            if len(others) > 1:
-                self.added.append(below)
-
-
-def compare(old: Any, new: Any, value_type: ValueType) -> Comparison:
+def compare(old: Plain, new: Plain, object_type: ObjectType) -> Comparison:
     """Return how a newer object differs from an older one."""
-    comparing = _Comparing()
-    comparing.compare(old, new, value_type, ())
+    same = [name for name, value in new.items() if name in old and old[name] == value]
+    before, after = (_Parts(without(one, *same), object_type).values for one in (old, new))
     return Comparison(
-        frozenset(comparing.added), frozenset(comparing.modified), frozenset(comparing.removed)
+        frozenset(
+            path
+            for path, value in after.items()
+            if path not in before or _is_changed(before[path], value)
+        ),
+        frozenset(before.keys() - after.keys()),
     )
 
 
+def _is_changed(old: Any, new: Any) -> bool:
+    """Return whether a part has another value; one that is filled or emptied has other parts."""
+    if old is _DIVIDED or new is _DIVIDED:
+        return old is not new and old not in _EMPTY and new not in _EMPTY
+    return bool(old != new)
+
+
+# Changes.
+
+
 def merge(live: Any, applied: Any, value_type: ValueType) -> Any:
-    """Return a live value with what is applied over it."""
+    """Return a live value, None if there is none, with what is applied over it."""
     if value_type.is_whole(live, applied) or not (live or applied):
         return applied
     if isinstance(value_type, ListType):
@@ -391,8 +337,7 @@ def merge(live: Any, applied: Any, value_type: ValueType) -> Any:
     merged = dict(live or {})
     for name, value in (applied or {}).items():
         child = value_type.child(name)
-        is_new = name not in merged or child is None
-        merged[name] = value if is_new or child is None else merge(merged[name], value, child)
+        merged[name] = value if child is None else merge(merged.get(name), value, child)
     return merged
 
 
@@ -405,10 +350,9 @@ def _merge_entries(live: list[Any], applied: list[Any], list_type: ListType) -> 
 
     def take(count: int) -> None:
         for element in waiting[:count]:
-            found = present.get(element, ())
-            new = wanted[element]
             # It is unclear which of several duplicates is meant.
-            merged.append(merge(found[0], new, list_type.element) if len(found) == 1 else new)
+            [found] = present[element] if len(present.get(element, ())) == 1 else [None]
+            merged.append(merge(found, wanted[element], list_type.element))
         del waiting[:count]
 
     for entry in live:
@@ -422,37 +366,21 @@ def _merge_entries(live: list[Any], applied: list[Any], list_type: ListType) -> 
     return merged
 
 
-def remove(value: Any, unwanted: FieldSet, value_type: ValueType) -> Any:
+def remove(value: Any, unwanted: FieldSet, value_type: ValueType, path: Path = ()) -> Any:
     """Return a value without some of its fields; emptied objects and lists remain."""
-    return _remove(value, to_fields_v1(unwanted), value_type)
-
-
-def _remove(value: Any, unwanted: Plain, value_type: ValueType) -> Any:
-    if not unwanted:
+    if not value or value_type.is_whole(value):
         return value
-    if value_type.is_whole(value):
-        # Parts had owners of what is now owned as a whole.
-        return type(value)() if isinstance(value, dict | list) else value
     if isinstance(value_type, ListType):
-        return (
-            list(_left_entries(value, unwanted, value_type)) if isinstance(value, list) else value
-        )
-    if isinstance(value, dict):
-        kept: Plain = {}
-        for name, child in value.items():
-            node, child_type = unwanted.get(f"f:{name}"), value_type.child(name)
-            if node is None or child_type is None:
-                kept[name] = child
-            elif node and _MEMBER not in node:
-                kept[name] = _remove(child, node, child_type)
-        return kept
-    return value
-
-
-def _left_entries(entries: list[Any], unwanted: Plain, list_type: ListType) -> Iterator[Any]:
-    for entry in entries:
-        node = unwanted.get(_stored_element(list_type, entry))
-        if node is None:
-            yield entry
-        elif node and _MEMBER not in node:
-            yield _remove(entry, node, list_type.element)
+        return [
+            remove(entry, unwanted, value_type.element, below)
+            for entry in value
+            if (below := (*path, _stored_element(value_type, entry))) not in unwanted
+        ]
+    kept: Plain = {}
+    for name, child in value.items():
+        below, child_type = (*path, f"f:{name}"), value_type.child(name)
+        if child_type is None:
+            kept[name] = child
+        elif below not in unwanted:
+            kept[name] = remove(child, unwanted, child_type, below)
+    return kept

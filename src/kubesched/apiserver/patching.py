@@ -14,7 +14,7 @@ Differs:  the `test` of a JSON patch compares numbers by type and value; upstrea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -22,11 +22,11 @@ import msgspec
 from kubesched.api.codec import without_nulls
 from kubesched.api.json_syntax import json_text_error
 from kubesched.api.media_types import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from kubesched.apiserver import defaults, server_side_apply, strategic_merge
+from kubesched.apiserver import defaults, managed_fields, strategic_merge
 from kubesched.apiserver.decoding import PATCH_FIELDS, BodyError, is_longer, parsed, patch_problems
-from kubesched.apiserver.operation import APPLY_TYPE, Operation
 from kubesched.apiserver.plain import Plain, deep_copy, json_word
 from kubesched.apiserver.registry import check_namespace
+from kubesched.apiserver.request import APPLY_TYPE, Operation
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import decoded
 from kubesched.apiserver.status import (
@@ -55,10 +55,9 @@ def apply_json_patch(current: Any, operations: Any) -> Any:
     Raises:
         StatusError: The patch is malformed or does not apply.
     """
-    checked = _checked(operations)
     document = deep_copy(current)
-    for operation in checked:
-        document = _OPERATIONS.get(operation.get("op"), _unknown)(document, operation)
+    for operation in _checked(operations):
+        document = _applied(document, operation)
     return document
 
 
@@ -89,65 +88,39 @@ def _wrong_type(value: Any, expected: str) -> StatusError:
     return bad_request(f"error decoding patch: json: cannot unmarshal {word} into Go {expected}")
 
 
-def _unknown(document: Any, operation: _Operation) -> Any:
-    raise rejected_patch()
-
-
-def _add(document: Any, operation: _Operation) -> Any:
-    _insert(*_find(document, operation.get("path")), deep_copy(operation.get("value")))
-    return document
-
-
-def _remove(document: Any, operation: _Operation) -> Any:
-    _delete(*_find(document, operation.get("path")))
-    return document
-
-
-def _replace(document: Any, operation: _Operation) -> Any:
+def _applied(document: Any, operation: _Operation) -> Any:
+    """Return a document after one operation, which may change it."""
+    path, origin = operation.get("path"), operation.get("from")
     value = deep_copy(operation.get("value"))
-    if operation.get("path") == "":
-        if not isinstance(value, dict | list):
+    match operation.get("op"):
+        case "add":
+            _insert(*_find(document, path), value)
+        case "remove":
+            _delete(*_find(document, path))
+        case "replace" if path == "" and isinstance(value, dict | list):
+            return value
+        case "replace" if path != "":
+            container, key = _find(document, path)
+            if isinstance(container, dict):
+                # Upstream also replaces a field that does not exist.
+                container[key] = value
+            else:
+                container[_index(container, key)] = value
+        case "move":
+            container, key = _find(document, origin)
+            value = _get(container, key)
+            _delete(container, key)
+            _insert(*_find(document, path), value)
+        case "copy":
+            value = deep_copy(_get(*_find(document, origin)))
+            _insert(*_find(document, path), value)
+        case "test":
+            found = document if path == "" else _get(*_find(document, path))
+            if not _same(found, value):
+                raise rejected_patch()
+        case _:
             raise rejected_patch()
-        return value
-    container, key = _find(document, operation.get("path"))
-    if isinstance(container, dict):
-        # Upstream also replaces a field that does not exist.
-        container[key] = value
-    else:
-        container[_index(container, key)] = value
     return document
-
-
-def _move(document: Any, operation: _Operation) -> Any:
-    container, key = _find(document, operation.get("from"))
-    value = _get(container, key)
-    _delete(container, key)
-    _insert(*_find(document, operation.get("path")), value)
-    return document
-
-
-def _copy(document: Any, operation: _Operation) -> Any:
-    value = _get(*_find(document, operation.get("from")))
-    _insert(*_find(document, operation.get("path")), deep_copy(value))
-    return document
-
-
-def _test(document: Any, operation: _Operation) -> Any:
-    path = operation.get("path")
-    found = document if path == "" else _get(*_find(document, path))
-    if not _same(found, operation.get("value")):
-        raise rejected_patch()
-    return document
-
-
-_OPERATIONS: Final[Mapping[Any, Callable[[Any, _Operation], Any]]] = {
-    "add": _add,
-    "copy": _copy,
-    "move": _move,
-    "remove": _remove,
-    "replace": _replace,
-    "test": _test,
-}
 
 
 def _find(document: Any, path: str | None) -> tuple[_Container, str]:
@@ -257,32 +230,46 @@ class Patch:
         Raises:
             StatusError: The patch does not apply.
         """
-        object_type = self._resource.type
-        changed = self._applied(current) if self.is_apply else self._patched(current)
+        resource, operation = self._resource, self._operation
+        if self.is_apply:
+            changed = managed_fields.apply(
+                resource,
+                current,
+                self.value,
+                operation.request.parameter("fieldManager"),
+                operation.request.flag("force"),
+                self._clock.timestamp(),
+                operation.subresource,
+            )
+        else:
+            assert current is not None, "only an apply creates"
+            changed = self._of_kind(self._changed(current))
         try:
-            read, unknown = decoded(object_type, changed)
+            read, unknown = decoded(resource.type, changed)
         except SchemaError as error:
             if self.is_apply:
-                raise server_side_apply.unfit(self.value, str(error)) from None
+                raise managed_fields.unfit(self.value, str(error)) from None
             raise unfit_patch(str(error)) from None
-        if not self.is_apply and (unknown or self._may_repeat_fields()):
-            self._check_fields(changed)
-        defaults.fill_in(object_type, read)
+        if not self.is_apply and operation.validation != "Ignore":
+            self._check_fields(changed, is_odd=bool(unknown))
+        defaults.fill_in(resource.type, read)
         return read
 
-    def _patched(self, current: Plain | None) -> Plain:
-        assert current is not None, "only an apply creates"
-        changed = self._changed(current)
-        if not isinstance(changed, dict):
-            raise bad_request("the patch leaves no object")
-        return self._of_kind(changed)
+    def _changed(self, current: Plain) -> Any:
+        if self._type == STRATEGIC_MERGE_PATCH:
+            return strategic_merge.apply(self._resource.type, current, self.value)
+        if self._type == MERGE_PATCH:
+            return merge(current, self.value)
+        return apply_json_patch(current, self.value)
 
-    def _of_kind(self, changed: Plain) -> Plain:
+    def _of_kind(self, changed: Any) -> Plain:
         """Return the object with its own kind and version.
 
         Raises:
-            StatusError: The patch changed them.
+            StatusError: The patch changed them, or leaves no object.
         """
+        if not isinstance(changed, dict):
+            raise bad_request("the patch leaves no object")
         own = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
         if self._type != STRATEGIC_MERGE_PATCH:
             if not changed.get("apiVersion"):
@@ -293,40 +280,21 @@ class Patch:
                     raise unfit_patch(f"{name} is not {value}")
         return {**changed, **own}
 
-    def _changed(self, current: Plain) -> Any:
-        if self._type == STRATEGIC_MERGE_PATCH:
-            return strategic_merge.apply(self._resource.type, current, self.value)
-        if self._type == MERGE_PATCH:
-            return merge(current, self.value)
-        return apply_json_patch(current, self.value)
+    def _check_fields(self, changed: Plain, *, is_odd: bool) -> None:
+        """Warn about repeated and unknown fields, or refuse them, as the client wants.
 
-    def _may_repeat_fields(self) -> bool:
-        """Return whether the patch may have repeated or unknown fields."""
-        is_odd = self._type == JSON_PATCH and any(
-            not PATCH_FIELDS.issuperset(one) for one in self.value or () if isinstance(one, dict)
-        )
-        return is_odd or is_longer(self._operation, self.value)
-
-    def _check_fields(self, changed: Plain) -> None:
+        `is_odd` tells that the changed object has unknown ones.
+        """
         operation = self._operation
-        if operation.validation == "Ignore":
+        is_odd |= self._type == JSON_PATCH and any(
+            not PATCH_FIELDS.issuperset(one) for one in self.value or () if one
+        )
+        if not is_odd and not is_longer(operation, self.value):
             return
         problems = patch_problems(self._resource.type, changed, operation.request.body)
         if problems and operation.validation == "Strict":
             raise unfit_patch(f"strict decoding error: {', '.join(problems)}")
-        operation.warnings.extend(problems)
-
-    def _applied(self, current: Plain | None) -> Plain:
-        operation = self._operation
-        return server_side_apply.apply(
-            self._resource,
-            current,
-            self.value,
-            operation.request.parameter("fieldManager"),
-            operation.request.flag("force"),
-            self._clock.timestamp(),
-            operation.subresource,
-        )
+        operation.request.warnings.extend(problems)
 
 
 def check_type(media_type: str, resource: Resource) -> None:

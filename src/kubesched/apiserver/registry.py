@@ -17,8 +17,8 @@ from kubesched.api.field_errors import FieldError
 from kubesched.apiserver import admission, managed_fields, strategy, validation
 from kubesched.apiserver.admission.request import AdmissionRequest
 from kubesched.apiserver.list_options import is_version, version_of_object
-from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.request import Operation
 from kubesched.apiserver.resources import Resource, Resources
 from kubesched.apiserver.status import (
     FieldErrors,
@@ -120,10 +120,10 @@ class ObjectRegistry:
         errors = validation.errors_of_new(resource, obj)
         if errors:
             raise _invalid(resource, metadata.get("name", ""), errors)
-        operation.warnings.extend(warnings_of_new(resource, obj))
+        operation.request.warnings.extend(warnings_of_new(resource, obj))
         missing = self.idle_kinds.get(resource.storage_kind)
         if missing:
-            operation.warnings.append(f"{resource.kind} is stored, but here {missing}")
+            operation.request.warnings.append(f"{resource.kind} is stored, but here {missing}")
         admission.check(admitted, obj)
         if operation.is_dry_run and version:
             metadata["resourceVersion"] = version
@@ -159,7 +159,7 @@ class ObjectRegistry:
             operation.resource,
             old,
             new,
-            operation.manager,
+            operation.request.manager,
             operation.subresource,
             self.clock.timestamp() if has_time else None,
         )
@@ -214,7 +214,8 @@ class ObjectRegistry:
         errors = validation.errors_of_update(resource, new, old, operation.subresource)
         if errors:
             raise _invalid(resource, operation.name, errors)
-        operation.warnings.extend(warnings_of_update(resource, new, old, operation.subresource))
+        warnings = warnings_of_update(resource, new, old, operation.subresource)
+        operation.request.warnings.extend(warnings)
         admission.check(admitted, new)
         return new
 
@@ -263,7 +264,7 @@ def _drop_repeated_owners(operation: Operation, metadata: Plain) -> None:
         once = [one for index, one in enumerate(owners) if one not in owners[:index]]
         metadata["ownerReferences"] = once
         when = " after mutating admission happens" if operation.request.method == "PATCH" else ""
-        operation.warnings.append(_REPEATED_OWNERS.format(when, ", ".join(again)))
+        operation.request.warnings.append(_REPEATED_OWNERS.format(when, ", ".join(again)))
 
 
 def precondition_failed(
@@ -280,7 +281,7 @@ def precondition_failed(
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: "
         f"{wanted}, {what} in object meta: {found}"
     )
-    return conflict(resource, name, why)
+    return conflict(resource.group, resource.plural, name, why)
 
 
 def _check_uid(operation: Operation, old: Plain, new: Plain) -> None:
@@ -303,11 +304,12 @@ def _check_is_new(operation: Operation, metadata: Plain) -> None:
             operation.resource, operation.namespace, operation.name, "UID", uid, ""
         )
     if uid:
+        resource = operation.resource
         why = (
             f"uid mismatch: the provided object specified uid {uid}, and no existing object "
             "was found"
         )
-        raise conflict(operation.resource, operation.name, why)
+        raise conflict(resource.group, resource.plural, operation.name, why)
     # Nothing is stored under the version that the writer has seen.
     metadata.pop("resourceVersion", None)
 
@@ -322,7 +324,7 @@ def _check_version(operation: Operation, old: Plain, new: Plain) -> None:
             raise invalid_kind(resource.group, resource.plural, operation.name, errors)
         return
     if wanted != int(old["resourceVersion"]):
-        raise conflict(resource, operation.name)
+        raise conflict(resource.group, resource.plural, operation.name)
 
 
 def _invalid(resource: Resource, name: str, errors: Sequence[FieldError]) -> StatusError:

@@ -1,18 +1,24 @@
-"""ApiRequest and Response: requests and answers, independent of HTTP.
+"""Requests, their targets and options, and answers; independent of HTTP.
 
-Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/request (RequestInfo, v1.36)
+Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/{request,handlers} (RequestInfo, RequestScope),
+          staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (CreateOptions, UpdateOptions,
+          PatchOptions, validation, v1.36)
+Rejects:  unknown validation modes, partial dry runs, managers with unprintable names.
 Differs:  nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from kubesched.api.errors import ApiError
 from kubesched.api.media_types import JSON
 from kubesched.apiserver.plain import encode
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.status import FieldErrors, failure, invalid_kind
 
 _BODY_METHODS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _NOT_FALSE: Final = ("0", "false")
@@ -90,6 +96,14 @@ def json_response(status: int, value: object) -> Response:
     return Response(status, encode(value))
 
 
+def refused(error: ApiError) -> Response:
+    """Return the answer of a refused request."""
+    headers = {}
+    if error.retry_after_seconds is not None:
+        headers["Retry-After"] = str(int(error.retry_after_seconds))
+    return Response(error.code, encode(failure(error)), headers=headers)
+
+
 class Target(msgspec.Struct, frozen=True):
     """The target of a path under `/api` or `/apis`.
 
@@ -164,3 +178,74 @@ def _selected_name(request: ApiRequest) -> str:
         if equals and key == "metadata.name":
             return value.removeprefix("=")
     return ""
+
+
+# Writes.
+
+APPLY_TYPE: Final = "application/apply-patch+yaml"
+_VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+_MANAGER_MAX: Final = 128
+_OPTIONS_KINDS: Final = {
+    "create": "CreateOptions",
+    "update": "UpdateOptions",
+    "patch": "PatchOptions",
+}
+
+
+class Operation(msgspec.Struct):
+    """One request to write; `validation` is `Ignore`, `Strict` or `Warn` about unknown fields.
+
+    The namespace is "" where there is none, and the name where only the object has it.
+    """
+
+    request: ApiRequest
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    is_dry_run: bool = False
+    validation: str = "Warn"
+
+
+def operation_of(request: ApiRequest, target: Target, resource: Resource) -> Operation:
+    """Return the operation of a request; raises StatusError if its options are invalid."""
+    errors = _option_errors(request)
+    if errors:
+        kind = _OPTIONS_KINDS.get(target.verb, "UpdateOptions")
+        raise invalid_kind("meta.k8s.io", kind, "", errors)
+    return Operation(
+        request,
+        resource,
+        target.namespace if resource.is_namespaced else "",
+        target.name,
+        target.subresource,
+        is_dry_run="dryRun" in request.query,
+        validation=request.parameter("fieldValidation") or "Warn",
+    )
+
+
+def _option_errors(request: ApiRequest) -> FieldErrors:
+    errors = FieldErrors()
+    is_apply = request.method == "PATCH" and request.content_type == APPLY_TYPE
+    manager = request.parameter("fieldManager")
+    if request.method == "PATCH" and not is_apply and "force" in request.query:
+        errors.forbidden("force", "may not be specified for non-apply patch")
+    if is_apply and not manager:
+        errors.required("fieldManager", "is required for apply patch")
+    if len(manager) > _MANAGER_MAX:
+        errors.too_long("fieldManager", _MANAGER_MAX)
+    elif not manager.isprintable():
+        at = next(index for index, letter in enumerate(manager) if not letter.isprintable())
+        detail = f"should only contain printable characters (invalid character at position {at})"
+        errors.invalid("fieldManager", manager, detail)
+    check_dry_run(request.query.get("dryRun", ()), errors)
+    validation = request.parameter("fieldValidation")
+    if validation not in _VALIDATIONS:
+        errors.not_supported("fieldValidation", validation, _VALIDATIONS)
+    return errors
+
+
+def check_dry_run(values: Sequence[str], errors: FieldErrors) -> None:
+    """Add field errors for the stages of a dry run."""
+    if any(value != "All" for value in values):
+        errors.not_supported("dryRun", values, ("All",))

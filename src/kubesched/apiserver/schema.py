@@ -248,7 +248,7 @@ UNTYPED: Final = Untyped()
 
 @cache
 def custom_type(kind: str) -> ObjectType:
-    """Return the type of a custom resource: metadata, and any other fields."""
+    """Return the type of a kind without a table: metadata, and any other fields."""
     return ObjectType("custom_v1", kind, _Source("", "", [*_OBJECT]), is_open=True)
 
 

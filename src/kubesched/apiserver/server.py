@@ -41,13 +41,20 @@ from kubesched.apiserver.authorization import (
 )
 from kubesched.apiserver.discovery import NonResource, page_not_found
 from kubesched.apiserver.handler import Handler
-from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain, decode, deep_copy
 from kubesched.apiserver.presentation import prefers_yaml
 from kubesched.apiserver.registry import ObjectRegistry
-from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Response, User, target_of
+from kubesched.apiserver.request import (
+    ANONYMOUS,
+    ApiRequest,
+    Operation,
+    Response,
+    User,
+    refused,
+    target_of,
+)
 from kubesched.apiserver.resources import Resources
-from kubesched.apiserver.status import StatusError, refused, unauthorized
+from kubesched.apiserver.status import StatusError, unauthorized
 from kubesched.apiserver.stored_object import StoredObject, stamp
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warnings import sendable

@@ -12,8 +12,7 @@ from typing import Any, Concatenate, Final, ParamSpec
 from kubesched.api import field_errors
 from kubesched.api.errors import ApiError
 from kubesched.api.field_errors import FieldError, aggregate
-from kubesched.apiserver.plain import Plain, encode
-from kubesched.apiserver.request import Response
+from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
 
 _CONFLICT: Final = (
@@ -79,16 +78,8 @@ def success(code: int | None = None, details: Plain | None = None) -> Plain:
 
 def details_of(group: str, kind: str, name: str = "", causes: Sequence[Plain] = ()) -> Plain:
     """Return details in the order and with the omissions of upstream."""
-    details: Plain = {}
-    if name:
-        details["name"] = name
-    if group:
-        details["group"] = group
-    if kind:
-        details["kind"] = kind
-    if causes:
-        details["causes"] = list(causes)
-    return details
+    details = {"name": name, "group": group, "kind": kind, "causes": list(causes)}
+    return {field: value for field, value in details.items() if value}
 
 
 def not_found(resource: Resource, name: str) -> StatusError:
@@ -107,13 +98,11 @@ def already_exists(resource: Resource, name: str, *, is_ending: bool = False) ->
     return StatusError(409, "AlreadyExists", message, details)
 
 
-def conflict(resource: Resource, name: str, why: str = _CONFLICT) -> StatusError:
-    """The object has another version or identity than the request expects."""
-    return conflict_of(resource.group, resource.plural, name, why)
+def conflict(group: str, kind: str, name: str, why: str = _CONFLICT) -> StatusError:
+    """The object has another version or identity than the request expects.
 
-
-def conflict_of(group: str, kind: str, name: str, why: str) -> StatusError:
-    """Return a conflict about an object or subresource that has no resource here."""
+    `kind` is in most cases the plural of a resource.
+    """
     qualified = f"{kind}.{group}" if group else kind
     message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
     return StatusError(409, "Conflict", message, details_of(group, kind, name))
@@ -209,17 +198,6 @@ def unfit_patch(why: str) -> StatusError:
 def unsupported_patch_type() -> StatusError:
     """The media type of the body is not that of a patch."""
     return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-
-
-# Sending.
-
-
-def refused(error: ApiError) -> Response:
-    """Return the answer of a refused request."""
-    headers = {}
-    if error.retry_after_seconds is not None:
-        headers["Retry-After"] = str(int(error.retry_after_seconds))
-    return Response(error.code, encode(failure(error)), headers=headers)
 
 
 # Field errors.

@@ -244,30 +244,25 @@ def _conditions(new: Sequence[Plain], old: Sequence[Plain] | None) -> list[Plain
 
 
 def _resize(new: Plain, old: Plain) -> Plain:
-    lists = ("containers", "initContainers")
-    counts = [[len(pod["spec"].get(name) or ()) for name in lists] for pod in (new, old)]
-    if counts[0] != counts[1]:
-        # Validation reports this.
-        return new
+    """Return a pod with the old values of all but resources, and when these apply."""
     spec = without(old["spec"], "resources")
     if new["spec"].get("resources") is not None:
         spec["resources"] = new["spec"]["resources"]
-    for name in lists:
-        if new["spec"].get(name):
-            spec[name] = _resized(new["spec"][name], old["spec"][name])
+    for name in ("containers", "initContainers"):
+        after, before = (pod["spec"].get(name) or () for pod in (new, old))
+        if len(after) != len(before):
+            # Validation reports this.
+            return new
+        if after:
+            spec[name] = [_resized(*pair) for pair in zip(after, before, strict=True)]
     return _of_object(new, old, spec)
 
 
-def _resized(new: Sequence[Plain], old: Sequence[Plain]) -> Sequence[Plain]:
-    if [one["name"] for one in new] != [one["name"] for one in old]:
+def _resized(new: Plain, old: Plain) -> Plain:
+    names = ("resources", "resizePolicy")
+    if new["name"] != old["name"]:
         return new
-    resized = []
-    for container, before in zip(new, old, strict=True):
-        kept = {**without(before, "resizePolicy"), "resources": container["resources"]}
-        if "resizePolicy" in container:
-            kept["resizePolicy"] = container["resizePolicy"]
-        resized.append(kept)
-    return resized
+    return without(old, *names) | {name: new[name] for name in names if name in new}
 
 
 # Other kinds.

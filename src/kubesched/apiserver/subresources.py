@@ -24,15 +24,15 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import compile_label_selector
 from kubesched.apiserver.admission.pods import topology_labels
 from kubesched.apiserver.deletion import DeleteOptions, check_preconditions, delete, options_of
-from kubesched.apiserver.operation import Operation
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import ObjectRegistry, precondition_failed
+from kubesched.apiserver.request import Operation
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import (
     FieldErrors,
     StatusError,
     bad_request,
-    conflict_of,
+    conflict,
     details_of,
     internal,
     invalid_kind,
@@ -106,7 +106,7 @@ def _check_pod(pod: Plain) -> None:
 
 
 def _refused(name: str, why: str) -> StatusError:
-    return conflict_of("", "pods/binding", name, why)
+    return conflict("", "pods/binding", name, why)
 
 
 def _topology_labels(registry: ObjectRegistry, binding: Plain) -> Plain:
@@ -254,7 +254,7 @@ def check_scale(resource: Resource, workload: Plain, scale: Plain) -> None:
     if uid and uid != found:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
         name = workload["metadata"]["name"]
-        raise conflict_of(resource.group, f"{resource.plural}/scale", name, why)
+        raise conflict(resource.group, f"{resource.plural}/scale", name, why)
 
 
 def scaled(workload: Plain, scale: Plain) -> Plain:

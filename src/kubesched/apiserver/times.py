@@ -1,27 +1,24 @@
-"""Times of objects, and Clock: the current time and the random names of a server.
+"""Clock: the current time and the random names of a server.
 
-Upstream: staging/src/k8s.io/apiserver/pkg/storage/names/generate.go,
-          staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/time.go (v1.36)
-Differs:  an error about a malformed time does not name the position.
+Upstream: staging/src/k8s.io/apiserver/pkg/storage/names/generate.go (v1.36)
+Differs:  nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from random import Random
 from typing import Final
 
 from kubesched.api.integers import wrap
-from kubesched.api.times import micro_time, moment_at, parse_time, second_time
+from kubesched.api.times import second_time
 
 # Without letters that make words, and digits that look like letters.
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
 _BILLION: Final = 1_000_000_000
 _GENERATED_MAX: Final = 63
-_MICROSECONDS: Final = re.compile(r":\d\d\.\d{6}(?:Z|[+-])")
 
 
 class Clock:
@@ -61,35 +58,3 @@ def after(moment: datetime, seconds: int) -> datetime:
     """Return a moment some seconds later; overflows as Go's 64-bit nanoseconds do."""
     nanoseconds = wrap(seconds * _BILLION)
     return moment + timedelta(microseconds=nanoseconds // 1000)
-
-
-def moment_of(text: str) -> datetime:
-    """Return the moment of an object's time."""
-    return datetime.fromisoformat(text)
-
-
-def canonical_time(text: str) -> str:
-    """Return a time in UTC, to the second; raises ValueError, whose message has the text."""
-    try:
-        return second_time(moment_at(parse_time(text)))
-    except (ValueError, OverflowError):
-        raise _malformed(text, "2006-01-02T15:04:05Z") from None
-
-
-def canonical_micro_time(text: str) -> str:
-    """Return a time in UTC, to the microsecond.
-
-    Raises:
-        ValueError: It is malformed, or has no microseconds; the message has the text.
-    """
-    try:
-        moment = moment_at(parse_time(text))
-    except (ValueError, OverflowError):
-        moment = None
-    if moment is None or _MICROSECONDS.search(text) is None:
-        raise _malformed(text, "2006-01-02T15:04:05.000000Z")
-    return micro_time(moment)
-
-
-def _malformed(text: str, example: str) -> ValueError:
-    return ValueError(f'parsing time "{text}": it is none such as {example}')

@@ -2,25 +2,28 @@
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1, pkg/api/resource, sigs.k8s.io/json
           (v1.36)
-Differs:  nothing.
+Differs:  an error about a malformed time does not name the position.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from kubesched.api.quantity import FORM_ERROR, Amount, QuantityError, canonical, parse_quantity
+from kubesched.api.times import micro_time, moment_at, parse_time, second_time
 from kubesched.api.yaml_syntax import Repeating
 from kubesched.apiserver.plain import Plain, json_word
-from kubesched.apiserver.times import canonical_micro_time, canonical_time
 
 _MILLI: Final = -3
+_MICROSECONDS: Final = re.compile(r":\d\d\.\d{6}(?:Z|[+-])")
 
 
 class SchemaError(ValueError):
@@ -254,16 +257,18 @@ def _read_rounded_quantity(value: Any, place: Place | None) -> str:
     return str(Amount(number * amount.sign, _MILLI, amount.is_big, amount.format))
 
 
-def _time_reader(canonical_of: Callable[[str], str]) -> Callable[[Any, Place | None], str]:
-    def read(value: Any, place: Place | None) -> str:
-        if not isinstance(value, str):
-            raise SchemaError(_misfit(value, "string", place))
-        try:
-            return canonical_of(value)
-        except ValueError as error:
-            raise SchemaError(str(error)) from None
-
-    return read
+def _read_time(value: Any, place: Place | None, *, is_micro: bool = False) -> str:
+    """Return a time in UTC, to the second or to the microsecond."""
+    if not isinstance(value, str):
+        raise SchemaError(_misfit(value, "string", place))
+    try:
+        moment = moment_at(parse_time(value))
+    except (ValueError, OverflowError):
+        moment = None
+    if moment is None or (is_micro and _MICROSECONDS.search(value) is None):
+        example = "2006-01-02T15:04:05.000000Z" if is_micro else "2006-01-02T15:04:05Z"
+        raise SchemaError(f'parsing time "{value}": it is none such as {example}')
+    return micro_time(moment) if is_micro else second_time(moment)
 
 
 def _read_int_or_string(value: Any, place: Place | None) -> int | str:
@@ -283,8 +288,8 @@ SCALARS: Final[Mapping[str, Scalar]] = {
     "float64": Scalar("float64", zero=0, fits=lambda value: type(value) in (int, float)),
     "bytes": Scalar("bytes", _read_bytes),
     "Quantity": Scalar("quantity", _read_quantity, "0"),
-    "Time": Scalar("time", _time_reader(canonical_time)),
-    "MicroTime": Scalar("microTime", _time_reader(canonical_micro_time)),
+    "Time": Scalar("time", _read_time),
+    "MicroTime": Scalar("microTime", partial(_read_time, is_micro=True)),
     "IntOrString": Scalar("intOrString", _read_int_or_string, 0),
     "RawExtension": Scalar("any"),
     "FieldsV1": Scalar("any"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 from cryptography import x509
@@ -24,7 +23,7 @@ from cryptography.x509.verification import (
     VerificationError,
 )
 
-from kubesched.app.reviews import AuthenticationError, UserInfo
+from kubesched.app.reviews import AccessError, UserInfo
 
 _UID: Final = ObjectIdentifier("1.3.6.1.4.1.57683.2")
 _CLIENT_USAGES: Final = frozenset(
@@ -72,7 +71,7 @@ class ClientCertificate:
         """Return the user that the certificate names, None without a common name.
 
         Raises:
-            AuthenticationError: It has several UIDs, or an empty one.
+            AccessError: It has several UIDs, or an empty one.
         """
         name = self.common_name
         if not name:
@@ -82,7 +81,7 @@ class ClientCertificate:
             name,
             self._uid(),
             self._values(NameOID.ORGANIZATION_NAME),
-            ((_CREDENTIAL_ID, (f"X509SHA256={digest}",)),),
+            {_CREDENTIAL_ID: (f"X509SHA256={digest}",)},
         )
 
     def _values(self, oid: ObjectIdentifier) -> tuple[str, ...]:
@@ -94,31 +93,29 @@ class ClientCertificate:
         if not uids:
             return ""
         if len(uids) > 1:
-            raise AuthenticationError(f"expected 1 UID, but found multiple: {list(uids)}")
+            raise AccessError(f"expected 1 UID, but found multiple: {list(uids)}")
         if not uids[0]:
-            raise AuthenticationError("UID cannot be an empty string")
+            raise AccessError("UID cannot be an empty string")
         return uids[0]
 
 
-def verify(chain: Sequence[bytes], authorities: str, moment: datetime) -> ClientCertificate:
+def verify(chain: Sequence[bytes], authorities: str) -> ClientCertificate:
     """Return the client's certificate after verifying it.
 
     The chain is in DER, the client's certificate first; the trusted authorities are in PEM.
-    `moment` is the current time, with a time zone.
 
     Raises:
-        AuthenticationError: It is untrusted, expired, or not for clients.
+        AccessError: It is untrusted, expired, or not for clients.
     """
     try:
         own, *between = (x509.load_der_x509_certificate(der) for der in chain)
         verifier = (
             PolicyBuilder()
             .store(Store(x509.load_pem_x509_certificates(authorities.encode())))
-            .time(moment)
             .extension_policies(ca_policy=_AUTHORITY, ee_policy=_CLIENT)
             .build_client_verifier()
         )
         verifier.verify(own, between)
     except (VerificationError, ValueError, UnsupportedAlgorithm) as error:
-        raise AuthenticationError(f"verifying certificate failed: {error}") from None
+        raise AccessError(f"verifying certificate failed: {error}") from None
     return ClientCertificate(own)

@@ -13,13 +13,14 @@ import threading
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.times import moment_at
 from kubesched.app.environment import Environment
 from kubesched.client.connection_settings import ConnectionSettings
-from kubesched.client.leader_election import ElectionTiming, LeaderCallbacks, LeaderElector
+from kubesched.client.leader_election import ElectionTiming, LeaderElector
 from kubesched.client.requests import RequestObserver
 from kubesched.client.resource_locks import RecordEvent, new_lock
 from kubesched.config.types import ClientConnection, LeaderElection
@@ -95,35 +96,32 @@ class Election:
         self._thread: threading.Thread | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def start(
-        self,
-        on_started: Callable[[], None],
-        on_stopped: Callable[[], None],
-        on_new_leader: Callable[[str], None],
-    ) -> None:
-        """Start; the callbacks are called on the current loop."""
+    def start(self, on_started: Callable[[], None], on_stopped: Callable[[], None]) -> None:
+        """Start; the callbacks are called on the current loop.
+
+        `on_started` is called once this process leads, `on_stopped` at the end in any case.
+        """
         main = asyncio.get_running_loop()
-        callbacks = LeaderCallbacks(
-            on_started_leading=lambda: _call_on(main, on_started),
-            on_stopped_leading=lambda: _call_on(main, on_stopped),
-            on_new_leader=lambda identity: _call_on(main, lambda: on_new_leader(identity)),
-        )
+        started, stopped = partial(_call_on, main, on_started), partial(_call_on, main, on_stopped)
         if not self._has_thread:
-            self._task = asyncio.ensure_future(self._elect(callbacks))
+            self._task = asyncio.ensure_future(self._elect(started, stopped))
             return
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(self._elect(callbacks)), name="leader-election", daemon=True
+            target=lambda: asyncio.run(self._elect(started, stopped)),
+            name="leader-election",
+            daemon=True,
         )
         self._thread.start()
 
-    async def _elect(self, callbacks: LeaderCallbacks) -> None:
+    async def _elect(self, started: Callable[[], None], stopped: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
         if self._is_stopped:
             # `stop` was called before the loop was there to receive it.
             self.elector.stop()
         try:
-            await self.elector.run(callbacks)
+            await self.elector.run(started)
         finally:
+            stopped()
             await self._rest.aclose()
 
     async def stop(self) -> None:

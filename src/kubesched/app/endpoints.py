@@ -26,7 +26,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.media_types import JSON, PLAIN_TEXT, YAML, accepted_types
+from kubesched.api.media_types import JSON, YAML, accepted_types
 from kubesched.api.times import second_time
 from kubesched.app.health import Health
 from kubesched.app.http_exchange import (
@@ -37,7 +37,6 @@ from kubesched.app.http_exchange import (
     error_response,
     is_pretty,
     not_acceptable,
-    not_found,
     plain_response,
     text_response,
 )
@@ -114,8 +113,7 @@ def _answer(
     if form is None:
         return not_acceptable(request, _TYPES)
     if not form.version:
-        page = f"\n{COMPONENT} {kind.lower()}\n{_WARNING}\n{text()}"
-        return HttpResponse(content_type=PLAIN_TEXT, body=page.encode())
+        return plain_response(f"\n{COMPONENT} {kind.lower()}\n{_WARNING}\n{text()}")
     value = {
         "kind": kind,
         "apiVersion": f"{_GROUP}/{form.version}",
@@ -249,12 +247,7 @@ def set_flag(request: HttpRequest, set_verbosity: Callable[[str], str]) -> HttpR
 
 
 def _flag_response(text: str, status: int) -> HttpResponse:
-    return HttpResponse(
-        status=status,
-        content_type=PLAIN_TEXT.partition(";")[0],
-        body=f"{text}\n".encode(),
-        headers=(("X-Content-Type-Options", "nosniff"),),
-    )
+    return text_response(f"{text}\n", status=status, content_type="text/plain")
 
 
 # All endpoints.
@@ -327,11 +320,7 @@ class Endpoints:
         exact = self._exact.get(request.path)
         if exact is not None:
             return exact(request)
-        for prefix in sorted(self._below, key=_priority, reverse=True):
+        for prefix, below in self._below.items():
             if request.path.startswith(prefix):
-                return self._below[prefix](request)
-        return not_found()
-
-
-def _priority(prefix: str) -> tuple[int, int, str]:
-    return prefix.count("/"), len(prefix), prefix
+                return below(request)
+        return error_response("404 page not found", 404)

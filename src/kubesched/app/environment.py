@@ -25,11 +25,12 @@ import msgspec
 
 from kubesched.app.collector import tune_collector
 from kubesched.app.http_extenders import HttpExtenderTransports
-from kubesched.app.live_writers import LiveClaimWriter, LiveClient, LiveVolumeWriter
 from kubesched.app.signals import handled_signals
+from kubesched.client.claim_client import ClaimClient, VolumeClient
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.event_recorder import EventRecorder, check_event_group
+from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import RequestObserver, Rest
 from kubesched.config.types import ClientConnection, ExtenderConfiguration
 from kubesched.scheduler.assembly import Writers
@@ -127,11 +128,10 @@ class Connections:
         )
         self.rest = open_one(permit=permit)
         self.events_rest = open_one()
-        self._now_ns = now_ns = environment.now_ns
-        self._random = random = environment.new_random()
+        now_ns, random = environment.now_ns, environment.new_random()
         self.recorder = EventRecorder(self.events_rest, now_ns, random, environment.host_name)
-        self.api = LiveClient(self.rest, now_ns, self.recorder)
-        self._claims: LiveClaimWriter | None = None
+        self.api = PodClient(self.rest, now_ns, self.recorder.record_event)
+        self._claims = ClaimClient(self.rest, self.api, random)
         self._recording: asyncio.Task[None] | None = None
 
     async def open(self, opened: AsyncExitStack) -> None:
@@ -142,13 +142,15 @@ class Connections:
 
     def writers(self, pods: PodLister) -> Writers:
         """Return how plugins write claims and volumes."""
-        self._claims = LiveClaimWriter(self.rest, self.api, self._now_ns, self._random)
-        return Writers(self._claims, LiveVolumeWriter(self.rest, pods))
+
+        def has_pod(namespace: str, name: str) -> bool:
+            return pods.get(namespace, name) is not None
+
+        return Writers(self._claims, VolumeClient(self.rest, has_pod))
 
     async def drain(self) -> None:
         """Wait for background writes."""
-        if self._claims is not None:
-            await self._claims.drain()
+        await self._claims.drain()
 
     async def _close(self) -> None:
         if self._recording is not None:

@@ -86,11 +86,6 @@ def error_response(text: str, status: int) -> HttpResponse:
     return text_response(text + "\n", status=status)
 
 
-def not_found() -> HttpResponse:
-    """Return the answer for an unknown path."""
-    return error_response("404 page not found", 404)
-
-
 # Errors.
 
 _PRETTY_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")

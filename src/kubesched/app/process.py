@@ -25,9 +25,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kubesched.api.core import ObjectReference, Pod
+from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
-from kubesched.app.debugger import CacheDebugger
+from kubesched.api.volume import ObjectReference
+from kubesched.app.debugger import log_cache
 from kubesched.app.decision_ring import (
     DECISIONS,
     DecisionQuery,
@@ -35,13 +36,13 @@ from kubesched.app.decision_ring import (
     decision_page,
     queue_state,
 )
+from kubesched.app.dry_run import DryRunClient
 from kubesched.app.election import Election
 from kubesched.app.endpoints import Endpoints, configz, flagz
 from kubesched.app.environment import REAL_ENVIRONMENT, Connections, Environment, ExtenderTransports
 from kubesched.app.health import scheduler_health
-from kubesched.app.live_writers import DryRunClient
 from kubesched.app.logs import Logs
-from kubesched.app.metrics.pages import Pages, PodResources
+from kubesched.app.metrics.pages import Pages
 from kubesched.app.options import Options
 from kubesched.app.scheduler_informers import report_failures, scheduler_informers
 from kubesched.app.secure_port import SecurePort
@@ -140,7 +141,7 @@ class SchedulerProcess:
         self._ring: DecisionRing | None = None
         if options.decision_records and options.serving.secure_port:
             self._ring = DecisionRing(options.decision_records, environment.now_ns)
-        self._debugger: CacheDebugger | None = None
+        self._informers: Informers | None = None
         self.is_synced = False
         self.is_stopping = False
         self.scheduler: Scheduler | None = None
@@ -193,14 +194,13 @@ class SchedulerProcess:
                 scheduler.bind_through_api_only()
             if self._recorder is not None:
                 self._recorder.connect(handlers, scheduler)
-            informers = scheduler_informers(
+            self._informers = informers = scheduler_informers(
                 connections.rest,
                 self._recorder or handlers,
                 scheduler,
                 self._options.feature_gates,
                 self._environment.new_random(),
             )
-            self._debugger = self._new_debugger(scheduler, informers)
             if self._port is not None:
                 await self._port.open(opened)
             return await self._run(scheduler, informers)
@@ -220,7 +220,7 @@ class SchedulerProcess:
         endpoints.add("/configz", lambda _request: configuration)
         endpoints.add_metrics("/metrics", self.metrics.metrics, time.time())
         endpoints.add_metrics("/metrics/slis", self.metrics.slis, time.time())
-        resources = self.metrics.resources(PodResources(self._pods))
+        resources = self.metrics.resources(self._pods)
         endpoints.add_metrics("/metrics/resources", resources, is_shown=self._leads)
         if self._configuration.enable_profiling and self._logs is not None:
             endpoints.add_debugging(self._logs.set_verbosity)
@@ -250,24 +250,18 @@ class SchedulerProcess:
         return datetime.fromtimestamp(self._environment.now_ns() / 1e9, UTC)
 
     def _show_cache(self) -> None:
-        if self._debugger is not None:
-            self._debugger.run()
+        if self.scheduler is None or self._informers is None:
+            return
+        kinds = self._informers.by_name
+        nodes = [item.metadata.name for item in kinds["nodes"].items]
+        pods = [item.metadata.uid for item in kinds["pods"].items]
+        log_cache(nodes, pods, self.scheduler.cache, self.scheduler.queue)
 
     def _pods(self) -> Iterable[Pod]:
         return () if self.scheduler is None else self.scheduler.pods.all()
 
     def _leads(self) -> bool:
         return self.election is None or self.election.may_act()
-
-    @staticmethod
-    def _new_debugger(scheduler: Scheduler, informers: Informers) -> CacheDebugger:
-        nodes, pods = informers.by_name["nodes"], informers.by_name["pods"]
-        return CacheDebugger(
-            lambda: [item.metadata.name for item in nodes.items],
-            lambda: [item.metadata.uid for item in pods.items],
-            scheduler.cache,
-            scheduler.queue,
-        )
 
     def _record_election(self, about: ObjectReference, words: str) -> None:
         """Write an event of the lock; called in the election's thread."""
@@ -345,7 +339,7 @@ class SchedulerProcess:
                 log.error("command failed: finished without leader elect")
             return code
         started = asyncio.Event()
-        self.election.start(started.set, self._stopped_leading, self._new_leader)
+        self.election.start(started.set, self._stopped_leading)
         try:
             if await self._unless_over(started.wait(), following):
                 await self._unless_over(scheduler.run(), following)
@@ -383,9 +377,6 @@ class SchedulerProcess:
         if not self.is_lost:
             self._ended_as_asked = self.is_stopping
             self._lost.set()
-
-    def _new_leader(self, identity: str) -> None:
-        log.info("New leader elected: %s", identity)
 
     async def _unless_over(
         self, work: Coroutine[Any, Any, object], *following: asyncio.Future[None]

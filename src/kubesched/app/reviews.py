@@ -1,13 +1,11 @@
-"""Users, and the reviews by which the API server authenticates their tokens.
-
-Reviews of tokens and of access share retries and a cache of answers.
+"""Reviews: the API server authenticates tokens, and says who may request what.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/authentication/user, .../group,
           staging/src/k8s.io/apiserver/pkg/util/webhook/webhook.go,
-          staging/src/k8s.io/apimachinery/pkg/util/cache/lruexpirecache.go,
           staging/src/k8s.io/apiserver/plugin/pkg/authenticator/token/webhook/webhook.go,
+          staging/src/k8s.io/apiserver/plugin/pkg/authorizer/webhook/webhook.go,
           staging/src/k8s.io/apiserver/pkg/authentication/token/cache (v1.36)
-Differs:  reviews are sent as JSON.
+Differs:  reviews are sent as JSON; a review takes at most 10 seconds, with its retries.
 """
 
 from __future__ import annotations
@@ -15,35 +13,37 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Mapping
 from random import Random
-from typing import Final, Generic, TypeVar
+from secrets import token_bytes
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from kubesched.api.errors import ApiError
-from kubesched.client.requests import Request, Rest
+from kubesched.client.requests import Query, Request, Rest
+
+log: Final = logging.getLogger(__name__)
 
 AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 
 
 class UserInfo(msgspec.Struct, frozen=True):
-    """A user.
+    """A user, as in the answer to a TokenReview.
 
     Attributes:
-        name: Such as `system:serviceaccount:monitoring:prometheus`.
+        username: Such as `system:serviceaccount:monitoring:prometheus`.
         uid: "" if unknown.
         groups: In the authenticator's order.
         extra: Extra fields; each with its values.
     """
 
-    name: str
+    username: str = ""
     uid: str = ""
     groups: tuple[str, ...] = ()
-    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = {}
 
 
 ANONYMOUS: Final = UserInfo("system:anonymous", groups=(UNAUTHENTICATED,))
@@ -51,201 +51,157 @@ ANONYMOUS: Final = UserInfo("system:anonymous", groups=(UNAUTHENTICATED,))
 
 def as_authenticated(user: UserInfo) -> UserInfo:
     """Return the user in the group system:authenticated, unless anonymous."""
-    if user.name == ANONYMOUS.name or {AUTHENTICATED, UNAUTHENTICATED} & set(user.groups):
+    if user.username == ANONYMOUS.username or {AUTHENTICATED, UNAUTHENTICATED} & set(user.groups):
         return user
     return replace(user, groups=(*user.groups, AUTHENTICATED))
 
 
-# Reviews.
+class AccessError(Exception):
+    """Credentials are invalid, or a review failed."""
 
-Value = TypeVar("Value")
-Sleep = Callable[[float], Awaitable[None]]
+
+class TokenStatus(msgspec.Struct, frozen=True):
+    """The answer to a TokenReview."""
+
+    authenticated: bool = False
+    user: UserInfo = UserInfo()
+    error: str = ""
+
+
+class AccessStatus(msgspec.Struct, frozen=True):
+    """The answer to a SubjectAccessReview."""
+
+    allowed: bool = False
+    denied: bool = False
+    reason: str = ""
+
+
+Status = TypeVar("Status", bound=TokenStatus | AccessStatus)
 
 _ATTEMPTS: Final = 5
 _FIRST_PAUSE_SECONDS: Final = 0.5
 _PAUSE_FACTOR: Final = 1.5
 _PAUSE_JITTER: Final = 0.2
 _TRANSIENT: Final = frozenset(("InternalError", "Timeout", "TooManyRequests", "Unanswered"))
-
-
-class ReviewRetries:
-    """Sends reviews, and retries those that failed for a transient reason.
-
-    Attributes:
-        random: Draws the jitter of pauses.
-        sleep: Waits for a number of seconds.
-    """
-
-    def __init__(self, rest: Rest, random: Random, sleep: Sleep = asyncio.sleep) -> None:
-        self._rest = rest
-        self.random = random
-        self.sleep = sleep
-
-    async def send(self, request: Request) -> bytes:
-        """Return the answer to a request, after at most five attempts.
-
-        Raises:
-            ApiError: Of the last attempt.
-        """
-        pause = _FIRST_PAUSE_SECONDS
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return await self._rest.send(request)
-            except ApiError as error:
-                if not _may_pass(error):
-                    raise
-            await self.sleep(pause * (1 + self.random.random() * _PAUSE_JITTER))
-            pause *= _PAUSE_FACTOR
-        return await self._rest.send(request)
-
-
-def _may_pass(error: ApiError) -> bool:
-    return error.reason in _TRANSIENT or error.retry_after_seconds is not None
-
-
-class ExpiringCache(Generic[Value]):
-    """A least-recently-used cache of answers that expire by a monotonic clock in seconds."""
-
-    def __init__(self, now: Callable[[], float], size_max: int) -> None:
-        self.now = now
-        self._size_max = size_max
-        self._answers: OrderedDict[Hashable, tuple[float, Value]] = OrderedDict()
-
-    def get(self, question: Hashable) -> Value | None:
-        """Return the answer if it has not expired."""
-        known = self._answers.get(question)
-        if known is None:
-            return None
-        until, value = known
-        if self.now() > until:
-            del self._answers[question]
-            return None
-        self._answers.move_to_end(question)
-        return value
-
-    def put(self, question: Hashable, answer: Value, seconds: float) -> None:
-        """Cache an answer for a time; 0 seconds does not cache it."""
-        if seconds <= 0:
-            return
-        self._answers[question] = (self.now() + seconds, answer)
-        self._answers.move_to_end(question)
-        if len(self._answers) > self._size_max:
-            self._answers.popitem(last=False)
-
-
-# Tokens.
-
-log: Final = logging.getLogger(__name__)
-
-_PATH: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
-_TIMEOUT_SECONDS: Final = 10.0
-_TOKENS_MAX: Final = 32_768
-
-
-class AuthenticationError(Exception):
-    """Credentials are invalid; the message is for the log."""
-
-
-class _UserInfo(msgspec.Struct):
-    username: str = ""
-    uid: str = ""
-    groups: tuple[str, ...] | None = None
-    extra: dict[str, tuple[str, ...]] | None = None
-
-
-class _ReviewStatus(msgspec.Struct):
-    authenticated: bool = False
-    user: _UserInfo = msgspec.field(default_factory=_UserInfo)
-    error: str = ""
+_TIMEOUT_SECONDS: Final = 10
+_ANSWERS_MAX: Final = 8192
 
 
 class _Review(msgspec.Struct):
-    status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
+    status: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-class _Known(msgspec.Struct, frozen=True):
-    """The result of a review: the user, None for an invalid token."""
-
-    user: UserInfo | None
+_review: Final = msgspec.json.Decoder(_Review)
 
 
-_decoder: Final = msgspec.json.Decoder(_Review)
-
-
-class TokenReviews:
-    """TokenReviews with cached answers."""
+class Reviews(Generic[Status]):
+    """Reviews of one kind, with retries; concurrent equal ones are one, and answers are cached."""
 
     def __init__(
         self,
-        reviews: ReviewRetries,
-        now: Callable[[], float],
-        keep_seconds: float,
-        key: bytes = b"",
+        rest: Rest,
+        answer: type[Status],
+        keep_seconds: Callable[[Status], float],
+        random: Random,
     ) -> None:
-        """Set up; answers are kept for so many seconds of a monotonic clock, 0 for no cache.
+        """Set up; `answer` is the class of the answers.
 
-        `key` is for the hashes of cached tokens: up to 64 random bytes.
+        An answer is cached for `keep_seconds`. `random` draws the jitter of the pauses before
+        retries.
         """
-        self._reviews = reviews
+        self._rest = rest
         self._keep_seconds = keep_seconds
-        self._key = key
-        self._answers = ExpiringCache[_Known](now, _TOKENS_MAX)
-        self._asked: dict[bytes, asyncio.Future[_Known]] = {}
+        self._random = random
+        self._status: msgspec.json.Decoder[Status] = msgspec.json.Decoder(answer)
+        self._about = _ABOUT[answer]
+        # Tokens are secret, so answers are cached by keyed hashes.
+        self._key = token_bytes(32)
+        self._answers: dict[bytes, tuple[float, Status]] = {}
+        self._asked: dict[bytes, asyncio.Future[Status]] = {}
 
-    async def authenticate(self, token: str) -> UserInfo:
-        """Return the user of a token.
+    async def ask(self, spec: dict[str, Any]) -> Status:
+        """Return the status of a review with this spec.
 
         Raises:
-            AuthenticationError: The token is invalid, or the review failed.
+            AccessError: The review failed.
         """
-        digest = hashlib.blake2b(token.encode(), key=self._key).digest()
+        encoded = msgspec.json.encode(spec)
+        digest = hashlib.blake2b(encoded, key=self._key).digest()
         known = self._answers.get(digest)
-        if known is None:
-            known = await self._ask_once(digest, token)
-        if known.user is None:
-            raise AuthenticationError("invalid bearer token")
-        return known.user
-
-    async def _ask_once(self, digest: bytes, token: str) -> _Known:
-        """Review the token; concurrent requests share one review."""
+        if known is not None and asyncio.get_running_loop().time() <= known[0]:
+            return known[1]
         asked = self._asked.get(digest)
         if asked is None:
-            asked = asyncio.ensure_future(self._ask(token))
-            self._asked[digest] = asked
+            asked = self._asked[digest] = asyncio.ensure_future(self._review(encoded))
             asked.add_done_callback(lambda done: self._take_in(digest, done))
         return await asyncio.shield(asked)
 
-    def _take_in(self, digest: bytes, done: asyncio.Future[_Known]) -> None:
+    def _take_in(self, digest: bytes, done: asyncio.Future[Status]) -> None:
         del self._asked[digest]
-        if not done.cancelled() and done.exception() is None:
-            self._answers.put(digest, done.result(), self._keep_seconds)
+        self._answers.pop(digest, None)
+        if done.cancelled() or done.exception() is not None:
+            return
+        seconds = self._keep_seconds(done.result())
+        if seconds > 0:
+            self._answers[digest] = done.get_loop().time() + seconds, done.result()
+            if len(self._answers) > _ANSWERS_MAX:
+                del self._answers[next(iter(self._answers))]
 
-    async def _ask(self, token: str) -> _Known:
+    async def _review(self, spec: bytes) -> Status:
+        about = self._about
         review = {
-            "kind": "TokenReview",
-            "apiVersion": "authentication.k8s.io/v1",
+            "kind": about.kind,
+            "apiVersion": f"{about.group}/v1",
             "metadata": {},
-            "spec": {"token": token},
-            "status": {"user": {}},
+            "spec": msgspec.Raw(spec),
+            "status": about.empty,
         }
         request = Request(
             method="POST",
-            path=_PATH,
+            path=f"/apis/{about.group}/v1/{about.kind.lower()}s",
+            query=about.query,
             body=msgspec.json.encode(review),
             timeout_seconds=_TIMEOUT_SECONDS,
         )
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS):
-                body = await self._reviews.send(request)
-            status = _decoder.decode(body).status
+                body = await self._send(request)
+            return self._status.decode(_review.decode(body).status)
         except (ApiError, TimeoutError, msgspec.MsgspecError) as error:
-            log.error("Failed to make webhook authenticator request: %s", error)
-            raise AuthenticationError(str(error)) from None
-        if not status.authenticated:
-            if status.error:
-                # The server could not decide; that is not cached.
-                raise AuthenticationError(status.error)
-            return _Known(None)
-        user = status.user
-        extra = tuple((user.extra or {}).items())
-        return _Known(UserInfo(user.username, user.uid, user.groups or (), extra))
+            log.error("Failed to make webhook %s request: %s", about.purpose, error)
+            raise AccessError(str(error)) from None
+
+    async def _send(self, request: Request) -> bytes:
+        """Return the answer to a request, after at most five attempts."""
+        pause = _FIRST_PAUSE_SECONDS
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return await self._rest.send(request)
+            except ApiError as error:
+                if error.reason not in _TRANSIENT and error.retry_after_seconds is None:
+                    raise
+            await asyncio.sleep(pause * (1 + self._random.random() * _PAUSE_JITTER))
+            pause *= _PAUSE_FACTOR
+        return await self._rest.send(request)
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """A kind of reviews: names, the status that is sent, and the purpose in messages."""
+
+    group: str
+    kind: str
+    purpose: str
+    empty: dict[str, Any]
+    query: Query = ()
+
+
+_ABOUT: Final[dict[type, _Kind]] = {
+    TokenStatus: _Kind("authentication.k8s.io", "TokenReview", "authenticator", {"user": {}}),
+    AccessStatus: _Kind(
+        "authorization.k8s.io",
+        "SubjectAccessReview",
+        "authorizer",
+        {"allowed": False},
+        (("timeout", f"{_TIMEOUT_SECONDS}s"),),
+    ),
+}

@@ -18,23 +18,16 @@ from random import Random
 from typing import Final
 
 from kubesched.api.apps import ReplicaSet, StatefulSet
-from kubesched.api.core import (
-    Namespace,
-    Node,
-    PersistentVolume,
-    Pod,
-    ReplicationController,
-    Service,
-)
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject
+from kubesched.api.core import Namespace, Node, Pod, ReplicationController, Service
+from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceTaintRule
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import KINDS, Kind, kind_of
 from kubesched.api.storage import CSIDriver, StorageClass
+from kubesched.api.volume import PersistentVolume
 from kubesched.client.informers import Informers
-from kubesched.client.requests import EVERYTHING, UNFINISHED_PODS, Rest
+from kubesched.client.requests import UNFINISHED_PODS, Rest
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.plugin import Plugin
 from kubesched.scheduler.loop import Scheduler
@@ -70,7 +63,7 @@ def scheduler_informers(
     ]
     informers = Informers(rest, handlers, random)
     for kind in watched_kinds(plugins, gates):
-        informers.add(kind, UNFINISHED_PODS if kind.type is Pod else EVERYTHING)
+        informers.add(kind, UNFINISHED_PODS if kind.type is Pod else "")
     return informers
 
 

@@ -8,37 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
-from secrets import token_bytes
 from typing import Final
 
 from msgspec.structs import replace
 
 from kubesched.api.errors import SetupError
-from kubesched.app.authentication import (
+from kubesched.app.access import (
+    AccessCheck,
     Authenticator,
     Authorities,
+    Authorizer,
     ClusterAuthentication,
     LookupFailedError,
     RequestHeaders,
     check_bundle,
 )
-from kubesched.app.authorization import AllowedPaths, AuthorizationError, Authorizer
 from kubesched.app.endpoints import Endpoints
-from kubesched.app.http_exchange import (
-    HttpRequest,
-    HttpResponse,
-    forbidden,
-    internal_error,
-    unauthorized,
-)
 from kubesched.app.options import AccessOptions, ServingOptions
-from kubesched.app.reviews import AuthenticationError, ReviewRetries, TokenReviews
+from kubesched.app.reviews import AccessStatus, Reviews, TokenStatus
 from kubesched.app.secure_serving import SecureServing
 from kubesched.app.serving_certificates import (
     ask_for_certificates,
@@ -49,44 +39,8 @@ from kubesched.app.serving_certificates import (
 from kubesched.client.connect import connect, find_settings
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.rest import HttpRestClient
-from kubesched.framework.structured_log import V4, write
 
 log: Final = logging.getLogger(__name__)
-
-
-class AccessCheck:
-    """Authenticates and authorizes requests before the endpoints answer them."""
-
-    def __init__(
-        self,
-        authenticator: Authenticator,
-        authorizer: Authorizer,
-        answer: Callable[[HttpRequest], HttpResponse],
-    ) -> None:
-        """Set up; `answer` answers authorized requests."""
-        self._authenticator = authenticator
-        self._authorizer = authorizer
-        self._answer = answer
-
-    async def handle(self, request: HttpRequest) -> HttpResponse:
-        """Return the answer, or a refusal: 401, 403, or 500 if authorization fails."""
-        try:
-            user = await self._authenticator.authenticate(request)
-        except AuthenticationError as error:
-            write(log, logging.ERROR, "Unable to authenticate the request", err=str(error))
-            return unauthorized(request)
-        try:
-            verdict = await self._authorizer.authorize(user, request.method.lower(), request.path)
-        except AuthorizationError as error:
-            return internal_error(request, str(error))
-        if not verdict.is_allowed:
-            write(log, V4, "Forbidden", URI=request.target, reason=verdict.reason)
-            return forbidden(request, user.name, verdict.reason)
-        return self._answer(request)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class SecurePort:
@@ -110,7 +64,7 @@ class SecurePort:
         self._serving = serving
         self._options = access
         self._endpoints = endpoints
-        self._context = serving_context(serving_pair(serving, _now), serving)
+        self._context = serving_context(serving_pair(serving), serving)
         self._own = _authorities_in(access)
         ask_for_certificates(self._context, self._own.pem)
         self._authentication_settings = _settings(
@@ -130,25 +84,21 @@ class SecurePort:
         authentication = _connection(self._authentication_settings, opened)
         authorization = _connection(self._authorization_settings, opened)
         cluster = await self._follow_cluster(authentication, opened)
+        flags = self._options
         random = Random()  # noqa: S311 - spreads retries
+
+        def keep_token(status: TokenStatus) -> float:
+            # After an error the API server is asked again at once.
+            return 0.0 if status.error else flags.token_cache_seconds
+
+        def keep_access(status: AccessStatus) -> float:
+            return flags.allowed_cache_seconds if status.allowed else flags.denied_cache_seconds
+
+        tokens = Reviews(authentication, TokenStatus, keep_token, random)
+        reviews = Reviews(authorization, AccessStatus, keep_access, random)
         access = AccessCheck(
-            Authenticator(
-                lambda: self._authorities(cluster),
-                TokenReviews(
-                    ReviewRetries(authentication, random),
-                    time.monotonic,
-                    self._options.token_cache_seconds,
-                    token_bytes(32),
-                ),
-                _now,
-            ),
-            Authorizer(
-                AllowedPaths(self._options.always_allow_paths),
-                ReviewRetries(authorization, random),
-                time.monotonic,
-                self._options.allowed_cache_seconds,
-                self._options.denied_cache_seconds,
-            ),
+            Authenticator(lambda: self._authorities(cluster), tokens),
+            Authorizer(flags.always_allow_paths, reviews),
             self._endpoints.answer,
         )
         address, port = self._serving.bind_address, self._serving.secure_port

@@ -15,24 +15,25 @@ import asyncio
 import logging
 import ssl
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import Final, Protocol, Self, cast
+from typing import Final, Protocol, Self
 from urllib.parse import unquote
 
 import httptools
 
 from kubesched.app.http_exchange import HttpRequest, HttpResponse, error_response
-from kubesched.framework.structured_log import V3, write
+from kubesched.framework.structured_log import V3, V4, write
 
 log: Final = logging.getLogger(__name__)
 
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
-SHUTDOWN_SECONDS: Final = 5.0
-"""How long requests under way may continue when the port closes."""
+# How long requests under way may continue when the port closes.
+_SHUTDOWN_SECONDS: Final = 5.0
 
+_READ_BYTES: Final = 64 << 10
 _HEAD_BYTES_MAX: Final = 64 << 10
 _BODY_BYTES_MAX: Final = 1 << 20
 # Without a whole request for so long, a connection is closed.
@@ -55,21 +56,21 @@ class SecureServing:
         port: int,
         *,
         shares_port: bool = False,
-        shutdown_seconds: float = SHUTDOWN_SECONDS,
     ) -> None:
         """Set up for an address, which may be unspecified, and a port; 0 takes a free port.
 
-        With `shares_port`, other processes may listen on the port too. Requests under way may
-        continue for `shutdown_seconds`.
+        With `shares_port`, other processes may listen on the port too.
         """
         self.address = address
         self.port = port
         self._handler = handler
         self._context = context
         self._shares_port = shares_port
-        self._shutdown_seconds = shutdown_seconds
         self._server: asyncio.Server | None = None
-        self._connections: set[_ServedConnection] = set()
+        self._is_closing = False
+        # A task per connection, and those of them that answer a request at present.
+        self._connections: set[asyncio.Task[None]] = set()
+        self._answering: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         """Start to listen.
@@ -77,10 +78,9 @@ class SecureServing:
         Raises:
             OSError: The address is in use, or not one of this machine.
         """
-        host = None if self.address in {"", "0.0.0.0", "::"} else self.address
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: _ServedConnection(self._answer, self._connections),
-            host,
+        self._server = await asyncio.start_server(
+            self._serve,
+            None if self.address in {"", "0.0.0.0", "::"} else self.address,
             self.port,
             ssl=self._context,
             reuse_port=self._shares_port or None,
@@ -90,23 +90,58 @@ class SecureServing:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
-        """Stop listening, and wait for requests under way, up to `shutdown_seconds`."""
-        if self._server is None:
-            return
-        self._server.close()
-        under_way = [task for each in list(self._connections) if (task := each.finish())]
-        if under_way:
-            _, late = await asyncio.wait(under_way, timeout=self._shutdown_seconds)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
-        for connection in list(self._connections):
-            connection.transport.abort()
+        """Stop listening, and wait up to five seconds for requests under way."""
+        assert self._server is not None
         # `wait_closed` would wait for clients that never begin their TLS handshake.
-        self._server = None
+        self._server.close()
+        self._is_closing = True
+        if self._answering:
+            await asyncio.wait(self._answering, timeout=_SHUTDOWN_SECONDS)
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
         log.info("Stopped listening on %s:%d", self.address, self.port)
 
-    async def _answer(self, request: HttpRequest, peer: str) -> HttpResponse:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the requests of a connection, one after the other."""
+        task = asyncio.current_task()
+        assert task is not None
+        requests = _Requests(_certificates_of(writer.get_extra_info("ssl_object")))
+        self._connections.add(task)
+        try:
+            is_kept = True
+            while is_kept and await _has_more(reader, requests):
+                self._answering.add(task)
+                is_kept = await self._answer_all(requests, writer)
+                self._answering.discard(task)
+        except OSError as error:
+            log.log(V4, "A connection broke: %s", error)
+        except asyncio.CancelledError:
+            writer.transport.abort()
+        finally:
+            self._connections.discard(task)
+            self._answering.discard(task)
+            requests.close()
+            writer.close()
+
+    async def _answer_all(self, requests: _Requests, writer: asyncio.StreamWriter) -> bool:
+        """Answer the requests received; return whether the connection is kept."""
+        is_kept = True
+        while requests.received and is_kept:
+            item, is_kept = requests.received.popleft()
+            has_body = True
+            if isinstance(item, HttpRequest):
+                has_body = item.method != "HEAD"
+                item = await self._answer(item, writer.get_extra_info("peername") or ("",))
+            is_kept = is_kept and not (self._is_closing and not requests.received)
+            if writer.transport.is_closing():
+                # The client left meanwhile; uvloop refuses to write to it.
+                return False
+            writer.write(_encoded(item, is_kept=is_kept, has_body=has_body))
+            await writer.drain()
+        return is_kept
+
+    async def _answer(self, request: HttpRequest, peer: Sequence[object]) -> HttpResponse:
         now = asyncio.get_running_loop().time
         began = now()
         try:
@@ -126,30 +161,38 @@ class SecureServing:
                 URI=request.target,
                 latency=f"{milliseconds:.3f}ms",
                 userAgent=request.header("User-Agent"),
-                srcIP=peer,
+                srcIP=peer[0],
                 resp=answer.status,
             )
         return answer
 
 
-class _ServedConnection(asyncio.Protocol):
-    """A client's connection: parses requests, and sends an answer to each."""
+async def _has_more(reader: asyncio.StreamReader, requests: _Requests) -> bool:
+    """Read until a whole request has arrived; return False if none comes."""
+    try:
+        async with asyncio.timeout(_IDLE_SECONDS_MAX):
+            while not requests.received:
+                data = await reader.read(_READ_BYTES)
+                if not data:
+                    return False
+                requests.feed(data)
+    except TimeoutError:
+        return False
+    return True
 
-    transport: asyncio.Transport
 
-    def __init__(
-        self,
-        answer: Callable[[HttpRequest, str], Awaitable[HttpResponse]],
-        connections: set[_ServedConnection],
-    ) -> None:
-        self._answer = answer
-        self._connections = connections
-        self._parser: httptools.HttpRequestParser | None = httptools.HttpRequestParser(self)
-        # Requests to answer, each with whether the connection is kept afterwards.
-        self._waiting: deque[tuple[HttpRequest | HttpResponse, bool]] = deque()
-        self._task: asyncio.Task[None] | None = None
-        self._idle: asyncio.TimerHandle | None = None
-        self._is_finishing = False
+class _Requests:
+    """Parses the requests of a connection.
+
+    Attributes:
+        received: Requests to answer, or what to answer to a malformed one, each with whether the
+            connection is kept afterwards.
+    """
+
+    def __init__(self, certificates: tuple[bytes, ...]) -> None:
+        self.received: deque[tuple[HttpRequest | HttpResponse, bool]] = deque()
+        self._certificates = certificates
+        self._parser = httptools.HttpRequestParser(self)
         self._reset()
 
     def _reset(self) -> None:
@@ -161,41 +204,20 @@ class _ServedConnection(asyncio.Protocol):
         self._body = bytearray()
         self._is_too_long = False
 
-    def finish(self) -> asyncio.Task[None] | None:
-        """Accept no more requests; return the task that still answers, None if there is none."""
-        self._is_finishing = True
-        if self._task is None:
-            self.transport.close()
-        return self._task
+    def close(self) -> None:
+        """Break the reference cycle with the parser."""
+        del self._parser
 
-    # Callbacks of the transport.
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
-        self.transport = cast("asyncio.Transport", transport)
-        self._connections.add(self)
-        self._wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop, but finish the current request: others may wait for the same access review."""
-        # Break the reference cycle with the parser.
-        self._parser = None
-        self._stop_waiting()
-        if self._task is None:
-            self._connections.discard(self)
-
-    def data_received(self, data: bytes) -> None:
-        """Feed the parser."""
-        if self._parser is None:
-            return
+    def feed(self, data: bytes) -> None:
+        """Parse what has arrived."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             # The request itself is complete, and is answered.
-            self._parser = None
+            request, _ = self.received.pop()
+            self.received.append((request, False))
         except httptools.HttpParserError:
-            self._parser = None
-            self._put(error_response("400 Bad Request", 400), is_kept=False)
+            self.received.append((error_response("400 Bad Request", 400), False))
 
     # Callbacks of the parser.
 
@@ -211,29 +233,23 @@ class _ServedConnection(asyncio.Protocol):
             self._headers.append((name.decode("latin-1"), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
-        """Ask for the body if the client waits for that."""
+        """Note that what follows is the body."""
         self._has_head = True
-        if ("expect", "100-continue") in {(a.lower(), b.lower()) for a, b in self._headers}:
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body, unless it is too long."""
-        if len(self._body) + len(body) > _BODY_BYTES_MAX:
-            self._is_too_long = True
+        self._is_too_long = self._is_too_long or len(self._body) + len(body) > _BODY_BYTES_MAX
         if not self._is_too_long:
             self._body += body
 
     def on_message_complete(self) -> None:
-        """Queue the request; requests are answered in order."""
+        """Queue the request."""
         parser = self._parser
-        assert parser is not None
         if self._is_too_long:
-            self._put(error_response("http: request body too large", 413), is_kept=False)
+            self.received.append((error_response("http: request body too large", 413), False))
         else:
-            self._put(
-                self._request(parser.get_method().decode()),
-                is_kept=parser.should_keep_alive() and parser.get_http_version() == "1.1",
-            )
+            is_kept = parser.should_keep_alive() and parser.get_http_version() == "1.1"
+            self.received.append((self._request(), is_kept))
         self._reset()
 
     def _count(self, size: int) -> None:
@@ -241,57 +257,16 @@ class _ServedConnection(asyncio.Protocol):
         if self._head_bytes > _HEAD_BYTES_MAX:
             raise ValueError("the head is too long")
 
-    def _request(self, method: str) -> HttpRequest:
+    def _request(self) -> HttpRequest:
         target = self._target.decode("latin-1")
         return HttpRequest(
-            method=method,
+            method=self._parser.get_method().decode(),
             path=unquote(target.partition("?")[0]),
             target=target,
             headers=tuple(self._headers),
             body=bytes(self._body),
-            certificates=_certificates_of(self.transport.get_extra_info("ssl_object")),
+            certificates=self._certificates,
         )
-
-    # Answers.
-
-    def _put(self, item: HttpRequest | HttpResponse, *, is_kept: bool) -> None:
-        self._waiting.append((item, is_kept))
-        self._stop_waiting()
-        if self._task is None:
-            # What the client sends meanwhile waits in the system's buffers.
-            self.transport.pause_reading()
-            self._task = asyncio.ensure_future(self._answer_all())
-
-    async def _answer_all(self) -> None:
-        peer = (self.transport.get_extra_info("peername") or ("",))[0]
-        while self._waiting and not self.transport.is_closing():
-            item, is_kept = self._waiting.popleft()
-            has_body = True
-            if isinstance(item, HttpRequest):
-                has_body = item.method != "HEAD"
-                item = await self._answer(item, peer)
-                if self.transport.is_closing():
-                    # The client left meanwhile; uvloop refuses to write to it.
-                    break
-            is_kept = is_kept and not (self._is_finishing and not self._waiting)
-            self.transport.write(_encoded(item, is_kept=is_kept, has_body=has_body))
-            if not is_kept:
-                self.transport.close()
-        self._task = None
-        if self.transport.is_closing():
-            self._connections.discard(self)
-        else:
-            self.transport.resume_reading()
-            self._wait()
-
-    def _wait(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._idle = loop.call_later(_IDLE_SECONDS_MAX, self.transport.close)
-
-    def _stop_waiting(self) -> None:
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
 
 
 def _encoded(answer: HttpResponse, *, is_kept: bool, has_body: bool) -> bytes:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import sys
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -27,12 +27,12 @@ _LIFE: Final = timedelta(days=365)
 _SKEW: Final = timedelta(hours=1)
 
 
-def self_signed_pair(bind_address: str, moment: datetime) -> tuple[bytes, bytes]:
+def self_signed_pair(bind_address: str) -> tuple[bytes, bytes]:
     """Return a new certificate chain and its key, as PEM.
 
-    The chain includes an IP address, unless it is unspecified. `moment` is the current time, with a
-    time zone.
+    The certificate includes an IP address, unless it is unspecified.
     """
+    moment = datetime.now(UTC)
     number = int(moment.timestamp())
     authority_key = ec.generate_private_key(ec.SECP256R1())
     key = ec.generate_private_key(ec.SECP256R1())
@@ -109,6 +109,4 @@ def _alternatives(bind_address: str) -> x509.SubjectAlternativeName:
 
 
 if __name__ == "__main__":
-    given_address, given_moment = sys.argv[1:]
-    made = self_signed_pair(given_address, datetime.fromisoformat(given_moment))
-    sys.stdout.buffer.write(msgspec.json.encode(made))
+    sys.stdout.buffer.write(msgspec.json.encode(self_signed_pair(sys.argv[1])))

@@ -18,8 +18,7 @@ import os
 import ssl
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
-from datetime import datetime
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -42,11 +41,10 @@ class KeyPair(msgspec.Struct, frozen=True):
     key: bytes
 
 
-def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> KeyPair:
+def serving_pair(options: ServingOptions) -> KeyPair:
     """Return the certificate and key for the secure port.
 
-    Options name files, or a directory; a generated pair is written to an empty one. `moment`
-    returns the current time, with a time zone.
+    Options name files, or a directory; a generated pair is written to an empty one.
 
     Raises:
         SetupError: A file cannot be read or written, or half of a pair is missing.
@@ -60,7 +58,7 @@ def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> Key
             "together"
         )
     if not options.cert_dir:
-        return make_pair(options.bind_address, moment())
+        return make_pair(options.bind_address)
     folder = Path(options.cert_dir)
     files = folder / f"{PAIR_NAME}.crt", folder / f"{PAIR_NAME}.key"
     there = [file.exists() for file in files]
@@ -69,24 +67,23 @@ def serving_pair(options: ServingOptions, moment: Callable[[], datetime]) -> Key
     if any(there):
         missing = files[there.index(False)]
         raise SetupError(f"{missing} is missing beside the other half of the pair")
-    pair = make_pair(options.bind_address, moment())
+    pair = make_pair(options.bind_address)
     _write(pair, *files)
     return pair
 
 
-def make_pair(bind_address: str, moment: datetime) -> KeyPair:
+def make_pair(bind_address: str) -> KeyPair:
     """Generate a certificate for localhost and an address, valid for a year, and its authority.
 
-    An unspecified address adds nothing. `moment` is the current time, with a time zone.
+    An unspecified address adds nothing.
 
     Raises:
         SetupError: It cannot be generated.
     """
-    arguments = [bind_address, moment.isoformat()]
     try:
         # In a process of its own, which gives back the 8 MiB that the library takes.
         made = subprocess.run(  # noqa: S603 - a module of this package, without a shell
-            [sys.executable, "-m", "kubesched.app.self_signed_certificates", *arguments],
+            [sys.executable, "-m", "kubesched.app.self_signed_certificates", bind_address],
             check=True,
             capture_output=True,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import Pod
@@ -77,30 +77,32 @@ class Shadow:
         Raises:
             SetupError: The cluster cannot be read.
         """
-        loop = asyncio.get_running_loop()
-        self._started = loop.time()
-        following = asyncio.ensure_future(self._informers.run())
-        stopping = asyncio.ensure_future(stop.wait())
-        tasks: list[asyncio.Future[Any]] = [following, stopping]
+        self._started = asyncio.get_running_loop().time()
+        tasks = [
+            asyncio.ensure_future(self._informers.run()),
+            asyncio.ensure_future(self._compare(began, warn)),
+            asyncio.ensure_future(stop.wait()),
+        ]
         try:
-            syncing = asyncio.ensure_future(self._sync())
-            await asyncio.wait((following, stopping, syncing), return_when=asyncio.FIRST_COMPLETED)
-            if syncing.done():
-                syncing.result()
-                self._begin()
-                began()
-                reporting = report_failures(self._informers, self._server, warn)
-                tasks.append(asyncio.ensure_future(reporting))
-                await asyncio.wait((following, stopping), return_when=asyncio.FIRST_COMPLETED)
-            syncing.cancel()
-            if following.done():
-                following.result()
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
         finally:
             self.watch.judge.settle_all()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._rest.aclose()
+
+    async def _compare(self, began: Callable[[], None], warn: Callable[[str], None]) -> None:
+        """Begin once the cluster is known, and warn of problems afterwards, until cancelled."""
+        await self._sync()
+        tune_collector()
+        self.watch.synced()
+        if self._recorder is not None:
+            self._recorder.synced()
+        began()
+        await report_failures(self._informers, self._server, warn)
 
     async def _sync(self) -> None:
         """Wait until all kinds are known; raises SetupError if one of them cannot be read."""
@@ -112,12 +114,6 @@ class Shadow:
             if problem:
                 raise SetupError(f"{self._server}: {problem}")
             await asyncio.sleep(_LOOK_SECONDS)
-
-    def _begin(self) -> None:
-        tune_collector()
-        self.watch.synced()
-        if self._recorder is not None:
-            self._recorder.synced()
 
     def report(self) -> ShadowReport:
         """Return the report so far."""

@@ -17,15 +17,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 
-from kubesched.api.core import Node, Pod
-from kubesched.api.pod import FINISHED
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.cache.cache import Cache
 from kubesched.explain.explain import explain_decision
 from kubesched.explain.report import PodExplanation
@@ -341,24 +340,21 @@ class ShadowJudge:
         self, changes: Sequence[_Change], *, now: bool = False
     ) -> Generator[int, None, None]:
         """Undo ever more of the last changes; yield their number, and redo them when closed."""
-        undone = 0
         oldest = asyncio.get_running_loop().time() - _LAG_SECONDS_MAX
         young = sum(change.at >= oldest for change in changes)
         most = min(len(changes), max(young, _STEPS_MAX))
-        try:
+        undone = 0
+        with ExitStack() as stack:
             if now:
                 yield 0
             for steps in _STEPS:
-                last = len(changes) - min(steps, most)
-                if len(changes) - last == undone:
+                first = len(changes) - min(steps, most)
+                last = len(changes) - undone
+                if first == last:
                     return
-                for change in reversed(changes[last : len(changes) - undone]):
-                    self._apply(change.new, change.old)
-                undone = len(changes) - last
+                stack.enter_context(self._undone(changes[first:last]))
+                undone = len(changes) - first
                 yield undone
-        finally:
-            for change in changes[len(changes) - undone :]:
-                self._apply(change.old, change.new)
 
     def _done_behind(self, place: tuple[int, int]) -> set[str]:
         """Return the pods that were bound or nominated recently although queued behind."""

@@ -10,10 +10,9 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
-from kubesched.app.live_writers import DryRunClient
+from kubesched.app.dry_run import DryRunClient
 from kubesched.app.shadow_judge import ShadowChoice, ShadowJudge
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.assembly import assemble

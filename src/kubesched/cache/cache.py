@@ -176,7 +176,8 @@ class Cache:
             self._regroup(known, info)
             if _is_same_on_table(known, info):
                 # The usual confirmation changes nothing in the table.
-                self._confirm(info)
+                del self._assumed[info.uid]
+                self._replace(info)
                 return info
             if _holds_the_same(known, info):
                 # The API server adds the topology labels of the node when it binds the pod.
@@ -262,10 +263,6 @@ class Cache:
         del waiting[info.uid]
         if not waiting:
             del self._waiting_for_node[info.node_name]
-
-    def _confirm(self, info: PodInfo) -> None:
-        del self._assumed[info.uid]
-        self._replace(info)
 
     def _relabel(self, known: PodInfo, info: PodInfo) -> None:
         self._assumed.pop(info.uid, None)

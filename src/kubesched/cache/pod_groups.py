@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from kubesched.framework.pod_group_states import PodGroupStates, pod_group_name_of
+from kubesched.framework.pod_groups import PodGroupStates, pod_group_name_of
 from kubesched.snapshot.pod_info import PodInfo
 
 log = logging.getLogger(__name__)
@@ -148,18 +148,15 @@ class PodGroupStore(PodGroupStates):
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Update a pod that has no node."""
-        if key := _key_of(new):
-            group = self._groups.get(key)
-            if group is None:
-                log.error("Pod %s changed before it came to its group", new.key)
-            else:
-                group.update(old, new)
+        if group := self._group_of(new):
+            group.update(old, new)
+        elif _key_of(new):
+            log.error("Pod %s changed before it came to its group", new.key)
 
     def delete(self, info: PodInfo) -> None:
         """Delete a pod, and its group with its last pod."""
         key = _key_of(info)
-        group = self._groups.get(key) if key else None
-        if key and group is not None:
+        if key and (group := self._groups.get(key)):
             group.delete(info.uid)
             if not group.all_pods:
                 del self._groups[key]
@@ -171,17 +168,17 @@ class PodGroupStore(PodGroupStates):
 
     def assume(self, there: PodInfo) -> None:
         """Mark a pod as assumed; unknown pods and groups are ignored."""
-        key = _key_of(there)
-        group = self._groups.get(key) if key else None
-        if group is not None:
+        if group := self._group_of(there):
             group.assume(there)
 
     def forget(self, info: PodInfo) -> None:
         """Undo `assume`."""
-        key = _key_of(info)
-        group = self._groups.get(key) if key else None
-        if group is not None:
+        if group := self._group_of(info):
             group.forget(info.uid)
+
+    def _group_of(self, info: PodInfo) -> PodGroupMembers | None:
+        key = _key_of(info)
+        return self._groups.get(key) if key else None
 
     def check(self) -> None:
         """Assert that every group is sound and not empty."""

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import asyncio
+from typing import Final
 
 import click
+import msgspec
 from click.shell_completion import get_completion_class
 
-if TYPE_CHECKING:
-    from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.cli.main import kubesched
+from kubesched.client.connect import connect
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.requests import Request
+from kubesched.inputs.live_cluster import live_target
+from kubesched.inputs.sources import ClusterSource
 
 
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print the completion script for a shell.
-
-    \b
-    Examples:
-      kubesched completion bash > ~/.local/share/bash-completion/completions/kubesched
-      eval "$(kubesched completion zsh)"
-    """
-    from kubesched.cli.main import kubesched
-
+    """Print the completion script for a shell."""
     found = get_completion_class(shell)
     assert found is not None, "click knows the shells of the choice"
     click.echo(found(kubesched, {}, "kubesched", "_KUBESCHED_COMPLETE").source())
@@ -35,7 +31,7 @@ _PODS_MAX: Final = 500
 _PENDING: Final = "spec.nodeName="
 
 
-def complete_pod(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+def complete_pod(ctx: click.Context, incomplete: str) -> list[str]:
     """Return pending pods whose names begin with the text; none without a readable cluster."""
     try:
         return _matching(ctx, incomplete)
@@ -44,15 +40,8 @@ def complete_pod(ctx: click.Context, _parameter: click.Parameter, incomplete: st
 
 
 def _matching(ctx: click.Context, incomplete: str) -> list[str]:
-    import asyncio
-
-    from kubesched.inputs.live_cluster import live_target
-    from kubesched.inputs.sources import ClusterSource
-
     given = ctx.params
-    source = ClusterSource(
-        files=(), kubeconfig=given.get("kubeconfig"), context=given.get("context") or ""
-    )
+    source = ClusterSource(kubeconfig=given.get("kubeconfig"), context=given.get("context") or "")
     settings, _ = live_target(source)
     namespace, slash, _ = incomplete.rpartition("/")
     in_namespace = namespace or given.get("namespace") or settings.namespace or "default"
@@ -62,13 +51,6 @@ def _matching(ctx: click.Context, incomplete: str) -> list[str]:
 
 
 async def _pod_names(settings: ConnectionSettings, namespace: str) -> list[str]:
-    import asyncio
-
-    import msgspec
-
-    from kubesched.client.connect import connect
-    from kubesched.client.requests import Request
-
     rest = connect(settings, qps=-1)
     query = (("fieldSelector", _PENDING), ("limit", str(_PODS_MAX)))
     try:

@@ -10,36 +10,27 @@ import shutil
 import sys
 import textwrap
 from contextlib import chdir
-from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 import click
 
-from kubesched.cli.flags import table_options
+from kubesched.cli.files import check_outputs, write_text
+from kubesched.cli.main import kubesched
 
 CLUSTER: Final = "cluster.yaml"
 COLUMNS_MAX: Final = 100
 
 
-@click.command()
-@table_options("demo")
 def demo(file: Path | None) -> None:
-    """Show what kubesched does, on a cluster of six nodes.
+    """Run the commands of the demo; with a file, only write their cluster there.
 
-    The demo needs no cluster and writes nothing. Each line with `$` is a command that you can type;
-    --write makes its file.
-
-    \b
-    Examples:
-      kubesched demo
-      kubesched demo --write cluster.yaml
+    Raises:
+        UserError, OSError: The file cannot be written.
     """
-    from kubesched.cli.files import check_outputs, write_text
-
     check_outputs({"--write": file}, ())
-    cluster = resources.files("kubesched.cli").joinpath("demo_cluster.yaml").read_text("utf-8")
+    cluster = Path(__file__).with_name("demo_cluster.yaml").read_text(encoding="utf-8")
     if file is not None:
         write_text(file, cluster)
         return
@@ -89,8 +80,6 @@ def _write(text: str) -> None:
 
 def _run(*arguments: str) -> None:
     """Write a command as one would type it, and run it."""
-    from kubesched.cli.main import kubesched
-
     click.echo()
     click.secho(f"$ kubesched {shlex.join(arguments)}", bold=True)
     click.echo()

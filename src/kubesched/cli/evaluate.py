@@ -1,41 +1,200 @@
-"""`kubesched evaluate`: answer recorded scenarios, or check them."""
+"""`kubesched evaluate`: answers to recorded scenarios, or a comparison with the records.
+
+Rejects:  empty files, and files that cannot be read or decompressed; lines before the error are
+          answered.
+"""
 
 from __future__ import annotations
 
+import gzip
+import re
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
+from typing import Final
 
-import click
+import msgspec
 
-from kubesched.cli.flags import feature_gates_option, files_argument, table_options
+from kubesched.api.decode import unpacked
+from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, naming, write_errors
+from kubesched.cli.files import check_inputs
+from kubesched.cli.output import Writer, write_line, writer
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.explain.tables import TextTable
+from kubesched.inputs.errors import UserError
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.evaluate import Evaluator
+from kubesched.simulator.scenario_lines import AnsweredLine, Difference, answer_lines, differences
+
+_SUFFIXES: Final = (".gz", ".jsonl", ".json")
+_SHOWN_CHARACTERS_MAX: Final = 300
+_DIFFERENCES_PER_CASE_MAX: Final = 3
+_CLUSTER_START: Final = re.compile(
+    rb'\s*(?:---|#|(?:apiVersion|kind|items|- \w+):|\{\s*"(?:apiVersion|kind|items)"|[{\[]\s*$)'
+)
 
 
-@click.command()
-@files_argument
-@feature_gates_option
-@table_options("evaluate")
-def evaluate(files: tuple[Path, ...], feature_gates: str, check: bool, show: int) -> int:
-    """Answer recorded scenarios, or check them.
+def evaluate(files: Sequence[Path], feature_gates: str, check: bool, show: int) -> int:
+    """Print the answers to scenarios, or compare them with the records; return the exit code.
 
-    A scenario is a cluster and a pod to place, or several pods to place in order, as a JSON object
-    on one line. FILES hold such lines, compressed or not; `-` is stdin. For each line, one line of
-    JSON is printed: the answer of every plugin for every node, scores, message and preemption. For
-    an invalid line it is an object with `error` and `line`, and the exit code is 1 in the end.
-    docs/conformance.md describes the format.
+    `show` is the number of differing cases to show per file.
 
-    \b
-    Examples:
-      kubesched evaluate scenarios.jsonl > answers.jsonl
-      kubesched evaluate --check tests/conformance/data/preemption.jsonl.gz
+    Raises:
+        UserError: A file cannot be read, or is empty.
+        ConfigError: A feature gate is invalid.
     """
-    from kubesched.cli.evaluate_files import check_files, print_answers
-    from kubesched.cli.files import check_inputs
-    from kubesched.config.feature_gates import FeatureGates
-    from kubesched.plugins.registry import in_tree_registry
-    from kubesched.simulator.evaluate import Evaluator
-
-    gates = FeatureGates.parse(feature_gates)
-    evaluator = Evaluator(in_tree_registry(), gates)
+    evaluator = Evaluator(in_tree_registry(), FeatureGates.parse(feature_gates))
     if check:
-        return check_files(evaluator, files, show)
+        return _check_files(evaluator, files, show)
     check_inputs(files)
-    return print_answers(evaluator, files)
+    return _print_answers(evaluator, files)
+
+
+# Answers.
+
+
+def _print_answers(evaluator: Evaluator, files: Sequence[Path]) -> int:
+    """Write one line of JSON per scenario and return the exit code."""
+    encoder = msgspec.json.Encoder()
+    failed = False
+    for file in files:
+        for answered in _answered(evaluator, file):
+            failed |= answered.is_error
+            # Flushed at once: the writer of a pipe may be waiting for the answer.
+            write_line(encoder.encode(answered.answer).decode())
+            with naming("stdout"):
+                sys.stdout.flush()
+    return EXIT_DIFFERENT if failed else 0
+
+
+def _answered(evaluator: Evaluator, file: Path) -> Iterator[AnsweredLine]:
+    is_empty = True
+    with read_lines(file) as found:
+        lines = iter(found)
+        first = next(lines, b"")
+        if _CLUSTER_START.match(first):
+            raise UserError(
+                f"{_name_of(file)}: expected a scenario on each line, and it begins like the "
+                f"objects of a cluster; `kubesched simulate {file}` reads these"
+            )
+        for answered in answer_lines(evaluator, chain([first], lines)):
+            is_empty = False
+            yield answered
+    if is_empty:
+        raise UserError(f"{_name_of(file)}: it is empty; expected a scenario on each line")
+
+
+def _name_of(file: Path) -> str:
+    return "stdin" if str(file) == "-" else str(file)
+
+
+@contextmanager
+def read_lines(file: Path) -> Iterator[Iterable[bytes]]:
+    """Open a file or stdin, decompressing gzip; raises UserError if it cannot be read."""
+    name = _name_of(file)
+    try:
+        if str(file) == "-":
+            yield unpacked(sys.stdin.buffer)
+        else:
+            with file.open("rb") as stream:
+                yield unpacked(stream)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(f"{name}: it is not a complete gzip file: {error}") from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UserError(f"{name}: it cannot be read: {error.strerror or error}") from error
+
+
+# Checks.
+
+
+class FamilyCheck(msgspec.Struct):
+    """The comparison of one file with its records."""
+
+    family: str
+    cases: int = 0
+    equal: int = 0
+    different: int = 0
+    errors: int = 0
+    shown: list[tuple[AnsweredLine, list[Difference]]] = msgspec.field(default_factory=list)
+
+
+def _check_files(evaluator: Evaluator, files: Sequence[Path], show: int) -> int:
+    """Write the numbers of equal and different cases per file, and the first differences."""
+    checks: list[FamilyCheck] = []
+    unreadable = False
+    for file in files:
+        check = FamilyCheck(family_of(file))
+        checks.append(check)
+        try:
+            for answered in _answered(evaluator, file):
+                _count(check, answered, show)
+        except UserError as error:
+            write_errors(error.messages)
+            unreadable = True
+    _write_checks(writer(), checks)
+    if unreadable:
+        return EXIT_USAGE
+    return EXIT_DIFFERENT if any(check.equal != check.cases for check in checks) else 0
+
+
+def family_of(file: Path) -> str:
+    """Return the file's name without its suffixes."""
+    name = file.name
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    return "stdin" if name == "-" else name
+
+
+def _count(check: FamilyCheck, answered: AnsweredLine, show: int) -> None:
+    check.cases += 1
+    if answered.is_error or answered.expected is None:
+        check.errors += 1
+        found = []
+    else:
+        found = list(differences(answered.expected, answered.answer))
+        if not found:
+            check.equal += 1
+            return
+        check.different += 1
+    if len(check.shown) < show:
+        check.shown.append((answered, found))
+
+
+def _write_checks(out: Writer, checks: Sequence[FamilyCheck]) -> None:
+    numbers = ("cases", "equal", "different", "errors")
+    families = [check.family for check in checks]
+    counts = [[getattr(check, number) for number in numbers] for check in checks]
+    if len(checks) > 1:
+        families.append("total")
+        counts.append([sum(column) for column in zip(*counts, strict=True)])
+    rows = [(name, *map(str, row)) for name, row in zip(families, counts, strict=True)]
+    out.table(TextTable(("family", *numbers), rows, numbers), indent=0)
+    for check in checks:
+        for answered, found in check.shown:
+            _write_case(out, check.family, answered, found)
+
+
+def _write_case(
+    out: Writer, family: str, answered: AnsweredLine, found: Sequence[Difference]
+) -> None:
+    out.heading(f"{family} line {answered.number}: {answered.name or '(no name)'}")
+    if answered.is_error:
+        out.line(f"error: {answered.answer['error']}", indent=2)
+    elif answered.expected is None:
+        out.line("error: the line has no `expected` to compare with", indent=2)
+    for difference in found[:_DIFFERENCES_PER_CASE_MAX]:
+        out.line(difference.path, indent=2)
+        out.line(f"expected {_shortened(difference.expected)}", indent=4)
+        out.line(f"got      {_shortened(difference.got)}", indent=4)
+    out.rest(len(found) - _DIFFERENCES_PER_CASE_MAX, dim=True)
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _SHOWN_CHARACTERS_MAX:
+        return text
+    return f"{text[:_SHOWN_CHARACTERS_MAX]}…"

@@ -1,29 +1,22 @@
-"""Options of commands: read from tables, shared by several, or in the style of kube-scheduler.
+"""Options of commands, read from tables, and commands in the style of kube-scheduler.
 
 Differs:  a boolean flag may also be followed by its value (`--leader-elect false`).
 """
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple
 
 import click
 
 from kubesched.cli.errors import user_messages, write_slow_plugin
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.slow_plugins import naming_slow_plugins
-from kubesched.inputs.sources import ClusterSource, SchedulerOptions
-
-C = TypeVar("C", bound=Callable[..., Any])
 
 EXIT_FAILED: Final = 1
 """kube-scheduler's exit code for every error."""
@@ -125,9 +118,6 @@ def _quantity(text: str) -> str:
 DURATION: Final = Parsed("duration", _seconds)
 
 
-_LETTER_EQUALS: Final = re.compile(r"^(-[A-Za-z])=")
-
-
 def go_name(name: str) -> str:
     """Return a flag's name with dashes for underscores, as Go's components normalize it."""
     return name.replace("_", "-")
@@ -185,7 +175,7 @@ class DaemonCommand(SectionedCommand):
         **extra: Any,
     ) -> click.Context:
         """Parse the flags; accepts `-v=5` like `-v 5`."""
-        args = [_LETTER_EQUALS.sub(r"\1", argument) for argument in args]
+        args = [re.sub(r"^(-[A-Za-z])=", r"\1", argument) for argument in args]
         try:
             return super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
@@ -206,14 +196,62 @@ def _failed(error: Exception) -> Exception:
     return error if messages is None else UserError(*messages, exit_code=EXIT_FAILED)
 
 
-_ENTRY: Final = re.compile(
+# What is special about the values of some kinds.
+
+
+def comma_separated(
+    _ctx: click.Context, _parameter: click.Parameter, values: Sequence[str]
+) -> tuple[str, ...]:
+    """Split values at commas; for flags that may be repeated."""
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+
+
+def _zones(
+    ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
+) -> tuple[str, ...]:
+    zones = comma_separated(ctx, parameter, values)
+    if values and not zones:
+        raise click.BadParameter("it has no names; write a,b,c", ctx, parameter)
+    return zones
+
+
+def _joined(_ctx: click.Context, _parameter: click.Parameter, texts: Sequence[str]) -> str:
+    return ",".join(texts)
+
+
+def _gates_shown(text: str) -> str:
+    """Return gates as upstream's flag shows them: with their component and a colon."""
+    gates = (part.strip() for part in text.split(",") if part.strip())
+    shown = (gate if ":" in gate else f":{gate}" for gate in gates)
+    return ",".join(sorted(shown, key=lambda gate: gate.partition(":")[0]))
+
+
+def _named_if_slow(
+    context: click.Context, _parameter: click.Parameter, plugins: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the plugins; until the command ends, the user is warned of slow ones."""
+    context.with_resource(naming_slow_plugins(write_slow_plugin))
+    return plugins
+
+
+def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | None) -> str:
+    """Return the address to listen on: loopback for a dry run, else all."""
+    if given is not None:
+        return given
+    return "127.0.0.1" if ctx.params["dry_run"] else "0.0.0.0"
+
+
+# Options in tables.
+
+# Not compiled before it is needed, as `kubesched --help` does without.
+_ENTRY: Final = (
     r"^(?P<names>-.*?) \| (?P<kind>\w+)(?:\((?P<limits>.*?)\))?"
     r"(?: (?!(?:default|hidden|unset)\b)(?P<metavar>\S+))?"
-    r"(?: (?P<rule>default|hidden|unset) ?(?P<value>.*))?\n(?P<help>(?:  .*\n)+)",
-    re.MULTILINE,
+    r"(?: (?P<rule>default|hidden|unset) ?(?P<value>.*))?\n(?P<help>(?:  .*\n)+)"
 )
 _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "address": {"type": Parsed("address", _address)},
+    "address": {"type": Parsed("address", _address), "callback": _bind_address},
+    "certificates": {"multiple": True, "shown": lambda pairs: f"[{';'.join(pairs)}]"},
     "choice": {"default": ""},
     "choices": {"multiple": True},
     "duration": {"type": DURATION},
@@ -221,61 +259,47 @@ _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "files": {"type": FILE_PATH, "multiple": True},
     "flag": {"is_flag": True},
     "float": {"type": float},
+    "gates": {"multiple": True, "callback": _joined, "shown": _gates_shown},
     "integer": {"type": int},
-    "list": {"multiple": True, "default": ()},
+    "labels": {"multiple": True, "shown": lambda pairs: f"[{','.join(pairs)}]"},
+    "list": {"multiple": True, "default": (), "callback": comma_separated},
     "number": {},
     "path": {"type": click.Path(path_type=Path)},
+    "plugins": {"multiple": True, "callback": _named_if_slow},
     "quantity": {"type": Parsed("quantity", _quantity)},
     "span": {"type": Parsed("duration", _some_seconds)},
     "switch": {"type": click.BOOL, "is_flag": False, "flag_value": True, "metavar": ""},
     "text": {"default": ""},
     "texts": {"multiple": True},
     "time": {"type": Parsed("duration", _seconds_or_none)},
+    "zones": {"multiple": True, "callback": _zones},
 }
-"""What is special about the values of each kind of flag; a switch may have a value."""
+"""What is special about the values of each kind of option; a switch may have a value."""
 
 
-def table_flags(command: str, **special: Mapping[str, Any]) -> Callable[[C], C]:
-    """Declare the flags of a command that are in the table `COMMAND_flags.txt`.
+class Section(NamedTuple):
+    """A section of a table: the help of a command, perhaps "", and options."""
 
-    `special` has what a table cannot express, by parameter name: `callback`, or `shown`.
-    """
-    sections = _sections(f"{command}_flags.txt").items()
-    return _adding(
-        [_declared(name, entry, special) for name, entries in sections for entry in entries]
-    )
-
-
-def table_options(section: str, **special: Mapping[str, Any]) -> Callable[[C], C]:
-    """Declare the options of a section of `options.txt`; `special` is as for `table_flags`.
-
-    A section is named by its command, or by what several commands share.
-    """
-    entries = _sections("options.txt")[section]
-    return _adding([_declared(section, entry, special) for entry in entries])
+    help: str
+    options: tuple[Flag, ...]
 
 
 @cache
-def _sections(table: str) -> dict[str, list[re.Match[str]]]:
-    """Return the entries of a table by section."""
-    text = files(__package__).joinpath(table).read_text(encoding="utf-8")
+def sections(table: str) -> dict[str, Section]:
+    """Return the sections of a table, in its order, by their names."""
+    text = Path(__file__).with_name(table).read_text(encoding="utf-8").replace("\\b\n", "\b\n")
     parts = (part.partition("]") for part in re.split(r"^\[", text, flags=re.MULTILINE)[1:])
-    return {name: list(_ENTRY.finditer(entries)) for name, _, entries in parts}
+    return {name: _section(name, written) for name, _, written in parts}
 
 
-def _adding(options: Sequence[Callable[[C], C]]) -> Callable[[C], C]:
-    def add(function: C) -> C:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
+def _section(name: str, written: str) -> Section:
+    entries = list(re.finditer(_ENTRY, written, re.MULTILINE))
+    end = entries[0].start() if entries else len(written)
+    return Section(written[:end].strip(), tuple(_declared(name, entry) for entry in entries))
 
 
-def _declared(
-    section: str, entry: re.Match[str], special: Mapping[str, Mapping[str, Any]]
-) -> Callable[[C], C]:
-    """Return the decorator that declares the flag of an entry."""
+def _declared(section: str, entry: re.Match[str]) -> Flag:
+    """Return the option of an entry."""
     kind, rule, value = entry["kind"], entry["rule"], entry["value"]
     attributes = {"help": " ".join(entry["help"].split()), **_KINDS[kind]}
     if entry["metavar"]:
@@ -287,16 +311,16 @@ def _declared(
     elif kind in ("choice", "choices"):
         attributes["type"] = click.Choice(limits)
     elif kind == "list":
-        attributes["callback"] = comma_separated
         value = value and (value,)
     if rule == "unset":
         attributes |= {"default": None, "unset": value}
     elif rule is not None:
         attributes["default"] = {"true": True, "false": False}.get(value, value)
         attributes["show_default"] = rule == "default"
-    names = entry["names"].split()
-    own = special.get(names[-1].lstrip("-").replace("-", "_"), {})
-    return click.option(*names, cls=Flag, section=section, **{**attributes, **own})
+    return Flag(entry["names"].split(), section=section, **attributes)
+
+
+# As /flagz shows them.
 
 
 def shown_flags(ctx: click.Context) -> dict[str, str]:
@@ -328,130 +352,3 @@ def _shown(parameter: click.Parameter, value: Any) -> str:
         listed = ",".join(map(str, value))
         return f"[{listed}]" if parameter.callback is comma_separated else listed
     return str(value)
-
-
-def comma_separated(
-    _ctx: click.Context, _parameter: click.Parameter, values: Sequence[str]
-) -> tuple[str, ...]:
-    """Split values at commas; for flags that may be repeated."""
-    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
-
-
-# Options that several commands have.
-
-
-class OutputFormat(StrEnum):
-    """The format of results."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineOptions:
-    """The options of simulations over time, besides the scheduler's.
-
-    Attributes:
-        html: The file for the HTML report; None for none.
-        decision_log: The file for decisions, one JSON object per line; None for none.
-        record: The file for events and decisions; None for none.
-        duration_seconds: Virtual time; None for the scenario's duration.
-        times: Whether pods of a trace arrive and end at their recorded times.
-    """
-
-    html: Path | None = None
-    decision_log: Path | None = None
-    record: Path | None = None
-    duration_seconds: float | None = None
-    times: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerOptions:
-    """The scheduler that decides, and the form of the answer; without `html` no page is written."""
-
-    scheduler: SchedulerOptions
-    html: Path | None
-    output: OutputFormat
-
-
-def gathered(
-    parameter: str, type_: Callable[..., Any], *options: Callable[[C], C]
-) -> Callable[[C], C]:
-    """Return a decorator that adds options to a command, which gets them as one parameter.
-
-    `type_` is a dataclass whose fields are named by the options. These are in the order of the
-    help.
-    """
-    names = [field.name for field in fields(type_)]  # type: ignore[arg-type]  # a dataclass
-
-    def add(command: C) -> C:
-        @functools.wraps(command)
-        def wrapped(**given: Any) -> Any:
-            value = type_(**{name: given.pop(name) for name in names})
-            return command(**given, **{parameter: value})
-
-        return _adding(options)(cast("C", wrapped))
-
-    return add
-
-
-files_argument = click.argument(
-    "files", metavar="FILES...", nargs=-1, required=True, type=FILE_PATH
-)
-"""A cluster dump: files, directories, `-` for stdin."""
-
-
-def _named_if_slow(
-    context: click.Context, _parameter: click.Parameter, plugins: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Return the plugins; until the command ends, the user is warned of slow ones."""
-    context.with_resource(naming_slow_plugins(write_slow_plugin))
-    return plugins
-
-
-namespace_option = table_options("namespace")
-html_option = table_options("html")
-output_option = table_options(
-    "output", output={"callback": lambda _ctx, _parameter, text: OutputFormat(text)}
-)
-duration_option = table_options("duration")
-record_option = table_options("record")
-feature_gates_option = table_options(
-    "feature gates", feature_gates={"callback": lambda _ctx, _parameter, texts: ",".join(texts)}
-)
-plugin_option = table_options("plugins", plugins={"callback": _named_if_slow})
-
-scheduler_options = gathered(
-    "scheduler",
-    SchedulerOptions,
-    table_options("scheduler"),
-    feature_gates_option,
-    plugin_option,
-    table_options("seed"),
-)
-answer_options = gathered("asked", AnswerOptions, html_option, output_option, scheduler_options)
-"""Adds the options of a question."""
-
-timeline_options = gathered(
-    "timeline",
-    TimelineOptions,
-    html_option,
-    table_options("decision log"),
-    record_option,
-    duration_option,
-    table_options("times"),
-)
-"""Adds the options of simulations over time."""
-
-cluster_options = gathered(
-    "source",
-    ClusterSource,
-    click.argument("files", metavar="[FILES]...", nargs=-1, type=FILE_PATH),
-    table_options("cluster"),
-)
-"""Adds FILES and the options of a live cluster."""
-
-cluster_flags = gathered("source", ClusterSource, table_options("files"), table_options("cluster"))
-"""Adds the same to a command whose arguments are something else: files are --cluster FILE."""

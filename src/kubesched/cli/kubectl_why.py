@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from kubesched.cli.commands import command
 from kubesched.cli.main import ended, prepare_streams
-from kubesched.cli.questions import why
 
 _NAME: Final = "kubectl why"
 
@@ -14,6 +14,7 @@ _NAME: Final = "kubectl why"
 def main() -> None:
     """Run the command; the entry point `kubectl-why`."""
     prepare_streams()
+    why = command("why")
     why.help = (why.help or "").replace("kubesched why", _NAME)
     names = ["-h", "--help"]
     sys.exit(

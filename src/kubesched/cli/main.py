@@ -1,10 +1,9 @@
-"""The command `kubesched`: its subcommands, each imported when it is first needed."""
+"""The command `kubesched`: its subcommands, streams and exit codes."""
 
 from __future__ import annotations
 
 import errno
 import gc
-import importlib
 import io
 import os
 import sys
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from kubesched import __version__
+from kubesched.cli.commands import COMMANDS, command
 from kubesched.cli.errors import ReaderGoneError, naming, run
 from kubesched.explain.saving import SAVE_COMMAND
 from kubesched.inputs.errors import near_names
@@ -68,59 +68,22 @@ def prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-SUBCOMMANDS: Final = {
-    "run": "Run as a cluster's scheduler.",
-    "sandbox": "Run a cluster on this machine, with fake nodes.",
-    "demo": "Show what kubesched does, on a small cluster.",
-    "shadow": "Compare another scheduler's decisions with kubesched's.",
-    "replay": "Make recorded decisions again, and show what differs now.",
-    "why": "Tell why a pod is pending, and what would make it fit.",
-    "explain": "Explain why a pod is placed on a node, or on none.",
-    "fit": "Tell whether workloads fit, and how many more would.",
-    "drain": "Tell what happens when nodes are drained, pod by pod.",
-    "whatif": "Tell what a plan of changes does to the pods.",
-    "upgrade": "Find an order in which nodes can be upgraded.",
-    "compact": "Find nodes that can be removed.",
-    "top": "Show what pods request of nodes, and the room that is left.",
-    "ui": "Show a cluster, or a scenario as it is played, in the browser.",
-    "evaluate": "Answer recorded scenarios, or check them.",
-    "simulate": "Place all pending pods of a cluster, or simulate a scenario.",
-    "snapshot": "Record a cluster into one file, without secrets.",
-    "compare": "Compare clusters, configurations, or scenarios over time.",
-    "sweep": "Run many simulations, and report means with intervals.",
-    "schema": "Print the JSON Schemas of what -o json prints.",
-    "completion": "Print the completion script for a shell.",
-}
-"""The line of each in the list of commands."""
-
-_MODULES: Final = {
-    **dict.fromkeys(("fit", "drain", "whatif", "upgrade", "compact"), "trial_commands"),
-    **dict.fromkeys(("why", "explain", "top"), "questions"),
-    "replay": "shadow",
-}
-"""The module of a command that has none of its own."""
-
-
-class LazyGroup(click.Group):
-    """A group that imports a subcommand when it runs, and maps errors to exit codes."""
+class KubeschedGroup(click.Group):
+    """The group of all commands; it maps errors to exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, in the order of the table."""
-        return list(SUBCOMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a subcommand."""
-        if cmd_name not in SUBCOMMANDS:
-            return None
-        module = importlib.import_module(f"kubesched.cli.{_MODULES.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(module, cmd_name)
-        return command
+        """Return a subcommand; None for an unknown name."""
+        return command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the subcommand; suggest one for a misspelt name."""
-        if args and args[0] not in SUBCOMMANDS and (near := near_names(args[0], SUBCOMMANDS)):
+        if args and args[0] not in COMMANDS and (near := near_names(args[0], COMMANDS)):
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
         return super().resolve_command(ctx, args)
 
@@ -129,9 +92,9 @@ class LazyGroup(click.Group):
         ctx: click.Context,
         formatter: click.HelpFormatter,
     ) -> None:
-        """Write the list of subcommands without importing them."""
+        """Write the list of subcommands."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(SUBCOMMANDS.items()))
+            formatter.write_dl([(name, spec.summary) for name, spec in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the subcommand."""
@@ -151,7 +114,7 @@ class LazyGroup(click.Group):
     ) -> None:
         """Run the command line and exit with its code."""
 
-        def command() -> object:
+        def call() -> object:
             result: object = click.Group.main(
                 self,
                 args,
@@ -164,7 +127,7 @@ class LazyGroup(click.Group):
                 sys.stdout.flush()
             return result
 
-        sys.exit(ended(command))
+        sys.exit(ended(call))
 
 
 def ended(command: Callable[[], object]) -> int:
@@ -210,7 +173,7 @@ colours off, KUBESCHED_DEBUG=1 turns tracebacks on.
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=KubeschedGroup,
     name="kubesched",
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -7,9 +7,9 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
 import click
 import msgspec
@@ -18,11 +18,12 @@ from rich.cells import cell_len
 
 from kubesched.cli.errors import naming, printable
 from kubesched.cli.files import write_text
-from kubesched.cli.flags import OutputFormat
 from kubesched.explain.document import Document
 from kubesched.explain.tables import TextTable
 
 D = TypeVar("D", bound=Document)
+
+OutputFormat: TypeAlias = Literal["table", "json", "yaml"]
 
 ITEM: Final = 2
 DETAIL: Final = 6
@@ -38,7 +39,7 @@ _NAME_WIDTH: Final = 13
 def write_document(document: Document, output: OutputFormat) -> None:
     """Write a result as JSON or YAML; keys are in the order of its fields."""
     whole = document.to_dict()
-    if output is OutputFormat.YAML:
+    if output == "yaml":
         _write(_yaml(whole))
     else:
         write_line(msgspec.json.format(msgspec.json.encode(whole).decode(), indent=2))
@@ -52,7 +53,7 @@ def write_answer(
 ) -> None:
     """Write a result in the chosen format, where `write` writes text, and as a page if asked to."""
     write_page(html, document)
-    if output is OutputFormat.TABLE:
+    if output == "table":
         write(writer(), document)
     else:
         write_document(document, output)
@@ -135,6 +136,23 @@ class Writer:
     def _write(self, line: str, style: str) -> None:
         """Write a line; `style` is for terminals."""
         write_line(line)
+
+    def section(
+        self, heading: str, items: Sequence[str], most: int | None = None, remedy: str = ""
+    ) -> None:
+        """Write the first items below a heading, and how many more there are; nothing for none."""
+        if not items:
+            return
+        self.heading(heading)
+        for text in items[:most]:
+            self.item(text)
+        if most is not None:
+            self.rest(len(items) - most, remedy)
+
+    def notes(self, notes: Iterable[str]) -> None:
+        """Write what was assumed."""
+        for note in notes:
+            self.line(f"Note: {note}", dim=True)
 
     def rest(self, left: int, remedy: str = "", *, indent: int = ITEM, dim: bool = False) -> None:
         """Write how many more there are, and how to see them; nothing if there are none."""
@@ -282,3 +300,27 @@ def heading_of(heading: str) -> str:
     """Return a heading in upper case, unless it has capitals of its own."""
     text = printable(heading)
     return text.upper() if text.islower() else text
+
+
+# Amounts.
+
+_BYTES: Final = ("memory", "ephemeral-storage")
+_UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+def amount(resource: str, number: int) -> str:
+    """Return an amount in readable units: CPUs, or bytes with a binary suffix."""
+    if resource == "cpu":
+        return f"{number / 1000:.10g}" if abs(number) < 10**15 else str(number // 1000)
+    if resource in _BYTES:
+        return _bytes(number)
+    return str(number)
+
+
+def _bytes(number: int) -> str:
+    size, power = float(number), 0
+    while abs(size) >= 1024 and power < len(_UNITS) - 1:
+        size /= 1024
+        power += 1
+    text = f"{size:.1f}".removesuffix(".0")
+    return f"{text}{_UNITS[power]}"

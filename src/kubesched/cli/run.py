@@ -1,81 +1,234 @@
-"""`kubesched run`: the scheduler of a cluster, beside kube-scheduler or instead of it."""
+"""`kubesched run`, from its flags to the end of the process, and the reports of a dry run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+import asyncio
+import errno
+import os
+import signal
+import stat
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TextIO
 
 import click
+import msgspec
 
-from kubesched import __version__
-from kubesched.cli.flags import DaemonCommand, go_name, shown_flags, table_flags
-
-_EVERYWHERE: Final = "0.0.0.0"
-_LOOPBACK: Final = "127.0.0.1"
-
-
-def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | None) -> str:
-    """Return the address to listen on: loopback for a dry run, else all."""
-    if given is not None:
-        return given
-    return _LOOPBACK if ctx.params["dry_run"] else _EVERYWHERE
-
-
-def _gates_shown(texts: Sequence[str]) -> str:
-    """Return gates as upstream's flag shows them: with their component and a colon."""
-    gates = [part.strip() for text in texts for part in text.split(",") if part.strip()]
-    shown = (gate if ":" in gate else f":{gate}" for gate in gates)
-    return ",".join(sorted(shown, key=lambda gate: gate.partition(":")[0]))
-
-
-def _print_version(ctx: click.Context, parameter: click.Parameter, value: str) -> None:
-    # `--version=v1.2.3` sets the version that upstream reports; here it has no effect.
-    if value in {"true", "raw"}:
-        click.echo(f"kubesched, version {__version__}")
-        ctx.exit()
-    if value != "false" and not value.startswith("v"):
-        raise click.BadParameter(f"{value!r} is not true, false, raw or v1.2.3", ctx, parameter)
-
-
-@click.command(cls=DaemonCommand, context_settings={"token_normalize_func": go_name})
-@table_flags(
-    "run",
-    bind_address={"callback": _bind_address},
-    feature_gates={"shown": _gates_shown},
-    tls_sni_cert_key={"shown": lambda pairs: f"[{';'.join(pairs)}]"},
-    allow_metric_labels={"shown": lambda pairs: f"[{','.join(pairs)}]"},
+from kubesched.api.field_errors import ConfigError, FieldError, forbidden
+from kubesched.api.quantity import parse_quantity
+from kubesched.api.yaml_syntax import dump
+from kubesched.app.collector import tune_collector
+from kubesched.app.logs import LogOptions, Logs, parse_modules
+from kubesched.app.metrics.exposure import exposure_of
+from kubesched.app.options import (
+    AccessOptions,
+    DeprecatedOptions,
+    ElectionOptions,
+    Options,
+    ProxyOptions,
+    ServingOptions,
+    version_errors,
+    with_flags,
 )
-@click.option(
-    "--version",
-    is_flag=False,
-    flag_value="true",
-    default="false",
-    expose_value=False,
-    is_eager=True,
-    callback=_print_version,
-    metavar="",
-    help="Show the version and exit.",
-)
-def run(**flags: Any) -> int | None:
-    """Run as a cluster's scheduler, beside kube-scheduler or instead of it.
+from kubesched.app.process import SchedulerProcess
+from kubesched.app.signals import STOPPING
+from kubesched.cli.files import check_outputs, write_text
+from kubesched.cli.flags import shown_flags
+from kubesched.cli.snapshot import recording_to
+from kubesched.client.connect import find_settings, new_event_loop
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import encode_configuration
+from kubesched.inputs.loading import in_file, load_scheduler
+from kubesched.inputs.sources import SchedulerOptions
+from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 
-    It schedules pods whose spec.schedulerName is one of the profiles. Replicas elect a leader; the
-    others stand by. Flags and defaults are those of kube-scheduler.
 
-    \b
-    The cluster is the first of these that is given:
-      clientConnection.kubeconfig of --config; without --config, --kubeconfig
-      --master, without credentials
-      the files listed in KUBECONFIG, merged as kubectl merges them
-      the service account of the pod this runs in
-    ~/.kube/config is read only if one of them names it.
+def options_of(flags: dict[str, Any]) -> Options:
+    """Return the options of the flags.
 
-    \b
-    A second scheduler on the cluster of the current user:
-      KUBECONFIG=~/.kube/config kubesched run --leader-elect=false --config my.yaml
-    What it would do, without writing anything:
-      kubesched run --kubeconfig ~/.kube/config --dry-run
+    Raises:
+        ConfigError: A feature gate, version or metric is unknown.
     """
-    from kubesched.cli.run_process import run_process
+    errors = [*version_errors(flags["emulated_version"], flags["min_compatibility_version"])]
+    gates = FeatureGates.parse(flags["feature_gates"])
+    if flags["requestheader_uid_headers"] and not gates.enabled("RemoteRequestHeaderUID"):
+        words = 'requires the "RemoteRequestHeaderUID" feature to be enabled'
+        errors.append(FieldError("", f"--requestheader-uid-headers {words}"))
+    if errors:
+        raise ConfigError(errors)
+    proxies = ProxyOptions(**_taken(ProxyOptions, flags, "requestheader_"))
+    return Options(
+        **_taken(Options, {**flags, "feature_gates": gates}),
+        election=ElectionOptions(**_taken(ElectionOptions, flags)),
+        deprecated=DeprecatedOptions(**_taken(DeprecatedOptions, flags)),
+        serving=ServingOptions(**_taken(ServingOptions, flags)),
+        access=AccessOptions(**_taken(AccessOptions, flags), proxies=proxies),
+        exposure=exposure_of(
+            flags["disabled_metrics"],
+            flags["allow_metric_labels"],
+            flags["allow_metric_labels_manifest"],
+        ),
+    )
 
-    return run_process(flags, shown_flags(click.get_current_context()))
+
+def _taken(
+    options: type[msgspec.Struct], flags: Mapping[str, Any], prefix: str = ""
+) -> dict[str, Any]:
+    """Return the flags that are fields of options; the table of flags gives them their names."""
+    names = options.__struct_fields__
+    return {name: flags[prefix + name] for name in names if prefix + name in flags}
+
+
+def run(**flags: Any) -> int | None:
+    """Write the configuration, or run the process; return its exit code.
+
+    Raises:
+        UserError: The configuration file is invalid.
+        ConfigError: A flag is invalid.
+    """
+    options = options_of(flags)
+    scheduler = load_scheduler(
+        SchedulerOptions(
+            config=options.config_file,
+            feature_gates=flags["feature_gates"],
+            plugins=flags["plugin"],
+        )
+    )
+    configuration = with_flags(scheduler.configuration, options)
+    if flags["write_config_to"] is not None:
+        _write(flags["write_config_to"], dump(encode_configuration(configuration)))
+        return None
+    check_outputs({"--record": flags["record"]}, [options.config_file])
+    settings = find_settings(
+        kubeconfig=configuration.client_connection.kubeconfig, master=options.master
+    )
+    logs = Logs(_log_options(flags, options.feature_gates), sys.stderr, sys.stdout)
+    reports = ReportWriter(sys.stdout)
+
+    async def main(recorder: DecisionRecorder | None) -> int:
+        process = SchedulerProcess(
+            options,
+            configuration,
+            scheduler.registry,
+            settings,
+            report=reports.write if options.dry_run else None,
+            logs=logs,
+            flags=shown_flags(click.get_current_context()),
+            recorder=recorder,
+        )
+        reports.on_failure = process.stop
+        if options.dry_run:
+            reports.follow_reader()
+        try:
+            # Plugins check their arguments when they are created.
+            with in_file(options.config_file):
+                code = await process.run()
+        finally:
+            # The exit code is final: ignore signals from now on.
+            for number in STOPPING:
+                signal.signal(number, signal.SIG_IGN)
+        reports.check()
+        return code
+
+    tune_collector()
+    logs.start()
+    try:
+        with (
+            recording_to(flags["record"], RecordedBy.RUN) as recorder,
+            asyncio.Runner(loop_factory=new_event_loop) as runner,
+        ):
+            return runner.run(main(recorder))
+    finally:
+        logs.stop()
+
+
+def _log_options(flags: dict[str, Any], gates: FeatureGates) -> LogOptions:
+    errors = list(_log_errors(flags, gates))
+    if errors:
+        raise ConfigError(errors)
+    logging_format = flags["logging_format"]
+    return LogOptions(
+        verbosity=flags["verbosity"],
+        modules=parse_modules(flags["vmodule"]),
+        logging_format=logging_format,
+        splits_stream=flags[f"log_{logging_format}_split_stream"],
+    )
+
+
+def _log_errors(flags: dict[str, Any], gates: FeatureGates) -> Iterator[FieldError]:
+    if flags["vmodule"] and flags["logging_format"] != "text":
+        yield forbidden("vmodule", "Only supported for text log format")
+    if gates.enabled("LoggingAlphaOptions"):
+        return
+    words = "Feature LoggingAlphaOptions is disabled"
+    for form in ("text", "json"):
+        if flags[f"log_{form}_split_stream"]:
+            yield forbidden(f"options.{form}.splitStream", words)
+        if parse_quantity(flags[f"log_{form}_info_buffer_size"]).sign:
+            yield forbidden(f"options.{form}.infoBufferSize", words)
+
+
+def _write(path: Path, text: str) -> None:
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return
+    check_outputs({"--write-config-to": path}, ())
+    write_text(path, text)
+
+
+class ReportWriter:
+    """Writes the reports of a dry run to stdout, one line of JSON each, until that fails.
+
+    Attributes:
+        on_failure: Called on the first failure, instead of raising within the scheduler.
+    """
+
+    def __init__(self, output: TextIO) -> None:
+        """Take the stream to write to."""
+        self.on_failure: Callable[[], None] = _nothing
+        self._output = output
+        self._failure: OSError | None = None
+
+    def write(self, report: dict[str, Any]) -> None:
+        """Write a line."""
+        if self._failure is not None:
+            return
+        try:
+            self._output.write(msgspec.json.encode(report).decode() + "\n")
+            self._output.flush()
+        except OSError as error:
+            self._fail(error)
+
+    def follow_reader(self) -> None:
+        """Notice that the reader of a pipe has closed it, also without reports."""
+        try:
+            pipe = self._output.fileno()
+        except OSError:
+            return
+        if stat.S_ISFIFO(os.fstat(pipe).st_mode):
+            loop = asyncio.get_running_loop()
+
+            def gone() -> None:
+                loop.remove_reader(pipe)
+                self._fail(BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)))
+
+            # A pipe whose reader is gone becomes readable.
+            loop.add_reader(pipe, gone)
+
+    def check(self) -> None:
+        """Check that all reports were written.
+
+        Raises:
+            OSError: Writing failed; BrokenPipeError if the reader closed the pipe.
+        """
+        if self._failure is not None:
+            raise self._failure
+
+    def _fail(self, error: OSError) -> None:
+        self._failure = error
+        self.on_failure()
+
+
+def _nothing() -> None:
+    pass

@@ -1,50 +1,324 @@
-"""`kubesched sandbox`: a cluster on this machine, of any size."""
+"""`kubesched sandbox`: start server, nodes, controllers and scheduler, then remove everything."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import asyncio
+import contextlib
+import os
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
 
 import click
 
-from kubesched.cli.flags import SectionedCommand, comma_separated, table_flags
+from kubesched.api.quantity import QuantityError, canonical
+from kubesched.api.tolerations import EFFECTS
+from kubesched.apiserver.durable import DurableServer, JournalError
+from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.server import ApiServer
+from kubesched.app.collector import tune_collector
+from kubesched.cli.errors import write_errors
+from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_document
+from kubesched.cluster.nodes import NodeTemplate
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.inputs.errors import UserError, cannot_listen
+from kubesched.sandbox.access import HOST, SandboxAccess, check_ours, remove_own, write_private
+from kubesched.sandbox.assembly import Population, needs_alpha, populate
+from kubesched.sandbox.pod_reports import PodLatencies
+
+_EXIT_FAILED: Final = 1
+_EXIT_NOT_FOUND: Final = 127
+_EXIT_NOT_EXECUTABLE: Final = 126
+_EXIT_SIGNAL: Final = 128
 
 
-def _zones(
-    ctx: click.Context, parameter: click.Parameter, values: Sequence[str]
-) -> tuple[str, ...]:
-    zones = comma_separated(ctx, parameter, values)
-    if values and not zones:
-        raise click.BadParameter("it has no names; write a,b,c", ctx, parameter)
-    return zones
-
-
-@click.command(cls=SectionedCommand, context_settings={"allow_interspersed_args": False})
-@table_flags("sandbox", zones={"callback": _zones})
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 def sandbox(**flags: Any) -> int:
-    """Run a cluster on this machine: an API server, fake nodes, and the scheduler.
+    """Run a cluster; return the exit code.
 
-    Nodes and pods exist only as objects: nodes are ready, bound pods run, end and stop after set
-    times, but nothing is executed. Controllers create the pods of Deployments, DaemonSets and Jobs.
-    The API server listens on 127.0.0.1 only; clients need the token in the kubeconfig.
-
-    The sandbox runs until Ctrl-C, or until COMMAND ends. COMMAND gets KUBECONFIG, and its exit code
-    is returned. At the end everything is removed, except the file of --data and FILE-access, which
-    keeps token and certificate.
-
-    \b
-    Three nodes:
-      kubesched sandbox
-      export KUBECONFIG=...       (as it prints)
-      kubectl create deployment web --image=web --replicas=5
-    A thousand nodes in three zones, each with eight GPUs:
-      kubesched sandbox --nodes 1000 --zones a,b,c --node-resource example.com/gpu=8
-    A test against a cluster of its own:
-      kubesched sandbox --nodes 10 -- ./test.sh
-    A cluster that survives restarts:
-      kubesched sandbox --data cluster.sqlite --port 6443 --kubeconfig cluster.kubeconfig
+    Raises:
+        UserError: A flag is invalid.
+        ConfigError: A feature gate is unknown or locked.
     """
-    from kubesched.cli.sandbox_run import run_sandbox
+    template = node_template(flags)
+    gates = FeatureGates.parse(flags["feature_gates"])
+    config = flags["config_file"]
+    wanted = (
+        {} if config is None else read_document("--config", config, "KubeSchedulerConfiguration")
+    )
+    _check_kubeconfig(flags)
+    with tempfile.TemporaryDirectory(prefix="kubesched-sandbox-") as name:
+        return asyncio.run(_Sandbox(flags, template, gates, wanted, Path(name)).run())
 
-    return run_sandbox(flags)
+
+class _Sandbox:
+    """One cluster; `failure` is the error that ended it, None without one."""
+
+    def __init__(
+        self,
+        flags: dict[str, Any],
+        template: NodeTemplate,
+        gates: FeatureGates,
+        wanted: Mapping[str, Any],
+        folder: Path,
+    ) -> None:
+        self._flags = flags
+        self._template = template
+        self._gates = gates
+        self._wanted = wanted
+        self._folder = folder
+        self._kubeconfig: Path = flags["kubeconfig"] or folder / "kubeconfig"
+        self._command: Sequence[str] = flags["command"]
+        self._stop = asyncio.Event()
+        self._terminated = False
+        self.failure: str | None = None
+
+    async def run(self) -> int:
+        self._listen_to_signals()
+        async with AsyncExitStack() as opened:
+            data: Path | None = self._flags["data"]
+            kept_in = None if data is None else Path(f"{data}-access")
+            access = SandboxAccess(self._folder, kept_in=kept_in)
+            server = self._server(access)
+            opened.push_async_callback(server.stop)
+            if kept_in is not None:
+                access.keep(kept_in)
+            await self._begin(server, access, opened)
+            await self._start_scheduler(server, access, opened)
+            tune_collector()
+            return await self._serve(server)
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupted)
+        loop.add_signal_handler(signal.SIGTERM, self._end)
+
+    def _interrupted(self) -> None:
+        # The command gets Ctrl-C too, and decides what it means.
+        if not self._command:
+            self._stop.set()
+
+    def _end(self) -> None:
+        self._terminated = True
+        self._stop.set()
+
+    def _fail(self, why: str) -> None:
+        if self.failure is None:
+            self.failure = why
+            self._stop.set()
+
+    # Beginning.
+
+    def _server(self, access: SandboxAccess) -> ApiServer:
+        file = self._flags["data"]
+        has_alpha = needs_alpha(self._gates)
+        if file is None:
+            return ApiServer(access.users(), has_alpha=has_alpha)
+        try:
+            return DurableServer(
+                file,
+                access.users(),
+                on_failure=lambda error: self._fail(str(error)),
+                has_alpha=has_alpha,
+            )
+        except JournalError as error:
+            raise UserError(f"--data: {error}") from None
+
+    async def _begin(
+        self, server: ApiServer, access: SandboxAccess, opened: AsyncExitStack
+    ) -> None:
+        flags = self._flags
+        population = Population(
+            self._template.nodes(flags["nodes"]),
+            self._template.capacity,
+            PodLatencies(flags["start_latency"], flags["stop_latency"], flags["run_time"]),
+            renews_leases=flags["node_leases"],
+        )
+        await populate(server.registry, population, opened)
+        # Another sandbox may have started meanwhile.
+        _check_kubeconfig(flags)
+        try:
+            await server.start(HOST, flags["port"], access.tls)
+        except OSError as error:
+            raise cannot_listen(error, HOST, flags["port"]) from None
+        text = access.kubeconfig(server.url, access.admin)
+        write_private(self._kubeconfig, text)
+        opened.callback(remove_own, self._kubeconfig, text)
+
+    async def _start_scheduler(
+        self, server: ApiServer, access: SandboxAccess, opened: AsyncExitStack
+    ) -> None:
+        if not self._flags["has_scheduler"]:
+            return
+        kubeconfig = self._folder / "scheduler.kubeconfig"
+        config = self._folder / "scheduler.yaml"
+        write_private(kubeconfig, access.kubeconfig(server.url, access.scheduler))
+        write_private(config, configuration_text(self._wanted, kubeconfig))
+        log = self._flags["scheduler_log"] or self._folder / "scheduler.log"
+        written = self._flags["config_file"] or config
+        flags = [f"--feature-gates={self._flags['feature_gates']}"]
+        flags += [f"--plugin={text}" for text in self._flags["plugins"]]
+        child = SchedulerChild(config, flags, log, written)
+        await child.start()
+        opened.push_async_callback(child.stop)
+        watching = asyncio.create_task(self._watch(child))
+        opened.callback(watching.cancel)
+
+    async def _watch(self, child: SchedulerChild) -> None:
+        self._fail(await child.failed())
+
+    # Serving.
+
+    async def _serve(self, server: ApiServer) -> int:
+        if self._command:
+            code = await self._run_command()
+        else:
+            self._announce(server)
+            await self._stop.wait()
+            code = 0
+        if self.failure is not None:
+            write_errors([self.failure])
+            return code or _EXIT_FAILED
+        return code
+
+    def _announce(self, server: ApiServer) -> None:
+        nodes = server.registry.store.count("nodes")
+        lines = [f"A cluster with {nodes} nodes is running at {server.url}."]
+        if isinstance(server, DurableServer):
+            words = "goes on from" if server.is_restored else "is kept in"
+            lines.append(f"It {words} {self._flags['data']}.")
+        if not self._flags["has_scheduler"]:
+            lines.append("No scheduler runs; pods stay pending until something binds them.")
+        lines += [
+            "",
+            f"  export KUBECONFIG={self._kubeconfig.absolute()}",
+            "  kubectl get nodes",
+            "",
+            "Ctrl-C ends it.",
+        ]
+        click.echo("\n".join(lines))
+
+    async def _run_command(self) -> int:
+        async with self._started() as process:
+            ended = asyncio.create_task(process.wait())
+            stopped = asyncio.create_task(self._stop.wait())
+            try:
+                await asyncio.wait((ended, stopped), return_when=asyncio.FIRST_COMPLETED)
+                if self._terminated and process.returncode is None:
+                    process.terminate()
+                code = await ended
+            finally:
+                stopped.cancel()
+        return code if code >= 0 else _EXIT_SIGNAL - code
+
+    @contextlib.asynccontextmanager
+    async def _started(self) -> AsyncIterator[asyncio.subprocess.Process]:
+        environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig.absolute())}
+        name = self._command[0]
+        try:
+            process = await asyncio.create_subprocess_exec(*self._command, env=environment)
+        except FileNotFoundError:
+            why = f"{name}: command not found"
+            raise UserError(why, exit_code=_EXIT_NOT_FOUND) from None
+        except OSError as error:
+            why = f"{name}: cannot be run: {error.strerror}"
+            raise UserError(why, exit_code=_EXIT_NOT_EXECUTABLE) from None
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+def _check_kubeconfig(flags: dict[str, Any]) -> None:
+    if flags["kubeconfig"] is not None:
+        check_ours(flags["kubeconfig"])
+
+
+# The template of the nodes.
+
+_STORAGE: Final = "100Gi"
+# The fields of a template that are used; empty for all. Others belong to one machine.
+_TAKEN: Final = {
+    "metadata": ("labels", "annotations"),
+    "spec": (),
+    "status": (
+        "allocatable",
+        "capacity",
+        "declaredFeatures",
+        "features",
+        "images",
+        "nodeInfo",
+        "runtimeHandlers",
+    ),
+}
+
+
+def node_template(flags: Mapping[str, Any]) -> NodeTemplate:
+    """Return the template of the nodes; raises UserError if a flag or the file is invalid."""
+    capacity = {
+        "cpu": _quantity("--node-cpu", flags["node_cpu"]),
+        "memory": _quantity("--node-memory", flags["node_memory"]),
+        "pods": _quantity("--node-pods", flags["node_pods"]),
+        "ephemeral-storage": _STORAGE,
+    }
+    for name, amount in _pairs("--node-resource", flags["node_resources"]):
+        capacity[name] = _quantity("--node-resource", amount)
+    file = flags["node_template"]
+    return NodeTemplate(
+        capacity,
+        dict(_pairs("--node-label", flags["node_labels"])),
+        tuple(_taint(text) for text in flags["node_taints"]),
+        flags["zones"],
+        node={} if file is None else read_node(file),
+    )
+
+
+def _quantity(option: str, text: str) -> str:
+    try:
+        return canonical(text)
+    except QuantityError:
+        raise UserError(f"{option}: {text!r} is no quantity; write 8, 500m or 32Gi") from None
+
+
+def _pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise UserError(f"{option}: {text!r} has no name and value; write NAME=VALUE")
+        pairs.append((name, value))
+    return pairs
+
+
+def _taint(text: str) -> Plain:
+    named, _, effect = text.rpartition(":")
+    key, equals, value = named.partition("=")
+    if not key or effect not in EFFECTS:
+        effects = ", ".join(EFFECTS)
+        raise UserError(
+            f"--node-taint: {text!r}: write KEY=VALUE:EFFECT; EFFECT is one of {effects}"
+        )
+    return {"key": key, **({"value": value} if equals else {}), "effect": effect}
+
+
+def read_node(file: Path) -> Plain:
+    """Return the Node in a file, without the fields of one machine.
+
+    Raises:
+        UserError: It is not one Node.
+    """
+    node: Plain = read_document("--node-template", file, "Node")
+    if (node.get("apiVersion", "v1"), node.get("kind", "Node")) != ("v1", "Node"):
+        raise UserError(f"{file}: is a {node.get('kind')}; a template is a Node of v1")
+    for part in ("metadata", "spec", "status"):
+        if not isinstance(node.get(part) or {}, dict):
+            raise UserError(f"{file}: {part} is no object")
+    found = {}
+    for part, fields in _TAKEN.items():
+        whole = node.get(part) or {}
+        found[part] = {name: whole[name] for name in fields or whole if whole.get(name)}
+    return found

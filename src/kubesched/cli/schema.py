@@ -4,32 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
+import msgspec
+
+from kubesched.answers.documents import DOCUMENTS, schema_of, schema_of_input
+from kubesched.cli.output import write_line, writer
+from kubesched.explain.tables import TextTable
+from kubesched.inputs.errors import UserError, did_you_mean
+from kubesched.simulator.scenario import Scenario
+from kubesched.sweep.spec import SweepSpec
 
 
-@click.command()
-@click.argument("kind", required=False)
 def schema(kind: str | None) -> None:
-    """Print the JSON Schema of a KIND of document, or list the kinds.
-
-    Commands print documents with `-o json` and `-o yaml`. Each has an apiVersion and a kind. Within
-    kubesched.dev/v1 fields are added, never removed or renamed: ignore those that you do not know.
-    Scenario and Sweep are files that people write; editors complete and check them by their schema.
-
-    \b
-    Examples:
-      kubesched schema
-      kubesched schema WhyReport > why-report.schema.json
-    """
-    import msgspec
-
-    from kubesched.answers.documents import DOCUMENTS, schema_of, schema_of_input
-    from kubesched.cli.output import write_line, writer
-    from kubesched.explain.tables import TextTable
-    from kubesched.inputs.errors import UserError, did_you_mean
-    from kubesched.simulator.scenario import Scenario
-    from kubesched.sweep.spec import SweepSpec
-
+    """Print the schema of a kind, or the list of kinds; raises UserError for an unknown one."""
     inputs: dict[str, type[msgspec.Struct]] = {"Scenario": Scenario, "Sweep": SweepSpec}
 
     def found(name: str) -> dict[str, Any]:

@@ -1,99 +1,273 @@
-"""`kubesched shadow` and `kubesched replay`: decisions of a scheduler compared with kubesched's."""
+"""`kubesched shadow` and `kubesched replay`: decisions beside others, and the differences.
+
+Rejects:  configurations without a profile for the scheduler to compare with; configurations without
+          a profile for a scheduler of the recording.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 import click
+import msgspec
 
-from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_INTERRUPTED
-from kubesched.cli.flags import (
-    FILE_PATH,
-    AnswerOptions,
-    answer_options,
-    record_option,
-    table_options,
-)
-from kubesched.cli.output import write_answer
+from kubesched.app.replay import Replay
+from kubesched.app.shadow import Shadow
+from kubesched.app.shadow_watch import ShadowSetup
+from kubesched.app.signals import handled_signals
+from kubesched.cli.asked import AnswerOptions
+from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_INTERRUPTED, write_warnings
+from kubesched.cli.files import check_inputs, check_outputs
+from kubesched.cli.output import Writer, write_answer
+from kubesched.cli.progress import watched
+from kubesched.cli.snapshot import recording_to
+from kubesched.client.connect import new_event_loop
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.explain.sentences import count
+from kubesched.explain.shadow_report import Disagreement, ReplayReport, ShadowReport, ShadowVerdict
+from kubesched.explain.tables import TextTable
+from kubesched.framework.registry import SchedulerSetup
+from kubesched.inputs.errors import UserError
+from kubesched.inputs.live_cluster import live_target
+from kubesched.inputs.loading import in_file, load_scheduler
+from kubesched.inputs.recording_input import RecordingInput
 from kubesched.inputs.sources import ClusterSource
+from kubesched.inputs.status_line import showing
+from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
+from kubesched.simulator import virtual_loop
+from kubesched.simulator.evaluate import exhaustive
+from kubesched.simulator.figures import duration, percent
+
+_EXAMPLES_MAX: Final = 10
+_HEADINGS: Final = (
+    (ShadowVerdict.DIFFERENT, "Different"),
+    (ShadowVerdict.SAMPLED, "Lower score, in a cluster of which schedulers look at a part"),
+    (ShadowVerdict.CHANGED, "The cluster changed in between"),
+    (ShadowVerdict.TIE, "Ties"),
+)
+_EVERY_NODE: Final = 100
 
 
-@click.command()
-@table_options("shadow")
-@record_option
-@answer_options
 def shadow(
     asked: AnswerOptions,
     kubeconfig: Path | None,
     context: str,
     scheduler_name: str,
-    duration: float | None,
+    seconds: float | None,
     record: Path | None,
 ) -> None:
-    """Decide beside another scheduler, and report where both differ and why.
+    """Compare with a scheduler until Ctrl-C, SIGTERM or the end of the time; write the report.
 
-    It watches the live cluster and writes nothing. For each pending pod of the other
-    scheduler, it makes a decision of its own, as `kubesched run` would. It compares this with the
-    node that the pod is bound to, or with the message of a pod that stays pending. Give the other
-    scheduler's configuration with --config, and its feature gates.
+    `record` is the file for events and decisions.
 
-    Both may choose differently where nodes have the same score, where the cluster changed in
-    between, and in clusters of more than 100 nodes, of which schedulers look at some only. These
-    cases are told apart; what remains is listed with the scores, or with what the node lacks.
-
-    The report follows at Ctrl-C or after --duration. With --record, `kubesched replay` compares
-    again later, with other configurations too. A recording holds what `kubesched snapshot` keeps,
-    no credentials, and the messages of pending pods.
-
-    \b
-    Examples:
-      kubesched shadow
-      kubesched shadow --context production --config scheduler.yaml --duration 8h -o json
+    Raises:
+        UserError: The configuration has no profile for it, or no cluster is named.
+        SetupError: The cluster cannot be read.
     """
-    from kubesched.cli.files import check_inputs, check_outputs
-    from kubesched.cli.shadow_run import run_shadow, write_shadow
+    options = asked.scheduler
+    check_inputs([options.config])
+    check_outputs({"--html": asked.html, "--record": record}, [options.config, kubeconfig])
+    setup = _for_schedulers(load_scheduler(options), options.profile, (scheduler_name,))
+    settings, _ = live_target(ClusterSource(kubeconfig=kubeconfig, context=context))
+    with (
+        recording_to(record, RecordedBy.SHADOW) as recorder,
+        asyncio.Runner(loop_factory=new_event_loop) as runner,
+        in_file(options.config),
+    ):
+        report = runner.run(_shadow(setup, settings, options.seed, seconds, recorder))
+    write_answer(report, asked.output, _write_shadow, asked.html)
 
-    config = asked.scheduler.config
-    check_inputs([config])
-    check_outputs({"--html": asked.html, "--record": record}, [config, kubeconfig])
-    source = ClusterSource(kubeconfig=kubeconfig, context=context)
-    report = run_shadow(asked.scheduler, source, scheduler_name, duration, record)
-    write_answer(report, asked.output, write_shadow, asked.html)
+
+def _for_schedulers(
+    setup: SchedulerSetup, profile: str | None, names: Sequence[str]
+) -> SchedulerSetup:
+    """Return a setup with one profile for each of some schedulers, and with their names.
+
+    Without `profile`, each gets the profile of its name, or the only one.
+
+    Raises:
+        UserError: There is no profile for one of them.
+    """
+    given = {each.scheduler_name: each for each in setup.configuration.profiles}
+    only = next(iter(given.values())) if len(given) == 1 else None
+    found = {name: given.get(profile or name, only) for name in names}
+    missing = [name for name, each in found.items() if each is None]
+    if missing:
+        known = ", ".join(given)
+        raise UserError(
+            *(
+                f"--config has no profile {name}; name one with --profile: {known}"
+                for name in missing
+            )
+        )
+    profiles = tuple(
+        msgspec.structs.replace(each, scheduler_name=name)
+        for name, each in found.items()
+        if each is not None
+    )
+    configuration = msgspec.structs.replace(setup.configuration, profiles=profiles)
+    return setup._replace(configuration=configuration)
 
 
-@click.command()
-@click.argument("recording", type=FILE_PATH)
-@answer_options
+async def _shadow(
+    setup: SchedulerSetup,
+    settings: ConnectionSettings,
+    seed: int,
+    seconds: float | None,
+    recorder: DecisionRecorder | None,
+) -> ShadowReport:
+    shadow = Shadow(settings, _exhaustive(setup, seed), recorder)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def begin() -> None:
+        click.echo(f"Comparing, on {settings.server}; Ctrl-C ends it with the report.", err=True)
+        if seconds is not None:
+            loop.call_later(seconds, stop.set)
+
+    def compared() -> str:
+        counts = shadow.watch.judge.counts.items()
+        listed = ", ".join(f"{number} {verdict.lower()}" for verdict, number in counts)
+        return f"Compared: {listed or 'nothing yet'}"
+
+    async with showing(compared):
+        with handled_signals(stop.set, lambda: None):
+            await shadow.run(stop, begin, lambda problem: write_warnings([problem]))
+    return shadow.report()
+
+
+def _exhaustive(setup: SchedulerSetup, seed: int) -> ShadowSetup:
+    """Return a scheduler that looks at all nodes: where another begins to search is not known."""
+    given = setup.configuration
+    shares = (profile.percentage_of_nodes_to_score for profile in given.profiles)
+    of_all = given.percentage_of_nodes_to_score
+    samples = any((of_all if share is None else share) != _EVERY_NODE for share in shares)
+    return ShadowSetup(setup._replace(configuration=exhaustive(given)), seed, samples)
+
+
+def _write_shadow(writer: Writer, report: ShadowReport) -> None:
+    """Write the report."""
+    writer.headline(_shadow_headline(report))
+    writer.notes(report.notes)
+    writer.heading("Decisions")
+    rows = (
+        ("agreed", str(report.agreed)),
+        ("another node of the same score", str(report.ties)),
+        ("the cluster changed in between", str(report.changed)),
+        ("lower score, nodes were sampled", str(report.sampled)),
+        ("different", str(report.different)),
+        ("still pending at the end", str(report.pending)),
+    )
+    writer.table(TextTable(("outcome", "pods"), rows))
+    if report.agreed_late:
+        late = count(report.agreed_late, "agreement")
+        writer.item(f"{late} after the cluster had changed since the pod appeared")
+    if report.skipped:
+        writer.item(f"{count(report.skipped, 'pod')} of pod groups not judged")
+    _write_disagreements(writer, report.disagreements)
+
+
+def _shadow_headline(report: ShadowReport) -> str:
+    who = report.scheduler_name
+    if not report.judged:
+        return f"{who} decided nothing in {report.seconds:.0f} s, on {_nodes(report)}."
+    explained = report.judged - report.different
+    share = f"{explained / report.judged:.1%}" if report.different else "all"
+    judged = count(report.judged, "decision")
+    return (
+        f"{judged} of {who} in {report.seconds:.0f} s, on {_nodes(report)}: {share} as kubesched's."
+    )
+
+
+def _nodes(report: ShadowReport) -> str:
+    return count(report.nodes, "node")
+
+
+def _write_disagreements(writer: Writer, disagreements: Sequence[Disagreement]) -> None:
+    """Write the first disagreements of each verdict."""
+    for verdict, heading in _HEADINGS:
+        found = [each for each in disagreements if each.verdict is verdict]
+        texts = [f"{each.pod}: {each.sentence}" for each in found]
+        writer.section(heading, texts, _EXAMPLES_MAX, "-o json has them")
+
+
+# Replay.
+
+
 def replay(asked: AnswerOptions, recording: Path) -> int:
-    """Make the decisions of a RECORDING again, and show where they would differ now.
+    """Replay a recording to its end, or until Ctrl-C; write the report, return the exit code.
 
-    A recording is written by `kubesched run`, `shadow` or `simulate` with --record FILE; `-` is
-    stdin. It holds the cluster, what changed, and the decisions. Each pod is decided again in the
-    cluster as it was, with the plugins and the configuration of now; then the recorded decision
-    takes effect. Give the configuration of the recorded scheduler with --config to test a new
-    version of kubesched or of a plugin, or another one to see what it would change.
-
-    Decisions are the same, ties, or different: each difference is listed with the scores of both
-    nodes, or with what the recorded node lacks now. In a recording of `shadow`, whose decisions
-    were seen a little later, some are the same only shortly before or after.
-
-    The exit code is 1 if a decision is different, else 0. Ctrl-C prints the report until then,
-    with exit code 130.
-
-    \b
-    Examples:
-      kubesched replay monday.jsonl.gz --config scheduler.yaml
-      kubesched replay monday.jsonl.gz --config packing.yaml -o json
-      kubesched simulate scenario.yaml --record run.jsonl && kubesched replay run.jsonl
+    Raises:
+        UserError: A line of the recording is invalid, or the configuration has no profile for it.
+        OSError: The recording cannot be read.
     """
-    from kubesched.cli.files import check_inputs, check_outputs
-    from kubesched.cli.shadow_run import run_replay, write_replay
-
-    inputs = [recording, asked.scheduler.config]
+    options = asked.scheduler
+    inputs = [recording, options.config]
     check_inputs(inputs)
     check_outputs({"--html": asked.html}, inputs)
-    report = run_replay(asked.scheduler, recording)
-    write_answer(report, asked.output, write_replay, asked.html)
+    setup = load_scheduler(options)
+    with RecordingInput(recording) as found:
+        setup = _for_schedulers(setup, options.profile, found.header.scheduler_names)
+        with in_file(options.config):
+            report = virtual_loop.run(_replayed(setup, found, options.seed))
+    write_answer(report, asked.output, _write_replay, asked.html)
     if report.partial:
         return EXIT_INTERRUPTED
     return EXIT_DIFFERENT if report.different else 0
+
+
+async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int) -> ReplayReport:
+    recorded_by = recording.header.recorded_by
+    assert recorded_by is not None, "the header was checked"
+    again = _exhaustive(setup, seed)
+    if recorded_by is not RecordedBy.SHADOW:
+        again = msgspec.structs.replace(again, scheduler=setup)
+    replay = Replay(recorded_by, again)
+    with watched() as show:
+
+        def text() -> str:
+            return f"{percent(recording.share_read)} read, {replay.decisions:,} decisions"
+
+        is_whole = await replay.run(recording.events(), lambda: show(text))
+    return replay.report(partial=not is_whole)
+
+
+def _write_replay(writer: Writer, report: ReplayReport) -> None:
+    """Write the report."""
+    writer.headline(_replay_headline(report))
+    if report.partial:
+        writer.line("Interrupted: the rest of the recording was not replayed.")
+    writer.notes(report.notes)
+    writer.heading("Decisions")
+    other = report.different - report.no_longer_placed - report.now_placed
+    rows = [
+        ("same", report.same),
+        ("another node of the same score", report.ties),
+        ("same shortly before or after", report.changed),
+        ("nodes were sampled", report.sampled),
+        ("different node or reasons", other),
+        ("no node any more", report.no_longer_placed),
+        ("a node now", report.now_placed),
+    ]
+    shown = [(outcome, str(number)) for outcome, number in rows if number]
+    writer.table(TextTable(("outcome", "decisions"), shown, ("decisions",)))
+    if report.skipped:
+        writer.item(f"{count(report.skipped, 'pod')} of pod groups not judged")
+    # Which of equal nodes was drawn is chance; -o json lists ties.
+    _write_disagreements(
+        writer, [each for each in report.disagreements if each.verdict is not ShadowVerdict.TIE]
+    )
+
+
+def _replay_headline(report: ReplayReport) -> str:
+    who = ", ".join(report.scheduler_names)
+    where = f"in {duration(report.seconds)}, on {count(report.nodes, 'node')}"
+    if not report.judged:
+        return f"{who} decided nothing {where}."
+    judged = count(report.judged, "decision")
+    if not report.different:
+        return f"{judged} of {who} {where}: none would differ now."
+    return f"{judged} of {who} {where}: {report.different} would differ now."

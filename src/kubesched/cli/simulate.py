@@ -1,51 +1,68 @@
-"""`kubesched simulate`: place all pending pods of a cluster, or simulate a scenario."""
+"""`kubesched simulate`: how many pods of a cluster are placed, and why others are not.
+
+Simulations over time are in `timeline`.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import click
 from click.core import ParameterSource
 
+from kubesched.answers.cluster import Cluster
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
-from kubesched.cli.flags import (
-    OutputFormat,
-    TimelineOptions,
-    cluster_options,
-    output_option,
-    scheduler_options,
-    table_options,
-    timeline_options,
-)
-from kubesched.cli.output import write_answer
+from kubesched.cli.explain import write_unknown
+from kubesched.cli.files import check_inputs, check_outputs
+from kubesched.cli.output import OutputFormat, Writer, amount, write_answer
+from kubesched.cli.progress import run_simulation, write_timing
+from kubesched.explain.sentences import count, names
+from kubesched.explain.tables import TextTable
+from kubesched.framework.needed_kinds import Decides
 from kubesched.inputs.errors import UserError
+from kubesched.inputs.scenario_input import is_scenario
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions
+from kubesched.simulator.report import (
+    NodeUse,
+    PodPlacement,
+    ResourceUse,
+    SimulationReport,
+    Summary,
+    Unplaced,
+)
 
-SECTIONS = ("summary", "placements", "unplaced", "zones", "nodes")
+SECTIONS: Final = ("summary", "placements", "unplaced", "zones", "nodes")
 
-_OF_DUMPS = {
-    "sections": "--show",
-    "everything": "--all",
-    "top": "--top",
-    "profile": "--profile",
-    "complete": "--complete",
-    "kubeconfig": "--kubeconfig",
-    "context": "--context",
-}
-_OF_TIMELINES = {
-    "decision_log": "--decision-log",
-    "record": "--record",
-    "duration_seconds": "--duration",
-}
+_OF_DUMPS: Final = "sections everything top profile complete kubeconfig context"
+_OF_TIMELINES: Final = "decision_log record duration_seconds"
+"""The parameters that are for one kind of simulation."""
+_FULL_NODES_MAX: Final = 2
 
 
-@click.command()
-@cluster_options
-@table_options("simulate")
-@output_option
-@scheduler_options
-@timeline_options
+@dataclass(frozen=True, slots=True)
+class TimelineOptions:
+    """The options of simulations over time, besides the scheduler's.
+
+    Attributes:
+        html: The file for the HTML report, of a placement too; None for none.
+        decision_log: The file for decisions, one JSON object per line; None for none.
+        record: The file for events and decisions; None for none.
+        duration_seconds: Virtual time; None for the scenario's duration.
+        times: Whether pods of a trace arrive and end at their recorded times.
+    """
+
+    html: Path | None = None
+    decision_log: Path | None = None
+    record: Path | None = None
+    duration_seconds: float | None = None
+    times: bool = False
+
+
 def simulate(
     timeline: TimelineOptions,
     scheduler: SchedulerOptions,
@@ -56,136 +73,280 @@ def simulate(
     top: int,
     output: OutputFormat,
 ) -> int:
-    """Place all pending pods of a cluster, or simulate a scenario.
+    """Place the pending pods of a cluster, or play a scenario; return the exit code.
 
-    Without FILES, the cluster is the live one of the current context, or of --context or
-    --kubeconfig; it is only read. FILES hold a cluster that was saved: by `kubesched snapshot`, or
-    as output of kubectl in JSON or YAML, in any number of files or directories, compressed or not;
-    `-` is stdin.
-
-    Pods without a node are scheduled one after another in the order of the scheduler's queue. A pod
-    of higher priority may evict others, which disappear at once and are not created again. A pod
-    that fits nowhere is retried after events that may help according to the plugins that rejected
-    it. The scheduler is that of `kubesched run`, and binding takes no time; a pod that waits on
-    Permit in vain is rejected at the plugin's timeout. The same files and seed give the same
-    result.
-
-    Only Pods are placed. Deployments and other workloads are not expanded: without their pods among
-    the files they are an error.
-
-    `kubesched --help` shows the kubectl command that saves a cluster; use --complete with its
-    output. Without it, kinds that the result depends on and the files lack are reported as not
-    known, with the command that fetches them.
-
-    Defaults of the API server are applied: requests from limits, priority from a PriorityClass.
-
-    Node and pod lists of the openb GPU trace (CSV) are accepted too. A pod that shares a GPU
-    requests a whole one, and pods are scheduled in the order of creation_time.
-
-    A file with `version:` and without `kind:` is a scenario: nodes, pods that arrive and end, and
-    other events. It runs on virtual time, and the report shows how long pods waited and how full
-    nodes were; --html draws charts. openb lists with --times run in the same way.
-
-    -o json and -o yaml print all decisions. Ctrl-C prints the decisions until then, marked as
-    partial, with exit code 130.
-
-    \b
-    Examples:
-      kubesched simulate
-      kubesched simulate cluster.json
-      kubesched simulate cluster.json --pods batch.yaml --show unplaced --show zones
-      kubesched simulate nodes.csv --pods pods.csv.gz --seed 1 -o json
-      kubesched simulate scenario.yaml --html report.html
-      kubesched simulate nodes.csv --pods pods.csv.gz --times --html report.html
+    Raises:
+        UserError, DecodeError, ConfigError, SetupError: An input is wrong, or options contradict
+            each other.
+        PluginError: A plugin raised.
     """
-    from kubesched.cli.files import check_inputs
-    from kubesched.inputs.scenario_input import is_scenario
-
     check_inputs([*source.files, *pod_files, scheduler.config])
     if timeline.times or any(map(is_scenario, source.files)):
         _refuse(_OF_DUMPS, "is not for simulations over time")
-        return _play(timeline, scheduler, source.files, pod_files, output)
+        # Imported late: few simulations are over time.
+        from kubesched.cli.timeline import play_files
+
+        return play_files(timeline, scheduler, source.files, pod_files, output)
     _refuse(_OF_TIMELINES, "is for simulations over time: of a scenario, or with --times")
+    check_outputs({"--html": timeline.html}, [*source.files, *pod_files, scheduler.config])
+    cluster = Cluster.read(source, scheduler, write_warnings, pod_files, expects_pods=True)
+    end, seconds = run_simulation(cluster)
+    report = end.report
     shown = SECTIONS if everything else sections
-    return _place(scheduler, source, pod_files, shown, top, timeline.html, output)
+    write = partial(_write, sections=shown, top=top)
+    write_answer(report, output, write, timeline.html)
+    if output == "table":
+        write_timing(report, seconds)
+    return EXIT_INTERRUPTED if report.partial else 0
 
 
-def _refuse(flags: dict[str, str], why: str) -> None:
+def _refuse(parameters: str, why: str) -> None:
     """Raise UserError with all of these options that were given."""
     context = click.get_current_context()
+    flags = {one.name: max(one.opts, key=len) for one in context.command.params}
     given = [
-        flag
-        for name, flag in flags.items()
+        flags[name]
+        for name in parameters.split()
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT
     ]
     if given:
         raise UserError(*(f"{flag} {why}" for flag in given))
 
 
-def _play(
-    timeline: TimelineOptions,
-    options: SchedulerOptions,
-    files: tuple[Path, ...],
-    pod_files: tuple[Path, ...],
-    output: OutputFormat,
-) -> int:
-    from kubesched.cli.files import check_outputs
-    from kubesched.cli.simulate_timeline import play, write_timeline
-    from kubesched.inputs.scenario_input import (
-        named_files,
-        read_scenario,
-        read_trace,
-        with_scheduler,
-        workload_warnings,
-    )
-    from kubesched.simulator.playback_recorder import PlaybackRecorder
+def _write(writer: Writer, report: SimulationReport, sections: Sequence[str], top: int) -> None:
+    """Write sections of the report in full, or for none a summary with `top` reasons and nodes."""
+    if not sections or "summary" in sections:
+        _write_summary(writer, report, top, short=not sections)
+    if "placements" in sections:
+        _write_placements(writer, report)
+    if "unplaced" in sections:
+        _write_unplaced(writer, report)
+    if "zones" in sections:
+        writer.heading("Zones, requested of allocatable")
+        writer.table(_zone_table(report))
+    if "nodes" in sections:
+        writer.heading("Nodes, requested of allocatable")
+        writer.table(_node_table(report.nodes, report.summary))
 
-    if timeline.times:
-        found = read_trace([*files, *pod_files])
-    elif len(files) > 1 or pod_files:
-        raise UserError(
-            "a scenario is simulated alone: it names its files itself, and `kubesched compare` "
-            "compares several"
+
+def _headline(report: SimulationReport) -> str:
+    """Return the summary sentence."""
+    summary = report.summary
+    if not summary.pods:
+        return "There are no pods to place."
+    if not summary.nodes:
+        return f"None of {count(summary.pods, 'pod')} can be placed: there are no nodes."
+    used = f"{summary.nodes_used:,} of {count(summary.nodes, 'node')}"
+    text = f"{summary.placed:,} of {count(summary.pods, 'pod')} placed"
+    if any(one.decides is not Decides.CHOICE for one in report.unknown):
+        text = f"As far as is known, {text}"
+    return f"{text}, on {used}." if summary.placed else f"{text}."
+
+
+def _sentences(report: SimulationReport) -> list[str]:
+    summary = report.summary
+    found = []
+    if report.partial:
+        found.append(f"Interrupted: {count(summary.not_tried, 'pod')} not tried; this is partial.")
+    if waiting := [placed for placed in report.placements if placed.waits_for]:
+        first = waiting[0]
+        found.append(
+            f"{len(waiting)} of them can be bound only after a wait: {first.pod} when it has "
+            f"{' and '.join(first.waits_for)}{' ...' if len(waiting) > 1 else '.'}"
         )
-    else:
-        found = read_scenario(files[0])
-    check_outputs(
-        {
-            "--html": timeline.html,
-            "--decision-log": timeline.decision_log,
-            "--record": timeline.record,
-        },
-        [*files, *pod_files, options.config, *named_files(found.scenario).values()],
+    guesses = [pod.pod for pod in report.unplaced if pod.unknown]
+    guesses += (pod.pod for pod in report.gated if pod.unknown)
+    gated = [pod for pod in report.gated if not pod.unknown]
+    if unplaced := sum(not pod.unknown for pod in report.unplaced):
+        found.append(f"{count(unplaced, 'pod')} did not fit.")
+    if guesses:
+        found.append(
+            f"Whether {names(guesses)} {'fits' if len(guesses) == 1 else 'fit'} is not known."
+        )
+    if gated:
+        plugins = names(sorted({pod.plugin for pod in gated}))
+        found.append(f"{count(len(gated), 'pod')} held back by {plugins}.")
+    if summary.evicted:
+        preemptors = len({eviction.preemptor for eviction in report.evictions})
+        text = f"{count(summary.evicted, 'pod')} evicted for {count(preemptors, 'other')}"
+        displaced = f", {summary.displaced} of them placed here before" * bool(summary.displaced)
+        found.append(f"{text}{displaced}; nothing creates them again.")
+    groups = Counter((pod.reason, pod.scheduler_name) for pod in report.ignored)
+    for (reason, scheduler), number in sorted(groups.items()):
+        found.append(f"{count(number, 'pod')} ignored: {reason} ({scheduler}).")
+    return found
+
+
+def _write_summary(writer: Writer, report: SimulationReport, top: int, *, short: bool) -> None:
+    writer.headline(_headline(report))
+    for sentence in _sentences(report):
+        writer.line(sentence)
+    write_unknown(writer, report.unknown)
+    known = [pod for pod in report.unplaced if not pod.unknown]
+    if short and known:
+        _write_reasons(writer, known, top)
+    if not report.nodes:
+        return
+    writer.heading("Requested of allocatable")
+    writer.table(_amount_table(report.summary))
+    if short:
+        _write_zones_and_nodes(writer, report, top)
+
+
+def _write_reasons(writer: Writer, unplaced: Sequence[Unplaced], top: int) -> None:
+    """Write why pods did not fit, the most frequent reasons first."""
+    groups: dict[tuple[str, ...], list[Unplaced]] = {}
+    for pod in unplaced:
+        groups.setdefault((*pod.plugins, "", *pod.reasons), []).append(pod)
+    ordered = sorted(groups.values(), key=lambda pods: -len(pods))
+    writer.heading("What did not fit, and why")
+    for pods in ordered[:top]:
+        first = pods[0]
+        by = f" ({', '.join(first.plugins)})" if first.plugins else ""
+        what = ", ".join(first.reasons) or "no reason given"
+        writer.item(f"{count(len(pods), 'pod')}: {what}{by}")
+        writer.detail(names([pod.pod for pod in pods]))
+    if len(ordered) > top:
+        left = sum(map(len, ordered[top:]))
+        writer.item(f"{count(left, 'pod')} for other reasons: --show unplaced")
+
+
+def _write_zones_and_nodes(writer: Writer, report: SimulationReport, top: int) -> None:
+    if len(report.zones) > 1:
+        writer.heading("Zones")
+        writer.table(_zone_table(report))
+    ordered = sorted(report.nodes, key=lambda node: -_fullness(node))
+    if len(ordered) <= _FULL_NODES_MAX * top:
+        writer.heading("Nodes, fullest first")
+        writer.table(_node_table(ordered, report.summary))
+        return
+    writer.heading(f"The {top} fullest nodes")
+    writer.table(_node_table(ordered[:top], report.summary))
+    writer.heading(f"The {top} emptiest nodes")
+    writer.table(_node_table(ordered[-top:], report.summary))
+
+
+def _fullness(node: NodeUse) -> float:
+    """Return the share of the fullest resource of a node."""
+    return max((use.share_after or 0.0 for use in node.resources), default=0.0)
+
+
+def _write_placements(writer: Writer, report: SimulationReport) -> None:
+    writer.heading(f"Placements: {report.summary.placed}")
+    if report.placements:
+        writer.table(_placement_table(report.placements))
+    for placement in report.placements:
+        if placement.waits_for:
+            text = f"{placement.pod} is bound when it has {' and '.join(placement.waits_for)}"
+            writer.item(text)
+    for eviction in report.evictions:
+        owner = f" of {eviction.controller}" if eviction.controller else ""
+        text = f"{eviction.pod}{owner} evicted from {eviction.node} for {eviction.preemptor}"
+        writer.item(text)
+
+
+def _write_unplaced(writer: Writer, report: SimulationReport) -> None:
+    writer.heading(f"Did not fit: {report.summary.unplaced}")
+    if report.unplaced:
+        writer.table(_unplaced_table(report.unplaced))
+    for gated in report.gated:
+        message = "not known" if gated.unknown else gated.message
+        writer.item(f"{gated.pod} held back by {gated.plugin}: {message}")
+    for ignored in report.ignored:
+        text = f"{ignored.pod} ignored: {ignored.reason} ({ignored.scheduler_name})"
+        writer.item(text)
+
+
+# Tables.
+
+_NONE: Final = "-"
+
+
+def _amount_table(summary: Summary) -> TextTable:
+    """Return one row per resource: allocatable and requested amounts."""
+    headings = ("resource", "allocatable", "before", "after", "share")
+    rows = [
+        (
+            use.resource,
+            amount(use.resource, use.allocatable),
+            amount(use.resource, use.requested_before),
+            amount(use.resource, use.requested_after),
+            _shares(use),
+        )
+        for use in summary.resources
+    ]
+    return TextTable(headings, rows, headings[1:])
+
+
+def _zone_table(report: SimulationReport) -> TextTable:
+    """Return one row per zone with the shares of each resource."""
+    resources = _asked_for(report.summary)
+    has_regions = len({zone.region for zone in report.zones}) > 1
+    words = ("region", "zone") if has_regions else ("zone",)
+    rows = []
+    for zone in report.zones:
+        place = (zone.region, zone.zone) if has_regions else (zone.zone,)
+        cells = [word or _NONE for word in place]
+        rows.append((*cells, str(zone.nodes), str(zone.placed), *_cells(zone.resources, resources)))
+    numbers = ("nodes", "placed", *resources)
+    return TextTable((*words, *numbers), rows, numbers)
+
+
+def _node_table(nodes: Sequence[NodeUse], summary: Summary) -> TextTable:
+    """Return one row per node with the shares of each resource."""
+    resources = _asked_for(summary)
+    words = ("node", "zone") if any(node.zone for node in nodes) else ("node",)
+    rows = []
+    for node in nodes:
+        place = (node.node, node.zone or _NONE)[: len(words)]
+        rows.append((*place, str(node.placed), *_cells(node.resources, resources)))
+    numbers = ("placed", *resources)
+    return TextTable((*words, *numbers), rows, numbers)
+
+
+def _placement_table(placements: Sequence[PodPlacement]) -> TextTable:
+    """Return one row per pod that has a node."""
+    headings = ("pod", "node", "attempts", "preempted")
+    rows = [
+        (found.pod, found.node, str(found.attempts), names(found.preempted)) for found in placements
+    ]
+    return TextTable(headings, rows, ("attempts",))
+
+
+def _unplaced_table(unplaced: Sequence[Unplaced]) -> TextTable:
+    """Return one row per message, the most frequent first."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for pod in unplaced:
+        message = "not known" if pod.unknown else pod.message
+        groups.setdefault((message, ", ".join(pod.plugins)), []).append(pod.pod)
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    rows = [
+        (str(len(pods)), plugins or _NONE, names(pods), message)
+        for (message, plugins), pods in ordered
+    ]
+    return TextTable(("pods", "rejected by", "which", "message"), rows, ("pods",))
+
+
+# Cells.
+
+
+def _shares(use: ResourceUse) -> str:
+    """Return the share before and after as percentages; one if they are equal."""
+    if use.share_before is None or use.share_after is None:
+        return _NONE
+    before, after = f"{use.share_before:.0%}", f"{use.share_after:.0%}"
+    return after if before == after else f"{before} → {after}"
+
+
+def _asked_for(summary: Summary) -> tuple[str, ...]:
+    """Return the resources to show: cpu, memory, pods, and those that any pod requests."""
+    return tuple(
+        use.resource
+        for use in summary.resources
+        if use.resource in ("cpu", "memory", "pods") or use.requested_before or use.requested_after
     )
-    source = click.get_current_context().get_parameter_source("seed")
-    seed = None if source is ParameterSource.DEFAULT else options.seed
-    played = with_scheduler(found, options).changed(seed, timeline.duration_seconds)
-    write_warnings(workload_warnings(played))
-    recorder = None if timeline.html is None else PlaybackRecorder()
-    report = play(played, timeline.decision_log, timeline.record, recorder)
-    write_timeline(report, output, timeline.html, recorder)
-    return EXIT_INTERRUPTED if report.partial else 0
 
 
-def _place(
-    options: SchedulerOptions,
-    source: ClusterSource,
-    pod_files: tuple[Path, ...],
-    shown: tuple[str, ...],
-    top: int,
-    html: Path | None,
-    output: OutputFormat,
-) -> int:
-    from kubesched.answers.cluster import Cluster
-    from kubesched.cli.files import check_outputs
-    from kubesched.cli.simulate_run import run_simulation, write_timing
-    from kubesched.cli.simulate_text import write_report
-
-    check_outputs({"--html": html}, [*source.files, *pod_files, options.config])
-    cluster = Cluster.read(source, options, write_warnings, pod_files, expects_pods=True)
-    end, seconds = run_simulation(cluster)
-    report = end.report
-    write_answer(report, output, partial(write_report, sections=shown, top=top), html)
-    if output is OutputFormat.TABLE:
-        write_timing(report, seconds)
-    return EXIT_INTERRUPTED if report.partial else 0
+def _cells(uses: Sequence[ResourceUse], resources: Sequence[str]) -> list[str]:
+    found = {use.resource: _shares(use) for use in uses}
+    return [found[name] for name in resources]

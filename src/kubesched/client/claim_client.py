@@ -16,25 +16,30 @@ Differs:  upstream sends the object that it has, without the GET; finalizers are
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from random import Random
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from kubesched.api.codec import DecodeError, decode_object
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import EventRecord, Pod, PodExtendedResourceClaimStatus
 from kubesched.api.errors import ApiError
 from kubesched.api.media_types import PROTOBUF, STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, WireField, field, fields_of
 from kubesched.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus
 from kubesched.api.scheme import kind_of
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
+from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import Request, Rest, path_of
 
 T = TypeVar("T", bound=KubeObject)
 
 Plain = dict[str, Any]
+
+log = logging.getLogger(__name__)
 
 
 class WholeObjects:
@@ -201,13 +206,41 @@ _JITTER: Final = 0.1
 
 
 class ClaimClient:
-    """Reads and writes claims. All methods raise `ApiError` if the request fails."""
+    """Reads and writes claims; the `ClaimWriter` of DynamicResources.
 
-    def __init__(self, rest: Rest, random: Random) -> None:
+    All coroutines raise `ApiError` if the request fails.
+    """
+
+    def __init__(self, rest: Rest, pods: PodClient, random: Random) -> None:
         """Set up; `random` spreads retries."""
         self._rest = rest
+        self._pods = pods
         self._random = random
         self._objects = WholeObjects(rest)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def now(self) -> str:
+        """Return the time of day, RFC 3339."""
+        return self._pods.now()
+
+    def announce_wait(self, pod: Pod, node_name: str) -> None:
+        """Record the event `BindingConditionsPending`."""
+        self._pods.record_event(
+            EventRecord(
+                pod,
+                "Normal",
+                "BindingConditionsPending",
+                "Scheduling",
+                f"waiting for binding conditions for device on node {node_name}",
+                reporting_controller=pod.spec.scheduler_name,
+            )
+        )
+
+    async def patch_extended_resource_claim_status(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        """Set the claim that provides the pod's extended resources."""
+        await self._pods.patch_extended_resource_claim_status(pod, status)
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
         """Return a claim as stored."""
@@ -278,6 +311,36 @@ class ClaimClient:
             claim = await self.get(namespace, name)
         await self._objects.delete(ResourceClaim, namespace, name)
 
+    # In the background.
+
+    def deallocate_soon(self, claim: ResourceClaim) -> None:
+        """Write the status in the background."""
+        self._in_background(self.update_status(claim), "deallocate", claim)
+
+    def delete_soon(self, claim: ResourceClaim) -> None:
+        """Delete the claim in the background."""
+        self._in_background(self.delete(claim), "delete", claim)
+
+    def release_soon(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Remove the pod from the claim in the background."""
+        self._in_background(self.release(claim, pod), "release", claim)
+
+    async def drain(self) -> None:
+        """Wait for background writes, including those that are added meanwhile."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _in_background(self, work: Awaitable[object], verb: str, claim: ResourceClaim) -> None:
+        async def write() -> None:
+            try:
+                await work
+            except ApiError as error:
+                log.error("Failed to %s claim %s: %s", verb, claim.metadata.key, error)
+
+        task = asyncio.create_task(write())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
 
 def _set_status(stored: Plain, status: ResourceClaimStatus) -> None:
     """Write a status into the stored one, which may have fields that we do not decode."""
@@ -302,10 +365,19 @@ def _set_allocation(stored: Plain, status: ResourceClaimStatus) -> None:
 
 
 class VolumeClient:
-    """Writes volumes and claims. All methods raise `ApiError` if the request fails."""
+    """Writes volumes and their claims; the `VolumeWriter` of VolumeBinding.
 
-    def __init__(self, rest: Rest) -> None:
+    All coroutines raise `ApiError` if the request fails.
+    """
+
+    def __init__(self, rest: Rest, has_pod: Callable[[str, str], bool]) -> None:
+        """Set up; `has_pod` tells from namespace and name whether a pod was observed."""
         self._objects = WholeObjects(rest)
+        self._has_pod = has_pod
+
+    def has_pod(self, namespace: str, name: str) -> bool:
+        """Whether the pod exists in the informer cache."""
+        return self._has_pod(namespace, name)
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Write `spec.claimRef` and the annotations; return the volume as stored."""

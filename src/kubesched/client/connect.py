@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
+from msgspec.structs import replace
+
 from kubesched import __version__
 from kubesched.client.connection_settings import (
     ConnectionSettings,
@@ -30,13 +32,7 @@ from kubesched.client.connection_settings import (
     TlsSettings,
     UserSettings,
 )
-from kubesched.client.credentials import (
-    Credentials,
-    ExecPlugin,
-    FixedCredentials,
-    TokenFile,
-    fixed_credential,
-)
+from kubesched.client.credentials import Credentials, ExecPlugin, TokenFile, fixed_credential
 from kubesched.client.kubeconfig import (
     load_kubeconfig,
     master_settings,
@@ -45,8 +41,7 @@ from kubesched.client.kubeconfig import (
 )
 from kubesched.client.rate_limit import limiter_of
 from kubesched.client.requests import RequestObserver
-from kubesched.client.rest import HttpRestClient, Permit, Transport
-from kubesched.client.tls import CertificateFiles, tls_context
+from kubesched.client.rest import HttpRestClient, Permit
 
 SERVICE_ACCOUNT_DIRECTORY: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -159,37 +154,18 @@ def connect(
         SetupError: Requests are limited, but none could ever be sent.
     """
     environ, now = os.environ, time.monotonic
+    proxy_url = settings.proxy_url or environment_proxy(settings.server, environ)
     return HttpRestClient(
-        settings.server,
-        transport=_transport(settings, user_agent_suffix, environ, now),
+        replace(settings, proxy_url=proxy_url),
+        headers=(
+            ("User-Agent", user_agent(user_agent_suffix)),
+            *impersonation_headers(settings.user.impersonation),
+        ),
         credentials=credentials_of(settings, environ, now, lambda: datetime.now(UTC)),
-        limiter=limiter_of(qps, burst, now),
+        limiter=limiter_of(qps, burst),
         timeout_seconds=timeout_seconds,
         observer=observer,
-        now=now,
         permit=permit,
-    )
-
-
-def _transport(
-    settings: ConnectionSettings,
-    suffix: str,
-    environ: Mapping[str, str],
-    now: Callable[[], float],
-) -> Transport:
-    tls = settings.tls
-    context = tls_context(tls) if settings.server.startswith("https:") else None
-    has_files = bool(tls.certificate_file or tls.key_file)
-    files = None
-    if context is not None and has_files and tls.has_certificate:
-        files = CertificateFiles(context, tls, now)
-    agent = ("User-Agent", user_agent(suffix))
-    return Transport(
-        tls=context,
-        server_name=tls.server_name if context is not None else "",
-        proxy_url=settings.proxy_url or environment_proxy(settings.server, environ),
-        headers=(agent, *impersonation_headers(settings.user.impersonation)),
-        certificate_files=files,
     )
 
 
@@ -205,7 +181,7 @@ def credentials_of(
         return TokenFile(user.token_file, now, user.token)
     fixed = fixed_credential(user)
     if user.exec is None or fixed.header or settings.tls.has_certificate:
-        return FixedCredentials(fixed)
+        return Credentials(fixed)
     return ExecPlugin(user.exec, wall_clock, environ)
 
 

@@ -44,23 +44,32 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.certificate_file or self.certificate_pem)
 
 
-class ExecSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """An exec plugin: a program that prints credentials.
+class EnvVariable(msgspec.Struct, frozen=True):
+    """A variable of a program's environment."""
+
+    name: str = ""
+    value: str = ""
+
+
+class ExecSettings(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An exec plugin: a program that prints credentials; also its form in a kubeconfig.
 
     Attributes:
         command: A path, or a name to look for in PATH.
         env: Variables it gets besides those of this process.
         install_hint: Added to the error if the program is missing.
-        interactive_mode: `Never`, `IfAvailable` or `Always`.
+        provide_cluster_info: Whether it gets the cluster's settings.
+        interactive_mode: `Never`, `IfAvailable` or `Always`; "" for `IfAvailable`.
         cluster: The cluster's settings for the program, as JSON values; None to pass none.
     """
 
-    command: str
+    command: str = ""
     args: tuple[str, ...] = ()
-    env: tuple[tuple[str, str], ...] = ()
-    api_version: str = "client.authentication.k8s.io/v1"
+    env: tuple[EnvVariable, ...] = ()
+    api_version: str = ""
     install_hint: str = ""
-    interactive_mode: str = "IfAvailable"
+    provide_cluster_info: bool = False
+    interactive_mode: str = ""
     cluster: dict[str, Any] | None = None
 
 

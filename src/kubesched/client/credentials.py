@@ -2,9 +2,8 @@
 
 Upstream: staging/src/k8s.io/client-go/transport/token_source.go, round_trippers.go,
           staging/src/k8s.io/client-go/plugin/pkg/client/auth/exec/exec.go (v1.36)
-Differs:  a token file is read again as soon as it changes, not only every 50 seconds. Plugins are
-          never interactive; credentials are renewed shortly before they expire; every error has the
-          install hint, not only ten an hour.
+Differs:  plugins are never interactive; credentials are renewed shortly before they expire; every
+          error has the install hint, not only ten an hour.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -23,7 +22,6 @@ from kubesched.api.times import parse_time
 from kubesched.client.connection_settings import ExecSettings, UserSettings
 
 _TOKEN_AGE_SECONDS_MAX: Final = 50.0
-_LOOK_PERIOD_SECONDS: Final = 1.0
 
 
 class CredentialsError(Exception):
@@ -47,11 +45,15 @@ class Credential(NamedTuple):
 NO_CREDENTIAL: Final = Credential()
 
 
-class Credentials(Protocol):
-    """A source of credentials."""
+class Credentials:
+    """Credentials that never change; the base class of those that do."""
+
+    def __init__(self, credential: Credential = NO_CREDENTIAL) -> None:
+        self._credential = credential
 
     async def get(self) -> Credential:
         """Return the current credential; raises CredentialsError if there is none."""
+        return self._credential
 
     async def renew(self, refused: Credential) -> Credential:
         """Return a newer credential after the server refused one; the same if there is none.
@@ -59,44 +61,25 @@ class Credentials(Protocol):
         Raises:
             CredentialsError: There is none.
         """
+        return await self.get()
 
 
-class FixedCredentials:
-    """Credentials that never change."""
-
-    def __init__(self, credential: Credential = NO_CREDENTIAL) -> None:
-        self._credential = credential
-
-    async def get(self) -> Credential:
-        """Return the credential."""
-        return self._credential
-
-    async def renew(self, refused: Credential) -> Credential:
-        """Return the same credential."""
-        return self._credential
-
-
-class TokenFile:
+class TokenFile(Credentials):
     """A bearer token in a file that is replaced from time to time.
 
     `now` is a monotonic clock in seconds; `token` is used while the file cannot be read.
     """
 
     def __init__(self, path: str, now: Callable[[], float], token: str = "") -> None:
+        super().__init__(bearer(token) if token else NO_CREDENTIAL)
         self._path = Path(path)
         self._now = now
-        self._credential = bearer(token) if token else NO_CREDENTIAL
         self._read_at = float("-inf")
-        self._looked_at = float("-inf")
-        self._seen: tuple[int, int, int] | None = None
 
     async def get(self) -> Credential:
-        """Return the token, read again if the file changed or the reading is 50 seconds old."""
-        now = self._now()
-        if now - self._looked_at >= _LOOK_PERIOD_SECONDS:
-            self._looked_at = now
-            if now - self._read_at >= _TOKEN_AGE_SECONDS_MAX or self._signature() != self._seen:
-                self._read()
+        """Return the token, read again if the reading is 50 seconds old."""
+        if self._now() - self._read_at >= _TOKEN_AGE_SECONDS_MAX:
+            self._read()
         return self._credential
 
     async def renew(self, refused: Credential) -> Credential:
@@ -106,33 +89,22 @@ class TokenFile:
         return self._credential
 
     def _read(self) -> None:
-        """Read the file; if that fails, the last token remains in use."""
-        seen = self._signature()
+        """Read the file; if that fails, the last token remains in use.
+
+        Raises:
+            CredentialsError: There is no last token.
+        """
         try:
             token = self._path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            self._keep(f"failed to read token file {str(self._path)!r}: {error}")
-            return
-        if not token:
-            self._keep(f"read empty token from file {str(self._path)!r}")
-            return
-        self._credential = bearer(token)
-        self._read_at = self._now()
-        self._seen = seen
-
-    def _keep(self, problem: str) -> None:
-        """Go on with the last token; raises CredentialsError if there is none."""
-        if not self._credential.header:
-            # The next request reads the file again.
-            self._looked_at = float("-inf")
+            problem = f"failed to read token file {str(self._path)!r}: {error}"
+        else:
+            problem = "" if token else f"read empty token from file {str(self._path)!r}"
+        if not problem:
+            self._credential = bearer(token)
+        elif not self._credential.header:
             raise CredentialsError(problem)
-
-    def _signature(self) -> tuple[int, int, int] | None:
-        try:
-            status = self._path.stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_ino, status.st_size
+        self._read_at = self._now()
 
 
 def bearer(token: str) -> Credential:
@@ -196,7 +168,7 @@ async def run_program(arguments: Sequence[str], environ: Mapping[str, str]) -> t
     return program.returncode or 0, printed
 
 
-class ExecPlugin:
+class ExecPlugin(Credentials):
     """Credentials that a program prints, kept until they expire.
 
     Concurrent requests share one run of the program, which inherits `environ`. `wall_clock` returns
@@ -210,12 +182,12 @@ class ExecPlugin:
         environ: Mapping[str, str] | None = None,
         run: Run = run_program,
     ) -> None:
+        super().__init__()
         self._settings = settings
         self._wall_clock = wall_clock
         self._environ = os.environ if environ is None else environ
         self._run = run
-        self._credential: Credential | None = None
-        self._renew_at = float("inf")
+        self._renew_at = float("-inf")
         self._running: asyncio.Task[Credential] | None = None
 
     async def get(self) -> Credential:
@@ -224,7 +196,7 @@ class ExecPlugin:
         Raises:
             CredentialsError: The program cannot be run, fails, or prints no credentials.
         """
-        if self._credential is not None and self._wall_clock().timestamp() < self._renew_at:
+        if self._wall_clock().timestamp() < self._renew_at:
             return self._credential
         return await self._refresh()
 
@@ -234,7 +206,7 @@ class ExecPlugin:
         Raises:
             CredentialsError: As `get`.
         """
-        if self._credential is not None and self._credential != refused:
+        if self._credential not in (NO_CREDENTIAL, refused):
             return self._credential
         return await self._refresh()
 
@@ -269,7 +241,7 @@ class ExecPlugin:
                 "exec plugin cannot support interactive mode: standard input is unavailable;"
                 " set interactiveMode to IfAvailable or Never"
             )
-        environ = {**self._environ, **dict(settings.env)}
+        environ = {**self._environ, **{each.name: each.value for each in settings.env}}
         environ["KUBERNETES_EXEC_INFO"] = self._exec_info()
         try:
             code, printed = await self._run((settings.command, *settings.args), environ)

@@ -4,13 +4,18 @@ Events that differ only in their note form one series: the first is created, the
 into a series of two, and further ones are counted. The count is written every half hour, and when
 no event of the series has occurred for six minutes.
 
+Events are sent in the background, so that callers never wait.
+
 Upstream: staging/src/k8s.io/client-go/tools/events/event_broadcaster.go, event_recorder.go;
           staging/src/k8s.io/client-go/tools/reference/ref.go, tools/record/util/util.go;
           staging/src/k8s.io/client-go/tools/record/event.go, for leader election (v1.36)
 Differs:  at most 65,536 series are kept; beyond that the oldest is finished early. Events of leader
           election are not counted: a process becomes the leader once. On servers without
-          events.k8s.io/v1, those before 1.19, pods get no events. See also
-          `client.event_queue`.
+          events.k8s.io/v1, those before 1.19, pods get no events. Sixteen senders write the
+          events in the order in which they were recorded, where upstream starts a goroutine for
+          each; a sender retries its event before it takes the next, so that few events use up
+          their twelve tries in an outage. When more than 262,144 events wait (some 150 MB), the
+          oldest is dropped; upstream has no limit.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from random import Random
 from typing import Any, Final
@@ -26,14 +31,12 @@ from uuid import UUID
 
 import msgspec
 
-from kubesched.api.core import CoreEvent, ObjectReference, Pod
+from kubesched.api.core import CoreEvent, Event, EventRecord, Pod
 from kubesched.api.errors import AlreadyExistsError, ApiError, NotFoundError
-from kubesched.api.events import Event
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import micro_time, moment_at, second_time
-from kubesched.api.writes import EventRecord
-from kubesched.client.event_queue import EventQueue
+from kubesched.api.volume import ObjectReference
 from kubesched.client.requests import Request, Rest, path_of
 
 _EVENTS: Final = kind_of(Event)
@@ -47,9 +50,17 @@ _FINISH_SECONDS: Final = 6 * 60.0
 _FINISH_NS: Final = 6 * 60 * 1_000_000_000
 _REFRESH_SECONDS: Final = 30 * 60.0
 _DISCOVERY_SECONDS: Final = 32.0
+# More than a burst of the largest supported cluster, with 150,000 pods.
+_WAITING_MAX: Final = 262_144
+_SENDERS: Final = 16
+_TRIES_MAX: Final = 12
+_RETRY_SECONDS: Final = 10.0
+_RETRY_JITTER: Final = 0.25
+_DROPS_PER_WARNING: Final = 1000
 
 log = logging.getLogger(__name__)
 
+Send = Callable[[], Awaitable[object]]
 _Key = tuple[str, str, str, str, ObjectReference, ObjectReference | None]
 
 
@@ -83,7 +94,9 @@ class EventRecorder:
         self._random = random
         self._hostname = hostname
         self._remembered: dict[_Key, _Remembered] = {}
-        self._queue = EventQueue(random)
+        self._queue: asyncio.Queue[tuple[str, Send]] = asyncio.Queue(_WAITING_MAX)
+        self._is_unanswered = asyncio.Event()
+        self._dropped = 0
 
     def record_event(self, event: EventRecord) -> None:
         """Queue an event for writing; never waits, never raises."""
@@ -101,13 +114,13 @@ class EventRecorder:
         if known is None:
             name = self._name(regarding, now_ns)
             known = self._remembered[key] = _Remembered(name, key, event.note, now_ns)
-            self._put(known)
+            self._queue_write(known)
             self._forget_oldest()
             return
         known.count += 1
         known.observed_ns = now_ns
         if known.count == 2:
-            self._put(known)
+            self._queue_write(known)
 
     def record_election(self, about: ObjectReference, message: str, component: str) -> None:
         """Queue an event about a lock, in the core group; never waits."""
@@ -132,7 +145,7 @@ class EventRecorder:
         }
         body = msgspec.json.encode(event)
         request = Request(method="POST", path=path_of(_CORE_EVENTS, namespace), body=body)
-        self._queue.put(name, partial(self._rest.send, request))
+        self._put(name, partial(self._rest.send, request))
 
     def _name(self, about: ObjectReference, now_ns: int) -> str:
         """Return a name for an event: the object's name and the time, or a UUID if it is odd."""
@@ -141,15 +154,29 @@ class EventRecorder:
             return name
         return str(UUID(int=self._random.getrandbits(128), version=4))
 
-    def _put(self, known: _Remembered) -> None:
+    def _queue_write(self, known: _Remembered) -> None:
         # The body is built when it is sent, to save memory.
-        self._queue.put(known.name, partial(self._write, known, known.count, known.observed_ns))
+        self._put(known.name, partial(self._write, known, known.count, known.observed_ns))
+
+    def _put(self, name: str, send: Send) -> None:
+        """Queue the event of a name.
+
+        `send` sends it. It raises `ApiError` if that fails, with code 0 if a retry may succeed.
+        """
+        if self._queue.full():
+            # The newest events are more useful.
+            oldest, _ = self._queue.get_nowait()
+            self._queue.task_done()
+            self._dropped += 1
+            if self._dropped % _DROPS_PER_WARNING == 1:
+                log.warning("Dropped %s events, as too many wait: %s", self._dropped, oldest)
+        self._queue.put_nowait((name, send))
 
     def _forget_oldest(self) -> None:
         if len(self._remembered) > _REMEMBERED_MAX:
             oldest = self._remembered.pop(next(iter(self._remembered)))
             if oldest.count > 2:
-                self._put(oldest)
+                self._queue_write(oldest)
 
     def _body(self, known: _Remembered, count: int, observed_ns: int) -> dict[str, Any]:
         type_, action, reason, controller, regarding, related = known.key
@@ -208,18 +235,56 @@ class EventRecorder:
             return False
         return True
 
-    # Periodic work.
+    # In the background.
 
     async def run(self) -> None:
-        """Send events and finish series, until cancelled."""
+        """Send events and finish series, until cancelled; what is queued later is kept."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._queue.run(), name="events")
+            for _ in range(_SENDERS):
+                group.create_task(self._send_all(), name="sender of events")
             group.create_task(_every(_FINISH_SECONDS, self._finish), name="finished series")
             group.create_task(_every(_REFRESH_SECONDS, self._refresh), name="live series")
 
     async def drain(self) -> None:
         """Wait until all recorded events are written, or the server stops answering."""
-        await self._queue.drain()
+        ends = [
+            asyncio.ensure_future(self._queue.join()),
+            asyncio.ensure_future(self._is_unanswered.wait()),
+        ]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+
+    async def _send_all(self) -> None:
+        while True:
+            name, send = await self._queue.get()
+            try:
+                await self._send(name, send)
+            finally:
+                self._queue.task_done()
+
+    async def _send(self, name: str, send: Send) -> None:
+        for tries in range(1, _TRIES_MAX + 1):
+            try:
+                await send()
+            except ApiError as error:
+                if error.code:
+                    self._is_unanswered.clear()
+                    # The event itself is invalid or unwanted: a retry would not help.
+                    level = logging.DEBUG if error.reason == "AlreadyExists" else logging.ERROR
+                    log.log(level, "Server rejected event, not tried again: %s: %s", name, error)
+                    return
+                if tries == _TRIES_MAX:
+                    log.error("Unable to write event, given up: %s: %s", name, error)
+                    return
+                log.info("Unable to write event, to be tried again: %s: %s", name, error)
+            else:
+                self._is_unanswered.clear()
+                return
+            self._is_unanswered.set()
+            await asyncio.sleep(_RETRY_SECONDS * (1 + _RETRY_JITTER * self._random.random()))
 
     async def _refresh(self) -> None:
         """Write all series again, before the server expires them."""

@@ -50,6 +50,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         status: HTTP status of the response.
         headers: Of the response, by lower-case name; the last value of a repeated header.
         transport: Set once the connection is made.
+        is_retired: Whether no further request may be sent.
     """
 
     transport: asyncio.Transport
@@ -68,13 +69,15 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._is_paused = False
         self._state = _State.IDLE
         self._is_kept = True
+        self.is_retired = False
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
 
     @property
     def is_reusable(self) -> bool:
         """Whether another request may be sent."""
-        return self._state is _State.IDLE and self._is_kept and self._failure is None
+        is_idle = self._state is _State.IDLE and self._is_kept and self._failure is None
+        return is_idle and not self.is_retired
 
     async def ask(self, message: bytes) -> int:
         """Send a request, head and body; return the status once the response's head has arrived.
@@ -259,135 +262,84 @@ class ConnectionPool:
             dial: Opens a connection; raises OSError on failure.
         """
         self._dial = dial
-        self._loop = asyncio.get_running_loop()
-        # The last used is reused first, so that the others time out.
-        self._idle: list[tuple[HttpConnection, float]] = []
-        self._usable: set[HttpConnection] = set()
-        self._retired: set[HttpConnection] = set()
-        self._dialing = 0
-        self._waiters: deque[asyncio.Future[HttpConnection | None]] = deque()
-        self._sweeping: asyncio.TimerHandle | None = None
+        self._now = asyncio.get_running_loop().time
+        # One is held for each connection that is lent.
+        self._turns = asyncio.Semaphore(CONNECTIONS_MAX)
+        # The last used is reused first, so that the others grow old.
+        self._idle: deque[tuple[HttpConnection, float]] = deque()
+        self._open: set[HttpConnection] = set()
         self._is_closed = False
 
-    def take_idle(self) -> HttpConnection | None:
-        """Return an idle connection if there is one."""
-        while self._idle:
-            connection, _ = self._idle.pop()
-            if connection.is_reusable:
-                return connection
-            self._usable.discard(connection)
-        return None
-
     async def take(self) -> HttpConnection:
-        """Return an idle connection, a new one, or the next that becomes free; in that order.
+        """Return an idle connection or a new one; at the limit, wait until one comes back.
 
         Raises:
             OSError: Dialling failed, or the pool is closed.
         """
-        while True:
-            if self._is_closed:
-                raise ConnectionAbortedError("the connection has been closed")
-            connection = self.take_idle()
-            if connection is None and len(self._usable) + self._dialing < CONNECTIONS_MAX:
-                connection = await self._dialled()
-            if connection is None:
-                connection = await self._given_back()
-            if connection is not None:
-                return connection
+        await self._turns.acquire()
+        try:
+            self._check_open()
+            self._close_old()
+            while self._idle:
+                connection, _ = self._idle.pop()
+                if connection.is_reusable:
+                    return connection
+                self._open.discard(connection)
+            return await self._dialled()
+        except BaseException:
+            self._turns.release()
+            raise
+
+    async def _dialled(self) -> HttpConnection:
+        connection = await self._dial()
+        self._open.add(connection)
+        try:
+            self._check_open()
+        except OSError:
+            connection.abort()
+            raise
+        return connection
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise ConnectionAbortedError("the connection has been closed")
 
     def give_back(self, connection: HttpConnection) -> None:
         """Return a connection to the pool; it is closed if its response was not read to the end."""
-        if not connection.is_reusable or connection not in self._usable:
-            connection.close()
-            self._usable.discard(connection)
-            self._retired.discard(connection)
-            self._wake(None)
-        elif self._waiters:
-            self._wake(connection)
+        if connection.is_reusable:
+            self._idle.append((connection, self._now()))
         else:
-            self._keep(connection)
+            self._close(connection)
+        self._turns.release()
 
     def retire(self) -> None:
         """Do not reuse any current connection; requests under way are not interrupted."""
-        for connection, _ in self._idle:
-            connection.close()
-            self._usable.discard(connection)
-        self._idle.clear()
-        self._retired |= self._usable
-        self._usable.clear()
+        while self._idle:
+            self._close(self._idle.pop()[0])
+        for connection in self._open:
+            connection.is_retired = True
 
     async def aclose(self) -> None:
         """Close all connections; requests under way fail."""
         self._is_closed = True
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-        while self._waiters:
-            self._wake(None)
-        closing = self._usable | self._retired
+        self._idle.clear()
+        closing = tuple(self._open)
         for connection in closing:
             connection.close()
+        # Wakes who waits for a turn, one after the other.
+        self._turns.release()
         if closing:
             ends = [connection.lost for connection in closing]
             await asyncio.wait(ends, timeout=_CLOSING_SECONDS_MAX)
         for connection in closing:
             connection.abort()
 
-    async def _dialled(self) -> HttpConnection:
-        self._dialing += 1
-        try:
-            connection = await self._dial()
-        except BaseException:
-            self._wake(None)
-            raise
-        finally:
-            self._dialing -= 1
-        if self._is_closed:
-            connection.abort()
-            raise ConnectionAbortedError("the connection has been closed")
-        self._usable.add(connection)
-        return connection
+    def _close_old(self) -> None:
+        """Close connections before the server does, maybe in the moment of a request."""
+        used_since = self._now() - _IDLE_SECONDS_MAX
+        while self._idle and self._idle[0][1] <= used_since:
+            self._close(self._idle.popleft()[0])
 
-    async def _given_back(self) -> HttpConnection | None:
-        """Wait for a connection; None if another one may be dialled instead."""
-        waiter: asyncio.Future[HttpConnection | None] = self._loop.create_future()
-        self._waiters.append(waiter)
-        try:
-            return await waiter
-        except BaseException:
-            # A cancelled waiter passes its connection on to the next one.
-            if waiter.done() and not waiter.cancelled():
-                connection = waiter.result()
-                if connection is None:
-                    self._wake(None)
-                else:
-                    self.give_back(connection)
-            raise
-
-    def _wake(self, connection: HttpConnection | None) -> None:
-        """Pass a connection, or the right to dial one, to the longest waiter."""
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(connection)
-                return
-        if connection is not None:
-            self._keep(connection)
-
-    def _keep(self, connection: HttpConnection) -> None:
-        self._idle.append((connection, self._loop.time()))
-        if self._sweeping is None:
-            self._sweeping = self._loop.call_later(_IDLE_SECONDS_MAX, self._sweep)
-
-    def _sweep(self) -> None:
-        """Close connections that have been idle for too long."""
-        used_since = self._loop.time() - _IDLE_SECONDS_MAX
-        fresh = [(connection, used) for connection, used in self._idle if used > used_since]
-        for connection, used in self._idle:
-            if used <= used_since:
-                connection.close()
-                self._usable.discard(connection)
-        self._idle = fresh
-        self._sweeping = None
-        if fresh:
-            wait = fresh[0][1] - used_since
-            self._sweeping = self._loop.call_later(wait, self._sweep)
+    def _close(self, connection: HttpConnection) -> None:
+        connection.close()
+        self._open.discard(connection)

@@ -17,11 +17,10 @@ from random import Random
 from types import MappingProxyType
 from typing import Final
 
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.api.scheme import Kind
 from kubesched.client.reflector import Listed, Reflector, WatchFailure
-from kubesched.client.requests import EVERYTHING, ObjectSelector, Rest
+from kubesched.client.requests import Rest
 from kubesched.client.watch_events import ADDED, DELETED, MODIFIED, WatchEvent
 
 # Objects handled before the event loop runs other tasks: a few milliseconds.
@@ -38,7 +37,7 @@ class Informer:
         kind: Kind,
         handler: ResourceEventHandler,
         random: Random,
-        selection: ObjectSelector = EVERYTHING,
+        field_selector: str = "",
     ) -> None:
         """Set up while a loop runs; `run` begins.
 
@@ -49,7 +48,7 @@ class Informer:
         self._handler = handler
         self._items: Listed = {}
         self._synced = asyncio.Event()
-        self._reflector = Reflector(rest, kind, self, random, selection)
+        self._reflector = Reflector(rest, kind, self, random, field_selector)
 
     @property
     def has_synced(self) -> bool:
@@ -152,12 +151,12 @@ class Informers:
         self._random = random
         self._informers: dict[str, Informer] = {}
 
-    def add(self, kind: Kind, selection: ObjectSelector = EVERYTHING) -> Informer:
+    def add(self, kind: Kind, field_selector: str = "") -> Informer:
         """Return the informer of a kind, creating it if necessary."""
         name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
         informer = self._informers.get(name)
         if informer is None:
-            informer = Informer(self._rest, kind, self._handler, self._random, selection)
+            informer = Informer(self._rest, kind, self._handler, self._random, field_selector)
             self._informers[name] = informer
         return informer
 

@@ -44,12 +44,12 @@ class KubeconfigError(SetupError):
     """A kubeconfig is unusable; the message is one line with file, field and remedy."""
 
 
-class _Extension(msgspec.Struct):
+class _Extension(msgspec.Struct, frozen=True):
     name: str = ""
     extension: Any = None
 
 
-class _Cluster(msgspec.Struct, rename="kebab"):
+class _Cluster(msgspec.Struct, frozen=True, rename="kebab"):
     server: str = ""
     tls_server_name: str = ""
     insecure_skip_tls_verify: bool = False
@@ -57,29 +57,14 @@ class _Cluster(msgspec.Struct, rename="kebab"):
     certificate_authority_data: str = ""
     proxy_url: str = ""
     disable_compression: bool = False
-    extensions: tuple[_Extension, ...] | None = ()
-
-
-class _Variable(msgspec.Struct):
-    name: str = ""
-    value: str = ""
-
-
-class _Exec(msgspec.Struct, rename="camel"):
-    command: str = ""
-    args: tuple[str, ...] | None = ()
-    env: tuple[_Variable, ...] | None = ()
-    api_version: str = ""
-    install_hint: str = ""
-    provide_cluster_info: bool = False
-    interactive_mode: str = ""
+    extensions: tuple[_Extension, ...] = ()
 
 
 class _Provider(msgspec.Struct):
     name: str = ""
 
 
-class _User(msgspec.Struct, rename="kebab"):
+class _User(msgspec.Struct, frozen=True, rename="kebab"):
     client_certificate: str = ""
     client_certificate_data: str = ""
     client_key: str = ""
@@ -88,49 +73,46 @@ class _User(msgspec.Struct, rename="kebab"):
     token_file: str = msgspec.field(name="tokenFile", default="")
     as_: str = msgspec.field(name="as", default="")
     as_uid: str = ""
-    as_groups: tuple[str, ...] | None = ()
-    as_user_extra: dict[str, tuple[str, ...]] | None = None
+    as_groups: tuple[str, ...] = ()
+    as_user_extra: dict[str, tuple[str, ...]] = {}
     username: str = ""
     password: str = ""
     auth_provider: _Provider | None = None
-    exec: _Exec | None = None
+    exec: ExecSettings | None = None
 
 
-class _Context(msgspec.Struct):
+class _Context(msgspec.Struct, frozen=True):
     cluster: str = ""
     user: str = ""
     namespace: str = ""
 
 
-_EMPTY: Final[Mapping[str, _Cluster | _User | _Context]] = {
-    "cluster": _Cluster(),
-    "user": _User(),
-    "context": _Context(),
-}
+_NO_CLUSTER, _NO_USER, _NO_CONTEXT = _Cluster(), _User(), _Context()
+_EMPTY: Final = {"cluster": _NO_CLUSTER, "user": _NO_USER, "context": _NO_CONTEXT}
 
 
 class _NamedCluster(msgspec.Struct):
     name: str
-    cluster: _Cluster | None = None
+    cluster: _Cluster = _NO_CLUSTER
 
 
 class _NamedUser(msgspec.Struct):
     name: str
-    user: _User | None = None
+    user: _User = _NO_USER
 
 
 class _NamedContext(msgspec.Struct):
     name: str
-    context: _Context | None = None
+    context: _Context = _NO_CONTEXT
 
 
 class _File(msgspec.Struct, rename="kebab"):
     api_version: str = msgspec.field(name="apiVersion", default="")
     kind: str = ""
     current_context: str = ""
-    clusters: tuple[_NamedCluster, ...] | None = ()
-    users: tuple[_NamedUser, ...] | None = ()
-    contexts: tuple[_NamedContext, ...] | None = ()
+    clusters: tuple[_NamedCluster, ...] = ()
+    users: tuple[_NamedUser, ...] = ()
+    contexts: tuple[_NamedContext, ...] = ()
 
 
 class _Entry(msgspec.Struct):
@@ -175,12 +157,12 @@ class Kubeconfig:
         self.files.append(file)
         self.current_context = self.current_context or content.current_context
         found = (
-            *((self._clusters, "cluster", one.name, one.cluster) for one in content.clusters or ()),
-            *((self._users, "user", one.name, one.user) for one in content.users or ()),
-            *((self._contexts, "context", one.name, one.context) for one in content.contexts or ()),
+            *((self._clusters, "cluster", one.name, one.cluster) for one in content.clusters),
+            *((self._users, "user", one.name, one.user) for one in content.users),
+            *((self._contexts, "context", one.name, one.context) for one in content.contexts),
         )
         for entries, kind, name, value in found:
-            entry = _Entry(file, f"{kind}s[{name}].{kind}", value or _EMPTY[kind])
+            entry = _Entry(file, f"{kind}s[{name}].{kind}", value)
             entries.setdefault(name, entry)
 
     def settings(self, context: str = "", server: str = "") -> ConnectionSettings:
@@ -336,35 +318,30 @@ def _user(cluster: _Entry, user: _Entry) -> UserSettings:
         impersonation=Impersonation(
             user_name=person.as_,
             uid=person.as_uid,
-            groups=person.as_groups or (),
-            extra=person.as_user_extra or {},
+            groups=person.as_groups,
+            extra=person.as_user_extra,
         ),
     )
 
 
-def _exec(cluster: _Entry, user: _Entry, plugin: _Exec) -> ExecSettings:
+def _exec(cluster: _Entry, user: _Entry, plugin: ExecSettings) -> ExecSettings:
     _check_exec(user, plugin)
     command = plugin.command
-    mode = plugin.interactive_mode
-    return ExecSettings(
+    return msgspec.structs.replace(
+        plugin,
         # A bare name is looked up in PATH; a path is relative to the kubeconfig.
         command=user.resolved(command) if os.sep in command else command,
-        args=plugin.args or (),
-        env=tuple((variable.name, variable.value) for variable in plugin.env or ()),
-        api_version=plugin.api_version,
-        install_hint=plugin.install_hint,
-        interactive_mode=mode or "IfAvailable",
         cluster=_cluster_info(cluster) if plugin.provide_cluster_info else None,
     )
 
 
-def _check_exec(user: _Entry, plugin: _Exec) -> None:
+def _check_exec(user: _Entry, plugin: ExecSettings) -> None:
     if not plugin.command:
         raise user.error("exec.command", "must be specified to use an exec plugin")
     if plugin.api_version not in _EXEC_VERSIONS:
         problem = f"invalid apiVersion {plugin.api_version!r}, must be one of: "
         raise user.error("exec.apiVersion", problem + ", ".join(_EXEC_VERSIONS))
-    for index, variable in enumerate(plugin.env or ()):
+    for index, variable in enumerate(plugin.env):
         if not variable.name:
             raise user.error(f"exec.env[{index}].name", "must be specified")
     if not plugin.interactive_mode and plugin.api_version == _EXEC_VERSIONS[0]:
@@ -394,7 +371,7 @@ def _cluster_info(cluster: _Entry) -> dict[str, Any]:
         info["proxy-url"] = value.proxy_url
     if value.disable_compression:
         info["disable-compression"] = True
-    for extension in value.extensions or ():
+    for extension in value.extensions:
         if extension.name == _EXEC_EXTENSION:
             info["config"] = extension.extension
     return info

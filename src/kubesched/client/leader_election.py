@@ -4,11 +4,11 @@ A process whose main loop may be busy for seconds runs the elector in a thread o
 own event loop and connection, so that it keeps renewing during a long scheduling cycle:
 
     def elect() -> None:
-        asyncio.run(elector.run(callbacks))
+        asyncio.run(elector.run(on_started_leading))
 
     threading.Thread(target=elect).start()
 
-Callbacks then run in that thread (pass them on with `loop.call_soon_threadsafe`), and `stop` must
+The callback then runs in that thread (pass it on with `loop.call_soon_threadsafe`), and `stop` must
 be called with `elector_loop.call_soon_threadsafe(elector.stop)`. `fence`, `is_leader`, `leader`,
 `health_error` and `statistics` may be used from any thread.
 
@@ -143,21 +143,6 @@ class ElectionTiming(msgspec.Struct, frozen=True, kw_only=True):
         return max(_CLIENT_TIMEOUT_SECONDS_MIN, self.renew_deadline_seconds / 2)
 
 
-class LeaderCallbacks(msgspec.Struct, frozen=True, kw_only=True):
-    """Callbacks of an elector; they must be quick.
-
-    Attributes:
-        on_started_leading: Called once, when the lock has been acquired.
-        on_stopped_leading: Called at the end, even if the process never led.
-        on_new_leader: Called with the identity of each new leader, this process included; ""
-            when the lock was released.
-    """
-
-    on_started_leading: Callable[[], None]
-    on_stopped_leading: Callable[[], None]
-    on_new_leader: Callable[[str], None] | None = None
-
-
 class LeaderElector:
     """One candidate for one lock.
 
@@ -201,7 +186,6 @@ class LeaderElector:
         self._observed = ElectionRecord()
         self._observed_raw = b""
         self._observed_at = -math.inf
-        self._on_new_leader: Callable[[str], None] | None = None
         self._reported_leader = ""
         self._leads = False
         self._slowpath_total = 0
@@ -235,22 +219,19 @@ class LeaderElector:
         """End `run`: release the lock and return."""
         self._stop.set()
 
-    async def run(self, callbacks: LeaderCallbacks) -> None:
+    async def run(self, on_started_leading: Callable[[], None]) -> None:
         """Acquire the lock, lead, and return when the lead is lost; cancelling is like `stop`.
 
-        After that the process must exit: work that it began as the leader may still be under
-        way.
+        `on_started_leading` is called once, when the lock has been acquired, and must be quick.
+        When this returns the process must exit: work that it began as the leader may still be
+        under way.
         """
-        self._on_new_leader = callbacks.on_new_leader
-        try:
-            if await self._unless_stopped(self._acquire()):
-                try:
-                    callbacks.on_started_leading()
-                    await self._unless_stopped(self._renew())
-                finally:
-                    await self._resign()
-        finally:
-            callbacks.on_stopped_leading()
+        if await self._unless_stopped(self._acquire()):
+            try:
+                on_started_leading()
+                await self._unless_stopped(self._renew())
+            finally:
+                await self._resign()
 
     async def _unless_stopped(self, work: Coroutine[Any, Any, bool]) -> bool:
         """Return the result of the work, False if `stop` was called first."""
@@ -401,12 +382,9 @@ class LeaderElector:
         self._observed_at = self._clock()
 
     def _report_transition(self) -> None:
-        leader = self.leader
-        if leader == self._reported_leader:
-            return
-        self._reported_leader = leader
-        if self._on_new_leader is not None:
-            asyncio.get_running_loop().call_soon(self._on_new_leader, leader)
+        if self.leader != self._reported_leader:
+            self._reported_leader = self.leader
+            _log.info("New leader elected: %s", self.leader)
 
 
 def _continued(mine: ElectionRecord, term: ElectionRecord) -> ElectionRecord:

@@ -1,4 +1,4 @@
-"""PodClient reads pods, binds and deletes them, and patches their statuses.
+"""PodClient binds and deletes pods, patches their statuses, and records events about them.
 
 A status is written as a strategic merge patch: the difference between the old and the wanted one.
 Conditions are merged by type. The patch of a non-empty list also has the order of its elements; a
@@ -14,22 +14,27 @@ Differs:  no retries; callers retry.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from kubesched.api.core import Pod, PodCondition, PodExtendedResourceClaimStatus
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import kind_of
 from kubesched.api.times import moment_at, second_time
-from kubesched.api.writes import ConditionPatch
 from kubesched.client.requests import Request, Rest, path_of
 
 Plain = dict[str, Any]
 
+_NEVER_OMITTED: Final[dict[type, Plain]] = {
+    PodCondition: {"type": "", "status": "", "lastProbeTime": None, "lastTransitionTime": None},
+    Condition: {"type": "", "status": "", "lastTransitionTime": None, "reason": "", "message": ""},
+    PodExtendedResourceClaimStatus: {"requestMappings": [], "resourceClaimName": ""},
+}
 _CONDITIONS: Final = "conditions"
 _ORDER: Final = "$setElementOrder/conditions"
 _NOMINATED: Final = "nominatedNodeName"
@@ -51,63 +56,39 @@ def pod_status_patch(
     generation = pod.metadata.generation
     after = before if wanted is None else wanted.set_in(before, PodCondition, generation, now)
     # The patch also has differences that alone would be no reason to write.
-    patch = _conditions_patch(
-        [_plain_pod_condition(one) for one in before], [_plain_pod_condition(one) for one in after]
-    )
+    patch = _conditions_patch(before, after)
     if is_nominated:
         patch[_NOMINATED] = nominated_node_name or None
     return patch
-
-
-def _plain_pod_condition(condition: PodCondition) -> Plain:
-    plain: Plain = {
-        "type": condition.type,
-        "status": condition.status,
-        "lastProbeTime": condition.last_probe_time,
-        "lastTransitionTime": condition.last_transition_time,
-    }
-    optional = {
-        "observedGeneration": condition.observed_generation,
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-    return plain | {name: value for name, value in optional.items() if value}
 
 
 def pod_group_status_patch(group: PodGroup, wanted: ConditionPatch, now: str) -> Plain:
     """Return the patch of a pod group's status, empty if nothing changes."""
     before = group.status.conditions
     after = wanted.set_in(before, Condition, group.metadata.generation, now)
-    return _conditions_patch(
-        [_plain_condition(one) for one in before], [_plain_condition(one) for one in after]
-    )
+    return _conditions_patch(before, after)
 
 
-def _plain_condition(condition: Condition) -> Plain:
-    plain: Plain = {
-        "type": condition.type,
-        "status": condition.status,
-        "lastTransitionTime": condition.last_transition_time,
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-    generation = condition.observed_generation
-    return plain | ({"observedGeneration": generation} if generation else {})
-
-
-def _conditions_patch(before: list[Plain], after: list[Plain]) -> Plain:
+def _conditions_patch(
+    before: Sequence[PodCondition | Condition], after: Sequence[PodCondition | Condition]
+) -> Plain:
     """Return the patch between two lists of conditions; the second begins with the same types."""
-    if not before:
-        return {_CONDITIONS: after} if after else {}
     changed = []
     for old, new in zip(before, after, strict=False):
-        difference = difference_of(old, new)
+        difference = difference_of(_plain(old), _plain(new))
         if difference:
-            changed.append(difference | {"type": new["type"]})
-    changed += after[len(before) :]
+            changed.append(difference | {"type": new.type})
+    changed += map(_plain, after[len(before) :])
     if not changed:
         return {}
-    return {_ORDER: [{"type": one["type"]} for one in after], _CONDITIONS: changed}
+    order = {_ORDER: [{"type": one.type} for one in after]} if before else {}
+    return order | {_CONDITIONS: changed}
+
+
+def _plain(item: PodCondition | Condition | PodExtendedResourceClaimStatus) -> Plain:
+    """Return JSON values as Go writes them, with the empty fields that it does not omit."""
+    kept: Plain = msgspec.to_builtins(item)
+    return _NEVER_OMITTED[type(item)] | kept
 
 
 def difference_of(old: Plain, new: Plain) -> Plain:
@@ -131,10 +112,25 @@ class PodClient:
     All methods raise `ApiError` if the request fails.
     """
 
-    def __init__(self, rest: Rest, now_ns: Callable[[], int]) -> None:
-        """Set up; `now_ns` returns the time of day in nanoseconds since the epoch."""
+    def __init__(
+        self, rest: Rest, now_ns: Callable[[], int], record_event: Callable[[EventRecord], None]
+    ) -> None:
+        """Set up.
+
+        `now_ns` returns the time of day in nanoseconds since the epoch; `record_event` queues an
+        event for writing.
+        """
         self._rest = rest
         self._now_ns = now_ns
+        self._record_event = record_event
+
+    def now(self) -> str:
+        """Return the time of day, RFC 3339."""
+        return second_time(moment_at(self._now_ns()))
+
+    def record_event(self, event: EventRecord) -> None:
+        """Queue an event for writing; returns at once."""
+        self._record_event(event)
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Bind a pod to a node; the server refuses if the pod was replaced by another one."""
@@ -168,9 +164,7 @@ class PodClient:
         The patch is the difference to the pod as last observed. None leaves conditions or
         nomination alone; "" clears the nomination.
         """
-        status = pod_status_patch(
-            pod, condition, nominated_node_name, second_time(moment_at(self._now_ns()))
-        )
+        status = pod_status_patch(pod, condition, nominated_node_name, self.now())
         await self._patch_status(
             path_of(_PODS, pod.metadata.namespace, pod.metadata.name, "status"), status
         )
@@ -180,9 +174,8 @@ class PodClient:
     ) -> None:
         """Set the claim that provides the pod's extended resources."""
         name = "extendedResourceClaimStatus"
-        new = _claim_status(status)
         old = pod.status.extended_resource_claim_status
-        changed = new if old is None else difference_of(_claim_status(old), new)
+        changed = difference_of({} if old is None else _plain(old), _plain(status))
         await self._patch_status(
             path_of(_PODS, pod.metadata.namespace, pod.metadata.name, "status"),
             {name: changed} if changed else {},
@@ -193,7 +186,7 @@ class PodClient:
         metadata = group.metadata
         await self._patch_status(
             path_of(_POD_GROUPS, metadata.namespace, metadata.name, "status"),
-            pod_group_status_patch(group, condition, second_time(moment_at(self._now_ns()))),
+            pod_group_status_patch(group, condition, self.now()),
         )
 
     async def _patch_status(self, path: str, status: dict[str, Any]) -> None:
@@ -203,16 +196,3 @@ class PodClient:
         await self._rest.send(
             Request(method="PATCH", path=path, body=body, content_type=STRATEGIC_MERGE_PATCH)
         )
-
-
-def _claim_status(status: PodExtendedResourceClaimStatus) -> dict[str, Any]:
-    """Return the status as Go writes it, with all fields."""
-    mappings = [
-        {
-            "containerName": mapping.container_name,
-            "resourceName": mapping.resource_name,
-            "requestName": mapping.request_name,
-        }
-        for mapping in status.request_mappings
-    ]
-    return {"requestMappings": mappings, "resourceClaimName": status.resource_claim_name}

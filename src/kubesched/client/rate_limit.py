@@ -3,14 +3,14 @@
 Upstream: staging/src/k8s.io/client-go/util/flowcontrol/throttle.go,
           golang.org/x/time/rate (v1.36)
 Differs:  one bucket serves a whole connection even with the default rate, where upstream has one
-          per API group.
+          per API group; a cancelled wait does not return its token.
 Invariants: in any t seconds at most burst + t * qps requests pass.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import math
 from typing import Final
 
 from kubesched.api.errors import SetupError
@@ -20,17 +20,13 @@ BURST_DEFAULT: Final = 10
 
 
 class TokenBucket:
-    """`qps` tokens per second, and at most `burst`; each request takes one.
-
-    The bucket starts full; `now` is a monotonic clock in seconds.
+    """A bucket, full at first, that gets `qps` tokens per second; each request takes one.
 
     Raises:
         SetupError: No request could ever be sent.
     """
 
-    def __init__(self, qps: float, burst: int, now: Callable[[], float]) -> None:
-        if qps <= 0:
-            raise SetupError(f"qps is {qps}, must be greater than 0")
+    def __init__(self, qps: float, burst: int) -> None:
         if burst < 1:
             raise SetupError(
                 "burst is required to be greater than 0 when RateLimiter is not set and QPS is set "
@@ -38,57 +34,30 @@ class TokenBucket:
             )
         self._qps = qps
         self._burst = burst
-        self._now = now
         self._tokens = float(burst)
-        self._counted_at = now()
-        self._last_turn = self._counted_at
+        self._counted_at = -math.inf
 
     async def wait(self) -> float:
         """Take a token, waiting if there is none; return the seconds waited.
 
-        Callers are served in order. A cancelled wait returns its token.
+        Callers are served in order. A cancelled wait has used its token.
         """
-        asked = self._now()
-        tokens = self._tokens_at(asked) - 1
-        self._set(tokens, asked)
-        delay = max(0.0, -tokens / self._qps)
-        turn = self._last_turn = asked + delay
-        if delay <= 0:
+        now = asyncio.get_running_loop().time
+        asked = now()
+        added = (asked - self._counted_at) * self._qps
+        self._tokens = min(self._tokens + added, self._burst) - 1
+        self._counted_at = asked
+        if self._tokens >= 0:
             return 0.0
-        try:
-            await asyncio.sleep(delay)
-        except asyncio.CancelledError:
-            self._give_back(turn)
-            raise
-        return self._now() - asked
-
-    def _give_back(self, turn: float) -> None:
-        """Undo a reservation, as far as later ones do not depend on it."""
-        now = self._now()
-        if turn < now:
-            return
-        restored = 1 - (self._last_turn - turn) * self._qps
-        if restored <= 0:
-            return
-        self._set(min(self._tokens_at(now) + restored, self._burst), now)
-        if turn == self._last_turn:
-            self._last_turn = max(now, turn - 1 / self._qps)
-
-    def _tokens_at(self, now: float) -> float:
-        elapsed = max(0.0, now - self._counted_at)
-        return min(self._tokens + elapsed * self._qps, self._burst)
-
-    def _set(self, tokens: float, now: float) -> None:
-        self._tokens = tokens
-        self._counted_at = now
+        await asyncio.sleep(-self._tokens / self._qps)
+        return now() - asked
 
 
-def limiter_of(qps: float, burst: int, now: Callable[[], float]) -> TokenBucket | None:
+def limiter_of(qps: float, burst: int) -> TokenBucket | None:
     """Return the limiter for configured values, None for no limit.
 
     `qps` is in requests per second: 0 for the default, below 0 for no limit. `burst` is in
-    requests: 0 for the default, if the rate is the default too. `now` is a monotonic clock in
-    seconds.
+    requests: 0 for the default, if the rate is the default too.
 
     Raises:
         SetupError: Requests are limited, but none could ever be sent.
@@ -96,5 +65,5 @@ def limiter_of(qps: float, burst: int, now: Callable[[], float]) -> TokenBucket 
     if qps < 0:
         return None
     if qps == 0:
-        return TokenBucket(QPS_DEFAULT, burst or BURST_DEFAULT, now)
-    return TokenBucket(qps, burst, now)
+        return TokenBucket(QPS_DEFAULT, burst or BURST_DEFAULT)
+    return TokenBucket(qps, burst)

@@ -36,7 +36,7 @@ from kubesched.client.errors import (
     very_short_watch,
 )
 from kubesched.client.lister import PAGE_SIZE, read_list
-from kubesched.client.requests import EVERYTHING, ObjectSelector, Query, Request, Rest, path_of
+from kubesched.client.requests import Query, Request, Rest, path_of
 from kubesched.client.watch_events import (
     ADDED,
     DELETED,
@@ -136,7 +136,7 @@ class Reflector:
         kind: Kind,
         sink: Sink,
         random: Random,
-        selection: ObjectSelector = EVERYTHING,
+        field_selector: str = "",
     ) -> None:
         """Set up while a loop runs; `run` begins.
 
@@ -146,8 +146,8 @@ class Reflector:
         self._sink = sink
         self._random = random
         self._plural = kind.plural
-        self._path = path_of(kind, selection.namespace)
-        self._selectors = selection.query
+        self._path = path_of(kind)
+        self._selectors: Query = (("fieldSelector", field_selector),) if field_selector else ()
         self._decoder = WatchDecoder(kind)
         self._now = asyncio.get_running_loop().time
         self._backoff = Backoff(self._now, random)

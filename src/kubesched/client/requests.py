@@ -1,7 +1,6 @@
-"""Requests to an API server, selections of objects, and the protocols around sending them.
+"""Requests to an API server, and the protocols around sending them.
 
-Upstream: staging/src/k8s.io/client-go/rest/request.go, tools/metrics/metrics.go,
-          staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go, ListOptions (v1.36)
+Upstream: staging/src/k8s.io/client-go/rest/request.go, tools/metrics/metrics.go (v1.36)
 Differs:  nothing.
 """
 
@@ -19,24 +18,8 @@ from kubesched.api.scheme import Kind
 Query = tuple[tuple[str, str], ...]
 
 
-class ObjectSelector(msgspec.Struct, frozen=True, kw_only=True):
-    """Which objects of a kind, such as those with `status.phase!=Failed`; "" selects all."""
-
-    namespace: str = ""
-    field_selector: str = ""
-    label_selector: str = ""
-
-    @property
-    def query(self) -> Query:
-        """The non-empty selectors as query parameters."""
-        both = (("fieldSelector", self.field_selector), ("labelSelector", self.label_selector))
-        return tuple((name, selector) for name, selector in both if selector)
-
-
-EVERYTHING: Final = ObjectSelector()
-UNFINISHED_PODS: Final = ObjectSelector(
-    field_selector="status.phase!=Succeeded,status.phase!=Failed"
-)
+UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
+"""A field selector."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

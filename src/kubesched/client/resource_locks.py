@@ -137,31 +137,37 @@ class _ObjectLock:
         self._record_event = record_event
         group = f"/apis/{self._api_version}" if "/" in self._api_version else "/api/v1"
         self._collection = f"{group}/namespaces/{namespace}/{plural}"
+        self._path = f"{self._collection}/{name}"
         self._content: Plain | None = None
 
-    async def _get(self) -> Plain:
-        path = f"{self._collection}/{self._name}"
-        self._content = _decoded(await self._rest.send(Request(path=path)))
-        return self._content
+    async def get(self) -> tuple[ElectionRecord, bytes]:
+        """Return the record, empty without one, and bytes that change with every write."""
+        self._content = _decoded(await self._rest.send(Request(path=self._path)))
+        return self._read(self._content)
 
-    async def _create(self, metadata: Plain, rest_of: Plain) -> None:
-        metadata = {"name": self._name, "namespace": self._namespace, **metadata}
+    async def create(self, record: ElectionRecord) -> None:
+        """Create the object with this record."""
+        metadata = {"name": self._name, "namespace": self._namespace}
         # As upstream, after a failed create the lock must be read before it is written.
         self._content = None
-        await self._send("POST", self._collection, {"metadata": metadata, **rest_of})
+        await self._send("POST", self._collection, self._written({"metadata": metadata}, record))
 
-    async def _update(self, content: Plain) -> None:
-        await self._send("PUT", f"{self._collection}/{self._name}", content)
+    async def update(self, record: ElectionRecord) -> None:
+        """Write the record, if the object has not changed since it was last read or written."""
+        if self._content is None:
+            raise LockError(f"{self._word} not initialized, call get or create first")
+        await self._send("PUT", self._path, self._written(self._content, record))
+
+    def _read(self, content: Plain) -> tuple[ElectionRecord, bytes]:
+        raise NotImplementedError
+
+    def _written(self, content: Plain, record: ElectionRecord) -> Plain:
+        raise NotImplementedError
 
     async def _send(self, method: str, path: str, content: Plain) -> None:
         content = {"kind": self._kind, "apiVersion": self._api_version, **content}
         request = Request(method=method, path=path, body=msgspec.json.encode(content))
         self._content = _decoded(await self._rest.send(request))
-
-    def _current(self) -> Plain:
-        if self._content is None:
-            raise LockError(f"{self._word} not initialized, call get or create first")
-        return self._content
 
     def record_event(self, words: str) -> None:
         """Record an event about the object as last seen."""
@@ -182,30 +188,21 @@ class _ObjectLock:
 class LeaseLock(_ObjectLock):
     """A lock in a Lease."""
 
-    async def get(self) -> tuple[ElectionRecord, bytes]:
-        """Return the record, and bytes that change with every write."""
-        lease = await self._get()
+    def _read(self, content: Plain) -> tuple[ElectionRecord, bytes]:
         try:
-            record = record_of_spec(lease.get("spec") or {})
+            record = record_of_spec(content.get("spec") or {})
         except ValueError as error:
             raise LockError(f"lease {self.description}: {error}") from None
         return record, raw_record(record)
 
-    async def create(self, record: ElectionRecord) -> None:
-        """Create the Lease with this record."""
-        await self._create({}, {"spec": spec_of(record)})
-
-    async def update(self, record: ElectionRecord) -> None:
-        """Write the record, if the Lease has not changed since it was last read or written."""
-        await self._update({**self._current(), "spec": spec_of(record)})
+    def _written(self, content: Plain, record: ElectionRecord) -> Plain:
+        return {**content, "spec": spec_of(record)}
 
 
 class AnnotationLock(_ObjectLock):
     """A lock in an annotation of Endpoints or a ConfigMap, as before Leases."""
 
-    async def get(self) -> tuple[ElectionRecord, bytes]:
-        """Return the record and the annotation's bytes; an empty record without an annotation."""
-        content = await self._get()
+    def _read(self, content: Plain) -> tuple[ElectionRecord, bytes]:
         annotations = (content.get("metadata") or {}).get("annotations") or {}
         text = annotations.get(ANNOTATION, "")
         try:
@@ -214,16 +211,10 @@ class AnnotationLock(_ObjectLock):
             raise LockError(f"{self.description}: annotation {ANNOTATION}: {error}") from None
         return record, text.encode()
 
-    async def create(self, record: ElectionRecord) -> None:
-        """Create the object with this record."""
-        await self._create({"annotations": {ANNOTATION: annotation_of(record)}}, {})
-
-    async def update(self, record: ElectionRecord) -> None:
-        """Write the record, if the object has not changed since it was last read or written."""
-        content = self._current()
+    def _written(self, content: Plain, record: ElectionRecord) -> Plain:
         metadata = content.get("metadata") or {}
         annotations = {**(metadata.get("annotations") or {}), ANNOTATION: annotation_of(record)}
-        await self._update({**content, "metadata": {**metadata, "annotations": annotations}})
+        return {**content, "metadata": {**metadata, "annotations": annotations}}
 
 
 class MultiLock:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from operator import itemgetter
+from time import monotonic
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -25,7 +25,8 @@ import msgspec
 
 from kubesched.api.errors import ApiError
 from kubesched.api.go_text import go_duration
-from kubesched.client.credentials import Credential, Credentials, CredentialsError, FixedCredentials
+from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.credentials import Credential, Credentials, CredentialsError
 from kubesched.client.dial import Dialer
 from kubesched.client.errors import (
     UNANSWERED,
@@ -37,55 +38,11 @@ from kubesched.client.errors import (
 from kubesched.client.http_connection import ConnectionPool, HttpConnection
 from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.requests import Request, RequestObserver
-from kubesched.client.tls import CertificateFiles, load_key_pair
+from kubesched.client.tls import CertificateFiles, load_key_pair, tls_context
 
 _RETRIES_MAX: Final = 10
 _BROKEN_WAIT_SECONDS: Final = 1.0
 _TOO_MANY_REQUESTS: Final = 429
-
-
-class RequestRetries:
-    """The retries of one request, at most ten.
-
-    Attributes:
-        count: Retries so far.
-        may_renew: Whether renewed credentials were not tried yet.
-    """
-
-    def __init__(self, method: str) -> None:
-        self._method = method
-        self.count = 0
-        self.may_renew = True
-
-    def after_answer(self, code: int, retry_after: str) -> float | None:
-        """Return the seconds to wait before the next attempt, None for no further attempt.
-
-        `code` is the HTTP status of a refusal, `retry_after` the header's value, "" without one.
-        """
-        seconds = retry_after_seconds(retry_after)
-        if seconds is None or not (code == _TOO_MANY_REQUESTS or code >= 500):
-            return None
-        return self._wait(float(seconds))
-
-    def after_failure(self, failure: Exception) -> float | None:
-        """Return the same for a request without a response."""
-        # The server may have executed a write before the connection broke.
-        if self._method != "GET" or not is_broken_connection(failure):
-            return None
-        return self._wait(_BROKEN_WAIT_SECONDS if self.count else 0.0)
-
-    def after_renewal(self) -> None:
-        """Count a retry with renewed credentials."""
-        self.may_renew = False
-        self.count += 1
-
-    def _wait(self, seconds: float) -> float | None:
-        if self.count >= _RETRIES_MAX:
-            return None
-        self.count += 1
-        return seconds
-
-
 _UNAUTHORIZED: Final = 401
 _GOOD: Final = range(200, 207)
 PATH_SAFE: Final = "/:@!$&'()*+,;=~"
@@ -101,64 +58,51 @@ _WITH_BODY: Final = frozenset(("POST", "PUT", "PATCH"))
 Permit = Callable[[], None]
 
 
-class Transport(msgspec.Struct, frozen=True, kw_only=True):
-    """TLS, proxy and headers of a connection.
-
-    Attributes:
-        tls: Context for https; None for http.
-        server_name: The expected name in the server's certificate; "" for the host's.
-        proxy_url: Of an HTTP proxy, "" without one.
-        headers: Sent with every request.
-        certificate_files: Keeps the context's client certificate new; None without files.
-    """
-
-    tls: ssl.SSLContext | None = None
-    server_name: str = ""
-    proxy_url: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
-    certificate_files: CertificateFiles | None = None
-
-
 class HttpRestClient:
     """Sends requests to one API server, as one user, from one event loop.
 
     Args:
-        server: The server's URL, without a slash at the end.
-        transport: TLS, proxy and headers.
+        settings: The server, TLS and the proxy; the environment's proxy is not used.
+        headers: Sent with every request.
         credentials: Authenticate the requests.
         limiter: Limits the rate; as upstream, streams wait only when they are retried.
         timeout_seconds: For requests without a timeout of their own; also sent to the server.
             None for no timeout.
         observer: Called for every request.
-        now: A monotonic clock in seconds.
         permit: Called immediately before a request that changes something is written; raises an
             ApiError to stop it. None permits everything.
+
+    Raises:
+        TlsError: Certificates or keys cannot be used.
     """
 
     def __init__(
         self,
-        server: str,
+        settings: ConnectionSettings,
         *,
-        transport: Transport = Transport(),
+        headers: tuple[tuple[str, str], ...] = (),
         credentials: Credentials | None = None,
         limiter: TokenBucket | None = None,
         timeout_seconds: float | None = None,
         observer: RequestObserver | None = None,
-        now: Callable[[], float],
         permit: Permit | None = None,
     ) -> None:
-        self._server = server
+        self._server = server = settings.server
         parts = urlsplit(server)
         self._host = parts.netloc
-        self._transport = transport
-        self._dialer = Dialer(server, transport.tls, transport.server_name, transport.proxy_url)
+        self._headers = headers
+        tls = settings.tls
+        self._tls = tls_context(tls) if parts.scheme == "https" else None
+        self._certificate_files: CertificateFiles | None = None
+        if self._tls is not None and tls.has_certificate and (tls.certificate_file or tls.key_file):
+            self._certificate_files = CertificateFiles(self._tls, tls, monotonic)
+        self._dialer = Dialer(server, self._tls, tls.server_name, settings.proxy_url)
         # The prefix of every path: a forwarding proxy needs the whole URL.
         self._base = server if self._dialer.is_forwarded else parts.path
-        self._credentials = credentials or FixedCredentials()
+        self._credentials = credentials or Credentials()
         self._limiter = limiter
         self._timeout_seconds = timeout_seconds
         self._observer = observer or RequestObserver()
-        self._now = now
         self._permit = permit
         self._pool: ConnectionPool | None = None
         self._certificate = b""
@@ -177,7 +121,7 @@ class HttpRestClient:
         Raises:
             ApiError: The server refused, or did not respond.
         """
-        start = self._now()
+        start = monotonic()
         body = b""
         sent = self._with_timeout(request)
         limit = self._limit(request)
@@ -193,7 +137,7 @@ class HttpRestClient:
         except (OSError, CredentialsError) as failure:
             raise self._error(failure, sent) from failure
         finally:
-            seconds = self._now() - start
+            seconds = monotonic() - start
             self._observer.finished(
                 request.method, self._host, seconds, len(request.body), len(body)
             )
@@ -257,39 +201,43 @@ class HttpRestClient:
             OSError: The server did not respond.
             CredentialsError: Credentials are not available.
         """
-        retries = RequestRetries(request.method)
         credential = await self._credentials.get()
+        retries, may_renew = 0, True
         while True:
             failure: Exception
+            wait_seconds: float | None = None
             try:
-                connection = await self._attempt(request, credential, retries)
+                connection = await self._attempt(request, credential, is_retry=retries > 0)
+            except OSError as error:
+                failure = error
+                # The server may have executed a write before the connection broke.
+                if request.method == "GET" and is_broken_connection(error):
+                    wait_seconds = _BROKEN_WAIT_SECONDS if retries else 0.0
+            else:
                 status = connection.status
                 if status in _GOOD:
                     return connection
-                retry_after = _header(connection, b"retry-after")
+                if status == _TOO_MANY_REQUESTS or status >= 500:
+                    wait_seconds = retry_after_seconds(_header(connection, b"retry-after"))
                 failure = await self._refusal(connection, request)
-            except OSError as error:
-                failure = error
-                wait_seconds = retries.after_failure(error)
-            else:
-                if status == _UNAUTHORIZED and retries.may_renew:
-                    credential = await self._renewed(credential, retries, failure)
-                    continue
-                wait_seconds = retries.after_answer(status, retry_after)
-            if wait_seconds is None:
+                if status == _UNAUTHORIZED and may_renew:
+                    credential = await self._renewed(credential, failure)
+                    may_renew, wait_seconds = False, 0.0
+            if wait_seconds is None or retries == _RETRIES_MAX:
                 raise failure
+            retries += 1
             await asyncio.sleep(wait_seconds)
             if self._limiter is not None:
                 await self._take_turn(self._limiter, request)
 
     async def _attempt(
-        self, request: Request, credential: Credential, retries: RequestRetries
+        self, request: Request, credential: Credential, *, is_retry: bool
     ) -> HttpConnection:
         code = "<error>"
         try:
             message = self._message(request, credential)
             pool = self._connections(credential)
-            connection = pool.take_idle() or await pool.take()
+            connection = await pool.take()
             try:
                 # No await between this check and the write.
                 if self._permit is not None and request.method != "GET":
@@ -300,7 +248,6 @@ class HttpRestClient:
                 raise
             return connection
         finally:
-            is_retry = retries.count > 0
             self._observer.attempted(code, request.method, self._host, is_retry=is_retry)
 
     async def _refusal(self, connection: HttpConnection, request: Request) -> ApiError:
@@ -318,9 +265,7 @@ class HttpRestClient:
             retry_after=_header(connection, b"retry-after"),
         )
 
-    async def _renewed(
-        self, refused: Credential, retries: RequestRetries, failure: Exception
-    ) -> Credential:
+    async def _renewed(self, refused: Credential, failure: Exception) -> Credential:
         """Return newer credentials, or raise the refusal if there are none."""
         try:
             newer = await self._credentials.renew(refused)
@@ -328,7 +273,6 @@ class HttpRestClient:
             raise failure from None
         if newer == refused:
             raise failure
-        retries.after_renewal()
         return newer
 
     def _connections(self, credential: Credential | None = None) -> ConnectionPool:
@@ -342,14 +286,13 @@ class HttpRestClient:
         return self._pool
 
     def _shows_another_certificate(self, credential: Credential) -> bool:
-        context, files = self._transport.tls, self._transport.certificate_files
-        if context is None:
+        if self._tls is None:
             return False
         if credential.certificate and credential.certificate != self._certificate:
-            load_key_pair(context, credential.certificate, credential.key)
+            load_key_pair(self._tls, credential.certificate, credential.key)
             self._certificate = credential.certificate
             return True
-        return files is not None and files.renew()
+        return self._certificate_files is not None and self._certificate_files.renew()
 
     def _message(self, request: Request, credential: Credential) -> bytes:
         """Return the bytes of a request."""
@@ -373,7 +316,7 @@ class HttpRestClient:
         Raises:
             CredentialsError: A value has a line break.
         """
-        fields = [("Host", self._dialer.authority), *self._transport.headers]
+        fields = [("Host", self._dialer.authority), *self._headers]
         if credential.header:
             fields.append(("Authorization", credential.header))
         if self._dialer.is_forwarded and self._dialer.proxy_authorization:

@@ -25,9 +25,9 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from kubesched.api.codec import DecodeError, decode_object
+from kubesched.api.core import PodSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject, ObjectMeta
-from kubesched.api.pod import PodSpec
 from kubesched.api.scheme import Kind
 from kubesched.api.volume import Volume
 from kubesched.client.errors import error_of_status

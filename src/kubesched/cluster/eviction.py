@@ -17,10 +17,9 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.api.conditions import conditions_with, find_condition, is_condition_true
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import Condition
-from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubesched.api.selectors import matches_label_selector
 from kubesched.cluster.server import Plain
@@ -28,6 +27,10 @@ from kubesched.cluster.server import Plain
 _DISRUPTED_PODS_MAX: Final = 2_000
 _RETRY_SECONDS: Final = 10
 _ALLOWED: Final = "DisruptionAllowed"
+# Fields of a status that are there even if they are 0.
+_NUMBERS: Final = dict.fromkeys(
+    ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods"), 0
+)
 
 
 # Messages of the API server.
@@ -150,26 +153,8 @@ def _why_none_left(name: str, status: PodDisruptionBudgetStatus) -> str:
 
 def plain_status(status: PodDisruptionBudgetStatus) -> Plain:
     """Return a status as JSON, with its required fields."""
-    found: Plain = {
-        "currentHealthy": status.current_healthy,
-        "desiredHealthy": status.desired_healthy,
-        "disruptionsAllowed": status.disruptions_allowed,
-        "expectedPods": status.expected_pods,
-        "observedGeneration": status.observed_generation,
-        "conditions": [
-            {
-                "type": one.type,
-                "status": one.status,
-                "observedGeneration": one.observed_generation,
-                "lastTransitionTime": one.last_transition_time,
-                "reason": one.reason,
-                "message": one.message,
-            }
-            for one in status.conditions
-        ],
-    }
-    if status.disrupted_pods:
-        found["disruptedPods"] = status.disrupted_pods
+    found: Plain = {**_NUMBERS, **msgspec.to_builtins(status)}
+    found["conditions"] = [{"message": "", **one} for one in found.get("conditions", ())]
     return found
 
 

@@ -16,11 +16,10 @@ from contextlib import suppress
 import msgspec
 
 from kubesched.api.conditions import is_condition_true
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.errors import ApiError
-from kubesched.api.pod import FINISHED
 from kubesched.cluster.controllers.owner_controller import is_active
-from kubesched.cluster.server import PodReports, Server, Subscription, Watching
+from kubesched.cluster.server import Server, Subscription, Watching
 from kubesched.cluster.store import Key
 
 
@@ -50,6 +49,31 @@ class Pace(msgspec.Struct, frozen=True):
     start_seconds: Callable[[], float]
     stop_seconds: Callable[[], float]
     lifetime_of: Callable[[Pod], Lifetime | None]
+
+
+class PodReports:
+    """Writes what kubelets report of their pods; each report returns the pod as it is then.
+
+    By default nothing but the pod's start and end is written.
+    """
+
+    def started(self, pod: Pod) -> Pod:
+        """All containers run."""
+        raise NotImplementedError
+
+    def restarted(self, pod: Pod, exit_code: int) -> Pod:
+        """All containers ended, and run again."""
+        return pod
+
+    def ended(self, pod: Pod, exit_code: int) -> Pod:
+        """All containers ended for good."""
+        raise NotImplementedError
+
+    def resized(self, pod: Pod) -> None:
+        """A running pod changed; its containers get the resources that it asks for now."""
+
+    def forget(self, pod_uid: str) -> None:
+        """A pod is gone."""
 
 
 class _Work:

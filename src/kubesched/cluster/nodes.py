@@ -19,9 +19,8 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.core import Node
+from kubesched.api.core import Node, Taint
 from kubesched.api.errors import ApiError
-from kubesched.api.node import Taint
 from kubesched.api.times import micro_time
 from kubesched.api.well_known import ZONE
 from kubesched.cluster.server import AnyKindServer, Plain, Watching
@@ -153,7 +152,12 @@ def as_reported(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
     spec = node.get("spec", {})
     taints = _taints(spec, status, now)
     labels = node["metadata"].get("labels", {})
-    wanted = {**_own_labels(node["metadata"]["name"]), **labels}
+    wanted = {
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": node["metadata"]["name"],
+        "kubernetes.io/os": "linux",
+        **labels,
+    }
     if (status, taints, wanted) == (node.get("status", {}), spec.get("taints", []), labels):
         return node
     spec = {key: value for key, value in spec.items() if key != "taints"}
@@ -161,14 +165,6 @@ def as_reported(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
         spec["taints"] = taints
     metadata = {**node["metadata"], "labels": wanted}
     return {**node, "metadata": metadata, "spec": spec, "status": status}
-
-
-def _own_labels(name: str) -> Plain:
-    return {
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/hostname": name,
-        "kubernetes.io/os": "linux",
-    }
 
 
 def _reported(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:

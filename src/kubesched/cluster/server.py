@@ -1,6 +1,6 @@
 """Server is the interface that kubelets and controllers use.
 
-The embedded API server implements it with its local client, the simulator with objects on virtual
+The embedded API server implements it with its local client, the simulator for objects on virtual
 time. Both run on the event loop of the caller, so reads and writes return at once; only changes
 arrive later, through followers.
 
@@ -17,9 +17,10 @@ Differs:  changes within one delay are reported together.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import GoneError
@@ -35,14 +36,8 @@ OnChange: TypeAlias = Callable[[Key, T | None, T | None], None]
 """Receives a change: the object's key, its state before, and after; None where there is none."""
 
 
-class Subscription(Protocol):
-    """A watch on the objects of one kind."""
-
-    def start(self) -> None:
-        """Report all objects now, and changes from now on."""
-
-    def stop(self) -> None:
-        """Report nothing more; stopping twice is fine."""
+Subscription: TypeAlias = "Watching | Follower[Any, Any]"
+"""Reports all objects and their changes between `start` and `stop`."""
 
 
 class Watching:
@@ -64,57 +59,79 @@ class Watching:
             subscription.stop()
 
 
-class Server(Protocol):
-    """The objects of a cluster.
+class Server(ABC):
+    """The objects of a cluster, which `store` keeps in a form of the implementation's choice.
 
     If it does not keep the statuses of workloads, controllers do not compute them.
     """
 
-    keeps_statuses: bool
+    keeps_statuses: ClassVar[bool]
+    store: Store[Any]
 
+    @abstractmethod
     def now(self) -> float:
         """Return the seconds since the Unix epoch."""
 
+    @abstractmethod
     def timestamp(self) -> str:
         """Return the time as Kubernetes writes it."""
+
+    @abstractmethod
+    def _typed(self, stored: Any, type_: type[Typed]) -> Typed:
+        """Return a stored object as a value of its class."""
+
+    @abstractmethod
+    def _plain(self, stored: Any) -> Plain:
+        """Return a stored object as in JSON."""
+
+    def _delay_of(self, _kind: str) -> Callable[[], float] | None:
+        """Return what draws the seconds from a change to its report; None for no delay."""
+        return None
 
     # Pods, nodes and disruption budgets.
 
     def watch(self, type_: type[Typed], on_change: OnChange[Typed]) -> Subscription:
         """Return a subscription to the objects of a class; it has to be started."""
+        kind = kind_name(type_)
+        delay = self._delay_of(kind)
+        return Follower(
+            self.store, kind, on_change, lambda stored: self._typed(stored, type_), delay
+        )
 
     def read(self, type_: type[Typed], namespace: str, name: str) -> Typed | None:
         """Return an object, None if there is none."""
+        found = self.store.find(Key(kind_name(type_), namespace, name))
+        return None if found is None else self._typed(found, type_)
 
-    def all(self, type_: type[Typed], namespace: str | None = None) -> Sequence[Typed]:
+    def all(self, type_: type[Typed], namespace: str | None = None) -> list[Typed]:
         """Return the objects of a class, of one namespace or of all."""
+        found = self.store.list(kind_name(type_), namespace).items
+        return [self._typed(stored, type_) for stored in found]
+
+    @abstractmethod
+    def create_pod(self, pod: Plain) -> Pod:
+        """Create a pod and return it; raises ApiError if it is refused."""
 
     # Plain objects.
 
     def follow(self, kind: str, on_change: OnChange[Plain]) -> Subscription:
         """Return a subscription to the objects of a kind; it has to be started."""
+        return Follower(self.store, kind, on_change, self._plain, self._delay_of(kind))
 
     def find(self, kind: str, namespace: str, name: str) -> Plain | None:
         """Return an object, None if there is none."""
+        found = self.store.find(Key(kind, namespace, name))
+        return None if found is None else self._plain(found)
 
     def list(self, kind: str, namespace: str | None = None) -> list[Plain]:
         """Return the objects of a kind, of one namespace or of all."""
+        return [self._plain(stored) for stored in self.store.list(kind, namespace).items]
 
-    def create(self, kind: str, obj: Plain) -> Plain:
-        """Create an object and return it; raises ApiError if it is refused."""
-
-    def create_pod(self, pod: Plain) -> Pod:
-        """Create a pod and return it; raises ApiError if it is refused."""
-
+    @abstractmethod
     def patch_status(self, key: Key, status: Plain) -> None:
         """Replace the status of an object; raises NotFoundError if it is gone."""
 
-    def annotate(self, key: Key, name: str, value: str) -> None:
-        """Set an annotation of an object; nothing happens if it is gone."""
-
-    def scale(self, key: Key, replicas: int) -> None:
-        """Set the number of replicas of a workload; raises NotFoundError if it is gone."""
-
+    @abstractmethod
     def delete(self, key: Key, uid: str = "", grace_seconds: int | None = None) -> None:
         """Delete an object, or begin to; the grace period is by default the object's own.
 
@@ -125,27 +142,30 @@ class Server(Protocol):
         """
 
 
-class AnyKindServer(Server, Protocol):
-    """A server whose objects of any kind can be listed and changed, for garbage collection."""
+class AnyKindServer(Server):
+    """A server whose objects of any kind can be created and changed."""
 
+    @abstractmethod
     def kinds(self, *, only_namespaced: bool = False) -> list[str]:
         """Return the kinds that the store may hold."""
 
+    @abstractmethod
     def is_namespaced(self, kind: str) -> bool:
         """Whether the objects of a kind live in namespaces."""
 
+    @abstractmethod
     def kind_of(self, api_version: str, kind: str) -> str | None:
         """Return where the store keeps a kind, None if it is not served."""
 
-    def count(self, kind: str) -> int:
-        """Return how many objects of a kind there are."""
+    @abstractmethod
+    def create(self, kind: str, obj: Plain) -> Plain:
+        """Create an object and return it; raises ApiError if it is refused."""
 
+    @abstractmethod
     def write(self, key: Key, plain: Plain) -> Plain:
         """Store a new state of an object that is there, without validation."""
 
-    def release(self, key: Key, finalizer: str) -> None:
-        """Remove a finalizer from an object, which is deleted if nothing else holds it."""
-
+    @abstractmethod
     def delete(
         self, key: Key, uid: str = "", grace_seconds: int | None = None, policy: str = "Background"
     ) -> None:
@@ -155,24 +175,37 @@ class AnyKindServer(Server, Protocol):
             ApiError: It is not there, or it is another one.
         """
 
+    def patch_status(self, key: Key, status: Plain) -> None:
+        """Replace the status of an object; raises NotFoundError if it is gone."""
+        self.write(key, {**self._plain(self.store.get(key)), "status": status})
 
-class PodReports(Protocol):
-    """Writes what kubelets report of their pods; each returns the pod as it is then."""
+    def annotate(self, key: Key, name: str, value: str) -> None:
+        """Set an annotation of an object; nothing happens if it is gone."""
+        plain = self.find(*key)
+        if plain is not None and plain["metadata"].get("annotations", {}).get(name) != value:
+            self.write(key, {**plain, "metadata": annotated(plain, {name: value})})
 
-    def started(self, pod: Pod) -> Pod:
-        """All containers run."""
+    def scale(self, key: Key, replicas: int) -> None:
+        """Set the number of replicas of a workload; raises NotFoundError if it is gone."""
+        plain = self._plain(self.store.get(key))
+        metadata = {**plain["metadata"]}
+        metadata["generation"] = metadata.get("generation", 0) + 1
+        spec = {**plain["spec"], "replicas": replicas}
+        self.write(key, {**plain, "metadata": metadata, "spec": spec})
 
-    def restarted(self, pod: Pod, exit_code: int) -> Pod:
-        """All containers ended, and run again."""
-
-    def ended(self, pod: Pod, exit_code: int) -> Pod:
-        """All containers ended for good."""
-
-    def resized(self, pod: Pod) -> None:
-        """A running pod changed; its containers get the resources that it asks for now."""
-
-    def forget(self, pod_uid: str) -> None:
-        """A pod is gone."""
+    def release(self, key: Key, finalizer: str) -> None:
+        """Remove a finalizer from an object, and delete the object if nothing else holds it."""
+        plain = self.find(*key)
+        if plain is None or finalizer not in plain["metadata"].get("finalizers", ()):
+            return
+        metadata = dict(plain["metadata"])
+        metadata["finalizers"] = [one for one in metadata["finalizers"] if one != finalizer]
+        if not metadata["finalizers"]:
+            del metadata["finalizers"]
+        self.write(key, {**plain, "metadata": metadata})
+        is_held = "finalizers" in metadata or metadata.get("deletionGracePeriodSeconds")
+        if metadata.get("deletionTimestamp") and not is_held:
+            self.store.delete(key)
 
 
 @cache
@@ -186,6 +219,12 @@ def key_of_plain(kind: str, obj: Plain) -> Key:
     """Return where a store keeps a plain object."""
     metadata = obj["metadata"]
     return Key(kind, metadata.get("namespace", ""), metadata["name"])
+
+
+def annotated(obj: Plain, annotations: Plain) -> Plain:
+    """Return the metadata of a plain object with more annotations."""
+    metadata = obj["metadata"]
+    return {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}
 
 
 def since_changed(condition: Plain, old: Plain | None, now: str) -> Plain:

@@ -12,7 +12,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,7 +32,7 @@ from kubesched.config.types import (
 
 T = TypeVar("T")
 
-_GROUP, _, _VERSION = API_VERSION.partition("/")
+_GROUP = API_VERSION.partition("/")[0]
 
 
 class PluginArgs(ConfigStruct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -113,6 +113,33 @@ def check_kind(raw: dict[str, Any], kind: str, path: str) -> tuple[FieldError, .
 Args = dict[str, Any]
 
 _FIT = "NodeResourcesFit"
+_BALANCED = "NodeResourcesBalancedAllocation"
+_DEFAULTS: dict[str, Args] = {
+    "DefaultPreemption": {"minCandidateNodesPercentage": 10, "minCandidateNodesAbsolute": 100},
+    "DynamicResources": {},
+    "InterPodAffinity": {"hardPodAffinityWeight": 1, "ignorePreferredTermsOfExistingPods": False},
+    "NodeAffinity": {},
+    _BALANCED: {},
+    _FIT: {"scoringStrategy": {"type": "LeastAllocated"}},
+    "PodTopologySpread": {"defaultingType": "System"},
+    "VolumeBinding": {"bindTimeoutSeconds": 600},
+}
+_SHAPE = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
+_GATED_DEFAULTS = (
+    ("DynamicResources", ("DRASchedulerFilterTimeout",), {"filterTimeout": "10s"}),
+    (
+        "DynamicResources",
+        ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
+        {"bindingTimeout": "10m0s"},
+    ),
+    ("VolumeBinding", ("StorageCapacityScoring",), {"shape": _SHAPE}),
+)
+_EMPTY = {"defaultingType": "", "shape": []}
+"""Values that count as absent."""
+
+ARGS_PLUGINS = tuple(_DEFAULTS)
+"""The plugins of kube-scheduler that take arguments; their kinds are `<name>Args`."""
+_ARGS_KINDS = tuple(f"{plugin}Args" for plugin in ARGS_PLUGINS)
 
 
 def complete_args(plugin: str, raw: Mapping[str, Any] | None, gates: FeatureGates) -> Args:
@@ -122,7 +149,18 @@ def complete_args(plugin: str, raw: Mapping[str, Any] | None, gates: FeatureGate
     """
     args: Args = {name: value for name, value in (raw or {}).items() if value is not None}
     args.update(apiVersion=API_VERSION, kind=f"{plugin}Args")
-    _DEFAULTS[plugin](args, gates)
+    defaults = dict(_DEFAULTS[plugin])
+    for name, needed, gated in _GATED_DEFAULTS:
+        if name == plugin and all(map(gates.enabled, needed)):
+            defaults |= gated
+    for name, default in defaults.items():
+        if args.get(name) in (None, _EMPTY.get(name)):
+            args[name] = default
+    if plugin == _BALANCED:
+        args["resources"] = _resources(args.get("resources"))
+    elif plugin == _FIT and isinstance(args["scoringStrategy"], Mapping):
+        strategy = args["scoringStrategy"]
+        args["scoringStrategy"] = {**strategy, "resources": _resources(strategy.get("resources"))}
     return args
 
 
@@ -158,50 +196,6 @@ def ignore_extender_resources(configuration: Configuration) -> Configuration:
     return msgspec.structs.replace(configuration, profiles=tuple(profiles))
 
 
-def _default_preemption(args: Args, _gates: FeatureGates) -> None:
-    args.setdefault("minCandidateNodesPercentage", 10)
-    args.setdefault("minCandidateNodesAbsolute", 100)
-
-
-def _dynamic_resources(args: Args, gates: FeatureGates) -> None:
-    if gates.enabled("DRASchedulerFilterTimeout"):
-        args.setdefault("filterTimeout", "10s")
-    conditions = gates.enabled("DRADeviceBindingConditions")
-    if conditions and gates.enabled("DRAResourceClaimDeviceStatus"):
-        args.setdefault("bindingTimeout", "10m0s")
-
-
-def _inter_pod_affinity(args: Args, _gates: FeatureGates) -> None:
-    args.setdefault("hardPodAffinityWeight", 1)
-    args.setdefault("ignorePreferredTermsOfExistingPods", False)
-
-
-def _node_affinity(_args: Args, _gates: FeatureGates) -> None:
-    """Do nothing: NodeAffinity has no defaults."""
-
-
-def _node_resources_balanced_allocation(args: Args, _gates: FeatureGates) -> None:
-    args["resources"] = _resources(args.get("resources"))
-
-
-def _node_resources_fit(args: Args, _gates: FeatureGates) -> None:
-    strategy = args.setdefault("scoringStrategy", {"type": "LeastAllocated"})
-    if isinstance(strategy, Mapping):
-        resources = _resources(strategy.get("resources"))
-        args["scoringStrategy"] = {**strategy, "resources": resources}
-
-
-def _pod_topology_spread(args: Args, _gates: FeatureGates) -> None:
-    if args.get("defaultingType", "") == "":
-        args["defaultingType"] = "System"
-
-
-def _volume_binding(args: Args, gates: FeatureGates) -> None:
-    args.setdefault("bindTimeoutSeconds", 600)
-    if gates.enabled("StorageCapacityScoring") and not args.get("shape"):
-        args["shape"] = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
-
-
 def _resources(written: object) -> object:
     """Return weighted resources: cpu and memory if empty; a weight of 0 becomes 1."""
     if written is None or written == []:
@@ -218,19 +212,3 @@ def _resources(written: object) -> object:
 
 def _is_zero(weight: object) -> bool:
     return weight is None or (weight == 0 and weight is not False)
-
-
-_DEFAULTS: dict[str, Callable[[Args, FeatureGates], None]] = {
-    "DefaultPreemption": _default_preemption,
-    "DynamicResources": _dynamic_resources,
-    "InterPodAffinity": _inter_pod_affinity,
-    "NodeAffinity": _node_affinity,
-    "NodeResourcesBalancedAllocation": _node_resources_balanced_allocation,
-    "NodeResourcesFit": _node_resources_fit,
-    "PodTopologySpread": _pod_topology_spread,
-    "VolumeBinding": _volume_binding,
-}
-
-ARGS_PLUGINS = tuple(_DEFAULTS)
-"""The plugins of kube-scheduler that take arguments; their kinds are `<name>Args`."""
-_ARGS_KINDS = tuple(f"{plugin}Args" for plugin in ARGS_PLUGINS)

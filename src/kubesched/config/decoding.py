@@ -27,9 +27,7 @@ from kubesched.api.go_text import go_quote, parse_go_duration
 DURATION_FORMAT = "go-duration"
 """The format of durations in JSON Schemas."""
 
-DurationSeconds = Annotated[
-    float, Meta(extra={"go": "duration"}, extra_json_schema={"format": DURATION_FORMAT})
-]
+DurationSeconds = Annotated[float, Meta(extra_json_schema={"format": DURATION_FORMAT})]
 """Seconds, written as a Go duration in configuration files."""
 
 
@@ -66,10 +64,10 @@ def decode_struct(cls: type[T], raw: object, path: str, errors: list[FieldError]
 
 def _decode(annotation: Any, raw: object, path: str, errors: list[FieldError]) -> Any:
     """Decode a value by its type; `raw` is not None."""
+    if annotation == DurationSeconds:
+        return _decode_duration(raw, path, errors)
     origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _decode_annotated(arguments, raw, path, errors)
-    if _is_optional(arguments):
+    if len(arguments) == 2 and type(None) in arguments:
         inner = next(argument for argument in arguments if argument is not type(None))
         return _decode(inner, raw, path, errors)
     if origin in {tuple, list}:
@@ -141,14 +139,7 @@ def _decode_item(item: Any, raw: object, path: str, errors: list[FieldError]) ->
     return _zero(item) if value is _FAULTY else value
 
 
-def _decode_annotated(
-    arguments: tuple[Any, ...], raw: object, path: str, errors: list[FieldError]
-) -> object:
-    annotation, *metas = arguments
-    if not any(isinstance(meta, Meta) and meta.extra == {"go": "duration"} for meta in metas):
-        if get_origin(annotation) is None and not _is_struct(annotation):
-            return _decode_leaf(Annotated[arguments], raw, path, errors)
-        return _decode(annotation, raw, path, errors)
+def _decode_duration(raw: object, path: str, errors: list[FieldError]) -> object:
     if not isinstance(raw, str):
         errors.append(invalid(path, raw, 'must be a duration such as "15s"'))
         return _FAULTY
@@ -183,10 +174,6 @@ def _zero(annotation: Any) -> object:
 
 def _is_struct(annotation: object) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
-
-
-def _is_optional(arguments: tuple[Any, ...]) -> bool:
-    return len(arguments) == 2 and type(None) in arguments
 
 
 def _kind_of(raw: object) -> str:

@@ -141,23 +141,19 @@ class FeatureGates(msgspec.Struct, frozen=True):
                 errors.append(FieldError(FLAG, f"invalid value of {name}={value}, err: {reason}"))
             else:
                 settings[name] = _BOOLEANS[value]
-        errors = [*_component_errors(components), *errors, *_setting_errors(settings)]
-        if errors:
-            raise ConfigError(errors)
-        return cls._checked(settings)
+        return cls._checked(settings, [*_component_errors(components), *errors])
 
     @classmethod
     def of(cls, settings: Mapping[str, bool]) -> "FeatureGates":
         """Return gates with these settings; raises ConfigError with all errors."""
-        errors = tuple(_setting_errors(settings))
-        if errors:
-            raise ConfigError(errors)
-        return cls._checked(settings)
+        return cls._checked(settings, [])
 
     @classmethod
-    def _checked(cls, settings: Mapping[str, bool]) -> "FeatureGates":
+    def _checked(cls, settings: Mapping[str, bool], errors: list[FieldError]) -> "FeatureGates":
         gates = cls(dict(settings))
-        errors = (*_dependency_errors(gates), *_refusals(gates))
+        errors += _setting_errors(settings)
+        if not errors:
+            errors += (*_dependency_errors(gates), *_refusals(gates))
         if errors:
             raise ConfigError(errors)
         return gates

@@ -33,8 +33,7 @@ from kubesched.explain.report import (
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, NoState, PreFilterPlugin
-from kubesched.framework.preemption.candidate import Candidate
-from kubesched.framework.preemption.report import PreemptionReport
+from kubesched.framework.preemption.report import Candidate, PreemptionReport
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected

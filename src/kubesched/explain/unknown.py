@@ -6,7 +6,7 @@ Invariants: kinds are in the order of the command that saves a cluster.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -24,47 +24,42 @@ from kubesched.explain.saving import KUBECTL_NAMES, get_command
 from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.scheduler.decision import Decision, Failed, Rejected
 from kubesched.scheduler.profile import Profile
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
 
+Needed: TypeAlias = Mapping[str, Sequence[NeededKind]]
+"""The kinds that plugins need for a pod, by plugin."""
 _NO_NODES: Final = NeededKind(Node, "pods are placed on them")
 
 
 def with_unknown(
     report: PodExplanation,
+    profile: Profile,
+    pod: PodInfo,
+    snapshot: Snapshot,
     rejecting: Collection[str],
-    needed: Mapping[str, Sequence[NeededKind]],
-    always: Iterable[NeededKind] = (),
 ) -> PodExplanation:
     """Return the explanation with the unknown kinds, and without results that depend on them.
 
-    `rejecting` are the plugins that rejected the pod. `needed` has the kinds that plugins need for
-    the pod and the files lack; every decision depends on those in `always`.
+    `rejecting` are the plugins that rejected the pod.
     """
-    kinds = UnknownKinds()
-    kinds.add(always)
-    every = [one for found in needed.values() for one in found]
-    guessing = guessing_plugins(rejecting, needed)
+    outcomes = UnknownOutcomes(snapshot)
+    needed = outcomes.needed(profile, pod)
     if report.outcome is PodOutcome.SCHEDULABLE:
-        kinds.add(one for one in every if one.decides is Decides.FIT)
-        if report.feasible_count > 1:
-            kinds.add(one for one in every if one.decides is Decides.CHOICE)
-    elif guessing:
-        kinds.add(one for one in every if one.decides is Decides.FIT)
-    elif _is_found_by(report.preemption, needed):
-        kinds.add(one for one in every if one.decides is not Decides.CHOICE)
-    report = msgspec.structs.replace(report, unknown=kinds.unknown())
-    if guessing:
+        outcomes.placed(profile, pod, had_choice=report.feasible_count > 1)
+    elif not outcomes.rejected(profile, pod, rejecting) and _is_found_by(report.preemption, needed):
+        outcomes.preempted(profile, pod)
+    report = msgspec.structs.replace(report, unknown=outcomes.unknown())
+    if guessing := guessing_plugins(rejecting, needed):
         return _without_guesses(report, guessing)
-    if report.preemption is None or not any(one.kind is PodDisruptionBudget for one in every):
+    every = (one.kind for found in needed.values() for one in found)
+    if report.preemption is None or PodDisruptionBudget not in every:
         return report
     preemption = _without_budgets(report.preemption)
     return msgspec.structs.replace(report, preemption=preemption)
 
 
-def _is_found_by(
-    preemption: PreemptionExplanation | None, needed: Mapping[str, Sequence[NeededKind]]
-) -> bool:
+def _is_found_by(preemption: PreemptionExplanation | None, needed: Needed) -> bool:
     """Whether the result of preemption depends on the needed kinds."""
     if preemption is None:
         return False
@@ -79,9 +74,7 @@ def _without_budgets(preemption: PreemptionExplanation) -> PreemptionExplanation
     return msgspec.structs.replace(preemption, candidates=candidates)
 
 
-def guessing_plugins(
-    rejecting: Collection[str], needed: Mapping[str, Sequence[NeededKind]]
-) -> frozenset[str]:
+def guessing_plugins(rejecting: Collection[str], needed: Needed) -> frozenset[str]:
     """Return the plugins whose rejection may be caused by objects that the files lack."""
     return frozenset(
         name
@@ -124,24 +117,60 @@ def _judged(verdict: NodeVerdict, guessing: Collection[str]) -> NodeVerdict:
     return NodeVerdict(verdict.node, feasible=False, tried=verdict.tried, unknown=True)
 
 
-class UnknownKinds:
-    """Collects the unknown kinds."""
+class UnknownOutcomes:
+    """Collects the unknown kinds that the outcomes of pods depend on."""
 
-    def __init__(self) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._by_template: dict[tuple[str, PodTemplate], Needed] = {}
         self._found: dict[str, NeededKind] = {}
-
-    def add(self, needed: Iterable[NeededKind]) -> None:
-        """Add kinds that the decision depends on."""
-        for one in needed:
-            self._found.setdefault(one.kind.__name__, one)
+        self._add(no_nodes(snapshot))
 
     def unknown(self) -> tuple[Unknown, ...]:
-        """Return the collected kinds."""
+        """Return the unknown kinds that outcomes so far depend on."""
         known = [kind for kind in KUBECTL_NAMES if kind in self._found]
         order = {kind: self._found[kind] for kind in [*known, *self._found]}
         return tuple(
             Unknown(kind, one.decides, one.why, get_command(kind)) for kind, one in order.items()
         )
+
+    def placed(self, profile: Profile, pod: PodInfo, *, had_choice: bool) -> None:
+        """Add the unknown kinds that a pod's placement depends on."""
+        self._add(always_needed(pod, self._snapshot))
+        wanted = (Decides.FIT, Decides.CHOICE) if had_choice else (Decides.FIT,)
+        self._add_needed(profile, pod, *wanted)
+
+    def preempted(self, profile: Profile, pod: PodInfo) -> None:
+        """Add the unknown kinds that the choice of victims depends on."""
+        self._add_needed(profile, pod, Decides.FIT, Decides.VICTIMS)
+
+    def rejected(self, profile: Profile, pod: PodInfo, rejecting: Collection[str]) -> bool:
+        """Add the unknown kinds that a rejection depends on; return whether it may be wrong."""
+        self._add(always_needed(pod, self._snapshot))
+        if not guessing_plugins(rejecting, self.needed(profile, pod)):
+            return False
+        self._add_needed(profile, pod, Decides.FIT)
+        return True
+
+    def _add(self, needed: Iterable[NeededKind]) -> None:
+        for one in needed:
+            self._found.setdefault(one.kind.__name__, one)
+
+    def _add_needed(self, profile: Profile, pod: PodInfo, *wanted: Decides) -> None:
+        every = [one for found in self.needed(profile, pod).values() for one in found]
+        for decides in wanted:
+            self._add(one for one in every if one.decides is decides)
+
+    def needed(self, profile: Profile, pod: PodInfo) -> Needed:
+        """Return the kinds that plugins need for a pod and the files lack, by plugin."""
+        if pod.spec.volumes or pod.spec.resource_claims:
+            # Needed claims and volumes may differ between pods of one template.
+            return needed_kinds(profile, pod, self._snapshot)
+        key = (profile.scheduler_name, pod.template)
+        found = self._by_template.get(key)
+        if found is None:
+            found = self._by_template[key] = needed_kinds(profile, pod, self._snapshot)
+        return found
 
 
 def always_needed(pod: PodInfo, snapshot: Snapshot) -> list[NeededKind]:

@@ -45,6 +45,13 @@ class CycleState:
     skip_pre_bind: set[str] = field(default_factory=set)
     shared: dict[str, object] = field(default_factory=dict)
 
+    @property
+    def follows_pods(self) -> bool:
+        """Whether a filter has a state that `add_pod` may change; such a state must be clonable."""
+        skipped = self.skip_filter
+        states = self.filter_states.items()
+        return any(is_clonable(state) for name, state in states if name not in skipped)
+
     def skipping_filters(self, names: Iterable[str]) -> CycleState:
         """Return a copy that skips some more filters."""
         copy = self.clone()

@@ -15,7 +15,7 @@ import msgspec
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Scope
-from kubesched.framework.pod_group_states import PodGroupStates
+from kubesched.framework.pod_groups import PodGroupStates
 from kubesched.framework.services import Services
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.framework.waiting_pods import WaitingPods

@@ -318,7 +318,7 @@ class PreScoreResult(msgspec.Struct, Generic[S], frozen=True):
     lasts: bool = False
 
 
-PRE_SCORE_SKIP: Final[PreScoreResult[None]] = PreScoreResult(status=SKIP)
+PRE_SCORE_SKIP: Final[PreScoreResult[Any]] = PreScoreResult(status=SKIP)
 """Returned by `pre_score` to skip the plugin's score."""
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
-from kubesched.framework.pod_group_plugin import GeneratedPlacements, Placement
+from kubesched.framework.pod_groups import GeneratedPlacements, Placement
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.framework.structured_log import write
 from kubesched.snapshot.node_table import NodeTable

@@ -1,7 +1,9 @@
 """Services: what plugins use of the scheduler besides the snapshot of each call.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go, Handle;
-          pkg/scheduler/framework/plugins/volumebinding/binder.go, bindAPIUpdate (v1.36)
+          pkg/scheduler/framework/plugins/volumebinding/binder.go, bindAPIUpdate;
+          pkg/scheduler/metrics/metrics.go, the metrics that plugins write themselves;
+          pkg/scheduler/framework/plugins/volumebinding/metrics/metrics.go (v1.36)
 Differs:  one immutable value, passed to a profile when it is built, with only the calls that
           plugins make.
 """
@@ -9,17 +11,18 @@ Differs:  one immutable value, passed to a profile when it is built, with only t
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
+from enum import StrEnum
 from typing import Any, Protocol
 
 import msgspec
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.dra.claim_tracker import ClaimTracker
 from kubesched.framework.dra.claim_writer import ClaimWriter
 from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
-from kubesched.framework.plugin_observer import PluginObserver
-from kubesched.framework.pod_group_states import PodGroupStates
+from kubesched.framework.pod_groups import PodGroupStates
 from kubesched.framework.status import Status, failure
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.snapshot.objects import Objects
@@ -53,6 +56,41 @@ class VolumeWriter(Protocol):
 
     def has_pod(self, namespace: str, name: str) -> bool:
         """Whether the pod exists, according to the informer cache."""
+
+
+class BindingConditionsStatus(StrEnum):
+    """The result of waiting for a pod's devices."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    TIMEOUT = "timeout"
+    ERROR = "error"
+
+
+class VolumeSchedulingStage(StrEnum):
+    """A step of volume scheduling."""
+
+    PREDICATE = "predicate"
+    ASSUME = "assume"
+    BIND = "bind"
+
+
+class PluginObserver:
+    """Receives metrics of one profile's plugins; does nothing unless a method is overridden."""
+
+    def resource_claim_create_requested(self, *, is_success: bool) -> None:
+        """Handle the creation, or failed creation, of a claim for extended resources."""
+
+    def binding_conditions_awaited(
+        self, driver: str, status: BindingConditionsStatus, seconds: float
+    ) -> None:
+        """Handle the end of a pod's wait; called for each device of its claims."""
+
+    def binding_conditions_used(self, driver: str, status: BindingConditionsStatus) -> None:
+        """Handle the end of a pod's wait; called for each device with binding conditions."""
+
+    def volume_scheduling_failed(self, stage: VolumeSchedulingStage) -> None:
+        """Handle an error in a step of volume scheduling; a rejected node is no error."""
 
 
 async def _refuse(pod: Pod, node_name: str) -> Status:

@@ -19,10 +19,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import yaml
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.decode import files_in
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.scheme import KINDS, find_kind

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable
-from difflib import SequenceMatcher, get_close_matches
 from typing import Final
 
 EXIT_INPUT: Final = 2
@@ -51,6 +50,9 @@ def near_names(text: str, existing: Iterable[str]) -> list[str]:
 
     Of many names, only those with the same first letters are compared.
     """
+    # Imported late: most names are written well.
+    from difflib import SequenceMatcher, get_close_matches
+
     names = list(dict.fromkeys(existing))
     if len(names) > _COMPARED_MAX:
         names = [name for name in names if name[:2] == text[:2]][:_COMPARED_MAX]

@@ -14,10 +14,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kubesched.api.coordination import Lease
-from kubesched.api.core import CoreEvent, Node, Pod
+from kubesched.api.core import CoreEvent, Event, Lease, Node, Pod
 from kubesched.api.errors import ApiError
-from kubesched.api.events import Event
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import KINDS, Kind
 from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings, new_event_loop
@@ -30,7 +28,7 @@ from kubesched.client.requests import RequestObserver
 from kubesched.inputs.completed_input import ClusterInput
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.sources import ClusterSource
-from kubesched.inputs.status_line import StatusLine
+from kubesched.inputs.status_line import showing
 
 READER_ROLE: Final = "kubesched-reader"
 """The ClusterRole that allows to read everything that is read here."""
@@ -40,7 +38,6 @@ READ_KINDS: Final = tuple(kind for kind in KINDS if kind.type not in _NOT_READ)
 NEEDED: Final = (Pod, Node)
 """The kinds without which there is no answer."""
 _REQUEST_SECONDS_MAX: Final = 60.0
-_REFRESH_SECONDS: Final = 0.2
 _UNAUTHORIZED: Final = 401
 
 
@@ -103,12 +100,10 @@ async def _read(settings: ConnectionSettings, name: str, lists: list[KindList]) 
     # The lists are not returned, because asyncio formats the result of its main task at the end.
     received = _Received()
     rest = connect(settings, qps=-1, timeout_seconds=_REQUEST_SECONDS_MAX, observer=received)
-    shown = asyncio.create_task(_show(name, received), name="progress")
     try:
-        lists += await list_kinds(rest, READ_KINDS)
+        async with showing(lambda: f"Reading {name}: {received.byte_count / 1e6:.0f} MB"):
+            lists += await list_kinds(rest, READ_KINDS)
     finally:
-        shown.cancel()
-        await asyncio.wait((shown,))
         await rest.aclose()
 
 
@@ -144,14 +139,6 @@ class _Received(RequestObserver):
     ) -> None:
         """Count a response."""
         self.byte_count += response_bytes
-
-
-async def _show(name: str, received: _Received) -> None:
-    """Show how much has been read, until cancelled."""
-    with StatusLine() as status:
-        while True:
-            status.show(lambda: f"Reading {name}: {received.byte_count / 1e6:.0f} MB")
-            await asyncio.sleep(_REFRESH_SECONDS)
 
 
 # A cluster that is followed.

@@ -26,10 +26,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from kubesched.api.codec import Loaded, Source
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration

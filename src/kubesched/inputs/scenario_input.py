@@ -27,7 +27,7 @@ from kubesched.inputs.sources import SchedulerOptions, read_problem
 from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.openb import is_openb, trace_pods
-from kubesched.simulator.pod_reports import RUN_SECONDS
+from kubesched.simulator.run_seconds import RUN_SECONDS
 from kubesched.simulator.scenario import NodeGroup, Scenario, ScenarioWorkload, TraceSpec
 from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario
 from kubesched.simulator.virtual_loop import SECONDS_MAX

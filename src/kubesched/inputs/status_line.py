@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final, Self
 
 _PATIENCE_SECONDS: Final = 1.0
@@ -36,6 +38,32 @@ class StatusLine:
             self._is_shown = True
             width = shutil.get_terminal_size().columns - 1
             _write(_CLEAR + text()[:width])
+
+    def counting(self, text: str) -> Callable[..., None]:
+        """Return a function that shows numbers in a text such as `{:,} of {:,} nodes drained`."""
+
+        def show(*numbers: int) -> None:
+            self.show(lambda: text.format(*numbers))
+
+        return show
+
+
+@asynccontextmanager
+async def showing(text: Callable[[], str]) -> AsyncIterator[None]:
+    """Keep a text up to date on a status line while the event loop is at work."""
+
+    async def show() -> None:
+        with StatusLine() as status:
+            while True:
+                status.show(text)
+                await asyncio.sleep(_RENEWAL_SECONDS)
+
+    shown = asyncio.create_task(show(), name="progress")
+    try:
+        yield
+    finally:
+        shown.cancel()
+        await asyncio.wait((shown,))
 
 
 def _write(text: str) -> None:

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from kubesched.api.apps import DaemonSet, Deployment, ReplicaSet, StatefulSet
-from kubesched.api.batch import CronJob, Job
+from kubesched.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.api.codec import Loaded
 from kubesched.api.core import Pod, ReplicationController
 from kubesched.api.meta import KubeObject

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -60,14 +60,9 @@ class PageServer:
             middlewares=(self._guarded,), client_max_size=_BODY_BYTES_MAX
         )
         self.application.on_response_prepare.append(_protect)
-        routes: dict[str, Callable[[web.Request], Awaitable[web.Response]]] = {
-            "/": self._index,
-            "/documents": self._documents,
-            "/why": self._why,
-            "/explain": self._explain,
-            "/top": self._top,
-        }
-        for path, handler in routes.items():
+        handlers = {"/": self._index, "/documents": self._documents}
+        handlers |= dict.fromkeys(_QUESTIONS, self._answer)
+        for path, handler in handlers.items():
             self.application.router.add_get(path, handler, allow_head=False)
 
     @asynccontextmanager
@@ -128,25 +123,21 @@ class PageServer:
             return web.Response(status=304, headers={"ETag": tag})
         return _json(sent.body, {"ETag": tag})
 
-    async def _why(self, request: web.Request) -> web.Response:
-        pod = _pod(request)
-        return await self._ask(lambda cluster: cluster.why(pod))
-
-    async def _explain(self, request: web.Request) -> web.Response:
-        pod = _pod(request)
-        return await self._ask(lambda cluster: cluster.explain(pod))
-
-    async def _top(self, request: web.Request) -> web.Response:
-        group = request.query.get("group", TopGroup.NODES)
-        return await self._ask(lambda cluster: cluster.top(group))
-
-    async def _ask(self, question: Callable[[Cluster], Document]) -> web.Response:
-        answer = await self._source.ask(question)
+    async def _answer(self, request: web.Request) -> web.Response:
+        question = _QUESTIONS[request.path]
+        answer = await self._source.ask(lambda cluster: question(cluster, request.query))
         return _json(msgspec.json.encode(answer.to_dict()))
 
 
-def _pod(request: web.Request) -> str:
-    pod = request.query.get("pod", "")
+_QUESTIONS: Final[Mapping[str, Callable[[Cluster, Mapping[str, str]], Document]]] = {
+    "/why": lambda cluster, query: cluster.why(_pod(query)),
+    "/explain": lambda cluster, query: cluster.explain(_pod(query)),
+    "/top": lambda cluster, query: cluster.top(query.get("group", TopGroup.NODES)),
+}
+
+
+def _pod(query: Mapping[str, str]) -> str:
+    pod = query.get("pod", "")
     if not pod:
         raise UserError("pod: name one, as namespace/name")
     return pod

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
-import msgspec
-
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.api.integers import Int32
 from kubesched.api.policy import PodDisruptionBudget
@@ -24,7 +22,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
-from kubesched.framework.pod_group_plugin import (
+from kubesched.framework.pod_groups import (
     PodGroupPostFilterPlugin,
     PodGroupPostFilterResult,
     PodGroupTrial,
@@ -33,7 +31,7 @@ from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidates import Sampling, find_candidates
 from kubesched.framework.preemption.eligibility import has_lower_priority_pods, why_not_eligible
 from kubesched.framework.preemption.group_victims import choose_group_victims
-from kubesched.framework.preemption.report import PreemptionReport, post_filter_result
+from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
 from kubesched.framework.preemption.victims import Question
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable
@@ -143,31 +141,20 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         # Without lower-priority pods, the result depends on the statuses and the template alone.
         depends_on_more = pod.spec.scheduling_group or pod.pod.status.nominated_node_name
         if depends_on_more or has_lower_priority_pods(pod, snapshot.nodes):
-            return self._post_filter(cycle, pod, snapshot, statuses)
+            return self.decide(cycle, pod, snapshot, statuses).result(len(statuses))
         known = self._without_victims.get(pod.template)
         if known is None or known[0] is not statuses:
             if len(self._without_victims) >= _TEMPLATES_MAX:
                 self._without_victims.clear()
-            known = statuses, self._post_filter(cycle, pod, snapshot, statuses)
-            self._without_victims[pod.template] = known
+            report = self.decide(cycle, pod, snapshot, statuses)
+            known = self._without_victims[pod.template] = statuses, report.result(len(statuses))
         return known[1]
-
-    def _post_filter(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
-    ) -> PostFilterResult:
-        report = self.decide(cycle, pod, snapshot, statuses)
-        return self.result_of(report, len(snapshot.nodes))
 
     async def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[PodInfo], snapshot: Snapshot, trial: PodGroupTrial
     ) -> PodGroupPostFilterResult:
         """Return the pods of any node to evict so that the group fits."""
         return await choose_group_victims(group, pods, snapshot, trial)
-
-    @staticmethod
-    def result_of(report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:
-        """Return the result of a report that extenders may have narrowed."""
-        return _with_prefix(post_filter_result(report, num_all_nodes))
 
     def decide(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
@@ -210,13 +197,3 @@ def _group_of(pod: PodInfo, snapshot: Snapshot) -> PodGroup | None:
     group = pod.spec.scheduling_group
     name = group.pod_group_name if group is not None else None
     return snapshot.objects.get(PodGroup, name, pod.namespace) if name else None
-
-
-def _with_prefix(result: PostFilterResult) -> PostFilterResult:
-    """Return the result with upstream's prefix in its message."""
-    status = result.status
-    if not status.message:
-        return result
-    text = f"preemption: {status.message}"
-    prefixed = Status(status.code, error=text) if status.error else Status(status.code, (text,))
-    return msgspec.structs.replace(result, status=prefixed)

@@ -19,7 +19,7 @@ from kubesched.api.scheduling import PodGroup
 from kubesched.framework.cluster_event import POD, POD_GROUP, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PermitPlugin, PreEnqueuePlugin, Scope
-from kubesched.framework.pod_group_states import PodGroupState, pod_group_name_of, state_not_found
+from kubesched.framework.pod_groups import PodGroupState, pod_group_name_of, state_not_found
 from kubesched.framework.status import SUCCESS, Code, Status, failure, unresolvable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

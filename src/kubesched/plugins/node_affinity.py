@@ -14,9 +14,10 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import Node, NodeSelector, Pod, PreferredSchedulingTerm
+from kubesched.api.core import Node, Pod
 from kubesched.api.core import NodeAffinity as Affinity
 from kubesched.api.field_errors import ConfigError, FieldError, aggregate, child
+from kubesched.api.meta import NodeSelector, PreferredSchedulingTerm
 from kubesched.api.selectors import (
     RequiredNodeAffinity,
     matches_node_selector,
@@ -34,6 +35,7 @@ from kubesched.framework.normalize import normalize_scores
 from kubesched.framework.plugin import (
     NOT_SHARED,
     PRE_FILTER_SKIP,
+    PRE_SCORE_SKIP,
     FilterPlugin,
     NoState,
     PreFilterPlugin,
@@ -43,7 +45,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.status import SKIP, NodeToStatus, failure, unresolvable
+from kubesched.framework.status import NodeToStatus, failure, unresolvable
 from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.snapshot.node_selection import (
     match_node_selector,
@@ -60,7 +62,6 @@ NodeNames = frozenset[str] | None
 """The names of the nodes that match a pod which requires nothing but a name; None for others."""
 
 _NAME_FIELD: Final = "metadata.name"
-_SKIP_SCORE: Final[PreScoreResult[PreferredTerms]] = PreScoreResult(status=SKIP)
 _ANY_NODE: Final[PreFilterResult[NodeNames]] = PreFilterResult()
 
 
@@ -158,7 +159,7 @@ class NodeAffinity(
         preferred = _preferred_terms(pod)
         if preferred is None:
             terms = self._added_preferred
-            return PreScoreResult(terms) if terms else _SKIP_SCORE
+            return PreScoreResult(terms) if terms else PRE_SCORE_SKIP
         if errors := preferred_term_errors(preferred):
             return PreScoreResult(status=failure(aggregate(errors)))
         return PreScoreResult((*self._added_preferred, *preferred))

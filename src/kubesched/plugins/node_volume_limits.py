@@ -14,7 +14,7 @@ Differs:  of several missing drivers, the message names the first in order of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -44,7 +44,6 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable, unschedulable
 from kubesched.plugins.volumes.attachable import (
-    UNCERTAIN,
     AttachableError,
     Attachables,
     add_volumes_of,
@@ -53,9 +52,9 @@ from kubesched.plugins.volumes.attachable import (
     may_attach,
 )
 from kubesched.plugins.volumes.claims import after_claim_change
-from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodeColumns, CsiNodes, limits_of
+from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, CsiNodes, limits_of
 from kubesched.plugins.volumes.csi_translation import plugin_of
-from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_limits
+from kubesched.plugins.volumes.describing import kinds_of_claims, kinds_of_limits
 from kubesched.plugins.volumes.row_tally import RowTally
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
@@ -77,16 +76,15 @@ class NewVolumes:
 
     def on_nodes(self, *, has_csi_node: bool) -> Attachables | Status:
         """Return those on nodes with or without a CSINode; a status if they are not identified."""
-        if has_csi_node not in self._found:
-            found: Attachables = {}
-            self._found[has_csi_node] = found
-            objects = self.snapshot.objects
+        known = self._found.get(has_csi_node)
+        if known is None:
+            known, objects = Attachables(), self.snapshot.objects
             try:
-                add_volumes_of(self._pod, objects, found, has_csi_node=has_csi_node, is_new=True)
+                add_volumes_of(self._pod, objects, known, has_csi_node=has_csi_node, is_new=True)
             except AttachableError as error:
-                status = unresolvable(str(error)) if error.is_missing else failure(str(error))
-                self._found[has_csi_node] = status
-        return self._found[has_csi_node]
+                known = unresolvable(str(error)) if error.is_missing else failure(str(error))
+            self._found[has_csi_node] = known
+        return known
 
 
 def _has_attachable(pod: PodInfo) -> bool:
@@ -108,7 +106,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         self._needs_driver = handle.feature_gates.enabled("VolumeLimitScaling")
         self._csi_nodes = CsiNodes()
         self._attachments = _AttachmentsByNode()
-        self._room = _Room(self._attachments)
+        self._in_use_at_most = RowTally(lambda pod: count_at_most(pod.spec.volumes))
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return changes that add or raise limits, or remove volumes."""
@@ -197,23 +195,29 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
     ) -> NDArray[np.bool_] | None:
         """Return the rows where an exact count may exceed a limit, or fail; None if no row.
 
-        An exact count reads all pods of a row. Most rows are far from their limits, so an upper
-        bound for the number of volumes comes first. `rows` are those of `nodes` in the whole table.
+        An exact count reads all pods of a row. Most rows are far from their limits, so volumes of
+        pods and attachments are counted at most first. `rows` are those of `nodes` in the whole
+        table.
         """
         if len(nodes) <= _FEW_ROWS:
             return np.ones(len(nodes), np.bool_)
         counts: dict[str, int] = {}
         for driver in new.values():
             counts[driver] = counts.get(driver, 0) + 1
-        is_whole = nodes is snapshot.nodes
-        if is_whole and self._room.has(counts, snapshot, csi_nodes):
-            return None
-        doubtful = np.zeros(len(nodes), np.bool_)
-        for driver, count in counts.items():
-            doubtful |= self._room.of(driver, snapshot, csi_nodes)[rows] < count
-        if not is_whole:
-            doubtful |= nodes.pod_counts > snapshot.nodes.pod_counts[rows]
-        return doubtful
+        of_pods = self._in_use_at_most.of(snapshot.nodes)
+        attached = self._attachments.counts(snapshot.nodes, snapshot.objects)
+        most = self._in_use_at_most.most + self._attachments.most
+        if all(most + count <= csi_nodes.least_limit(name) for name, count in counts.items()):
+            doubtful = None
+        else:
+            in_use = of_pods[rows] + attached[rows]
+            doubtful = np.zeros(len(nodes), np.bool_)
+            for name, count in counts.items():
+                doubtful |= in_use + count > csi_nodes.limit(name)[rows]
+        if nodes is snapshot.nodes:
+            return doubtful
+        has_more_pods = nodes.pod_counts > snapshot.nodes.pod_counts[rows]
+        return has_more_pods if doubtful is None else doubtful | has_more_pods
 
     def _exceeding(
         self, new: Attachables, nodes: NodeTable, doubtful: NDArray[np.bool_], objects: Objects
@@ -258,9 +262,14 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
 
 
 class _AttachmentsByNode:
-    """The volume attachments of each node, cached until one changes."""
+    """The volume attachments of each node, cached until one changes.
+
+    Attributes:
+        most: The largest number of attachments of a node, when they were last read.
+    """
 
     def __init__(self) -> None:
+        self.most = 0
         self._objects: Objects | None = None
         self._version = -1
         self._by_node: dict[str, list[VolumeAttachment]] = {}
@@ -293,56 +302,7 @@ class _AttachmentsByNode:
         self._by_node = {}
         for attachment in objects.list(VolumeAttachment):
             self._by_node.setdefault(attachment.spec.node_name, []).append(attachment)
-
-
-class _Room:
-    """How many more volumes of a driver a row of the whole table can take for sure.
-
-    Volumes of pods and attachments are counted at most; where they cannot be identified there is
-    no room. Each pod that is bound changes one row.
-    """
-
-    def __init__(self, attachments: _AttachmentsByNode) -> None:
-        self._attachments = attachments
-        self._in_use = RowTally(lambda pod: count_at_most(pod.spec.volumes))
-        self._csi_nodes: CsiNodeColumns | None = None
-        self._attached: NDArray[np.int64] | None = None
-        self._limits: dict[str, NDArray[np.int64]] = {}
-        self._rooms: dict[str, NDArray[np.int64]] = {}
-        # At most the least room of any row; computed again only when it is not enough.
-        self._least: dict[str, int] = {}
-
-    def of(self, driver: str, snapshot: Snapshot, csi_nodes: CsiNodeColumns) -> NDArray[np.int64]:
-        """Return the room of all rows, as int64 per row; valid until the table changes."""
-        in_use = self._in_use.of(snapshot.nodes)
-        attached = self._attachments.counts(snapshot.nodes, snapshot.objects)
-        renewed, is_same = self._in_use.renewed, self._csi_nodes is csi_nodes
-        if renewed is None or not is_same or self._attached is not attached:
-            self._csi_nodes, self._attached = csi_nodes, attached
-            self._rooms.clear()
-        elif renewed:
-            for row in renewed:
-                taken = in_use.item(row) + attached.item(row)
-                for name, room in self._rooms.items():
-                    left = self._limits[name].item(row) - taken
-                    room[row] = left
-                    self._least[name] = min(self._least[name], left)
-        if driver not in self._rooms:
-            limit = csi_nodes.limit(driver)
-            self._limits[driver] = limit = np.where(limit == NO_LIMIT, UNCERTAIN, limit)
-            self._rooms[driver] = limit - in_use - attached
-            self._least[driver] = 0
-        return self._rooms[driver]
-
-    def has(self, counts: Mapping[str, int], snapshot: Snapshot, csi_nodes: CsiNodeColumns) -> bool:
-        """Whether every row of the whole table can take so many more volumes for sure."""
-        for driver, count in counts.items():
-            room = self.of(driver, snapshot, csi_nodes)
-            if self._least[driver] < count:
-                self._least[driver] = int(room.min())
-                if self._least[driver] < count:
-                    return False
-        return True
+        self.most = max(map(len, self._by_node.values()), default=0)
 
 
 def _required_drivers(volumes: Attachables, objects: Objects) -> Iterator[str]:

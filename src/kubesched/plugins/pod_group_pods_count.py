@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from kubesched.framework.pod_group_plugin import PlacementScorePlugin, PodGroupAssignments
-from kubesched.framework.pod_group_states import state_not_found
+from kubesched.framework.pod_groups import (
+    PlacementScorePlugin,
+    PodGroupAssignments,
+    state_not_found,
+)
 from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.snapshot.snapshot import Snapshot
 

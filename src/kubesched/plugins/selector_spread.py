@@ -26,8 +26,13 @@ from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import Decides, NeededKind
-from kubesched.framework.plugin import PreScorePlugin, PreScoreResult, Scope, ScorePlugin
-from kubesched.framework.status import SKIP
+from kubesched.framework.plugin import (
+    PRE_SCORE_SKIP,
+    PreScorePlugin,
+    PreScoreResult,
+    Scope,
+    ScorePlugin,
+)
 from kubesched.plugins.shared.siblings import (
     count_siblings,
     kinds_of_siblings,
@@ -64,9 +69,6 @@ class Siblings(msgspec.Struct, frozen=True):
 
     selector: CompiledSelector
     zones: Coded[str]
-
-
-_SKIP_SCORE: Final[PreScoreResult[Siblings]] = PreScoreResult(status=SKIP)
 
 
 class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
@@ -106,7 +108,7 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
     ) -> PreScoreResult[Siblings]:
         """Return the selector of the siblings; skip pods that have spread constraints."""
         if pod.spec.topology_spread_constraints:
-            return _SKIP_SCORE
+            return PRE_SCORE_SKIP
         objects = snapshot.objects
         selector = self._selectors.get(
             pod.template,

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from kubesched.api.scheduling import PodGroup
-from kubesched.framework.pod_group_plugin import (
+from kubesched.framework.pod_groups import (
     GeneratedPlacements,
     Placement,
     PlacementGeneratePlugin,
+    state_not_found,
 )
-from kubesched.framework.pod_group_states import state_not_found
 from kubesched.framework.status import failure
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
@@ -70,8 +70,7 @@ def _domain_of(scheduled: Iterable[PodInfo], key: str, nodes: NodeColumns) -> st
     Raises:
         DomainError: A pod's node is missing or has no domain, or the pods are in several domains.
     """
-    found = ""
-    is_found = False
+    found: str | None = None
     for pod in scheduled:
         row = nodes.row_of.get(pod.node_name)
         if row is None:
@@ -83,10 +82,10 @@ def _domain_of(scheduled: Iterable[PodInfo], key: str, nodes: NodeColumns) -> st
         if domain is None:
             raise DomainError(f"no topology domain found for pod {pod.key}")
         # As upstream, an empty value counts as no domain found so far.
-        if found not in ("", domain):
+        if found not in (None, "", domain):
             raise DomainError(f"more than 1 domain found for pod group: {found}, {domain}")
-        found, is_found = domain, True
-    return found if is_found else None
+        found = domain
+    return found
 
 
 def _divide(

@@ -17,11 +17,12 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.api.integers import Int64
 from kubesched.api.quantity import Quantity, value
 from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.config.args import PluginArgs, UtilizationShapePoint, decode_args
 from kubesched.config.validation import validate_function_shape
 from kubesched.framework.cluster_event import (
@@ -53,38 +54,32 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.plugin_observer import VolumeSchedulingStage
+from kubesched.framework.services import VolumeSchedulingStage
 from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.shared.score_curve import ScoreCurve
-from kubesched.plugins.volumes.binder import (
-    AssumeError,
-    BindingCheck,
-    VolumeBinder,
-    VolumeBindingError,
-)
+from kubesched.plugins.volumes.assume_cache import AssumeError
+from kubesched.plugins.volumes.binder import BindingCheck, VolumeBinder, VolumeBindingError
 from kubesched.plugins.volumes.claims import (
     NoBindingModeError,
     PodClaim,
     after_claim_change,
     claim_not_found,
     claims_of,
-    class_of_claim,
     has_claims,
     is_fully_bound,
     ownership_error,
     waits_for_consumer,
 )
-from kubesched.plugins.volumes.csi_nodes import CsiNodes
 from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
-from kubesched.plugins.volumes.decisions import Decider, PodVolumeClaims, PodVolumes
-from kubesched.plugins.volumes.describing import describe_provision, describe_unbound_claims
-from kubesched.plugins.volumes.free_volumes import VolumesByClass
-from kubesched.plugins.volumes.matching import OfferedVolumes
-from kubesched.plugins.volumes.needed import kinds_of_claims, kinds_of_new_volumes
-from kubesched.plugins.volumes.node_access import TableAccess
+from kubesched.plugins.volumes.decisions import Decider, PodVolumes, StorageColumns
+from kubesched.plugins.volumes.describing import (
+    describe_provision,
+    describe_unbound_claims,
+    kinds_of_claims,
+    kinds_of_new_volumes,
+)
+from kubesched.plugins.volumes.provisioning import volume_size_max
 from kubesched.plugins.volumes.scoring import score_pod_volumes
-from kubesched.plugins.volumes.storage_pools import StoragePools, volume_size_max
-from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -116,16 +111,14 @@ class PodBinding:
     """The volumes of one pod during its cycle.
 
     Attributes:
-        objects: The cluster's objects.
-        table: The nodes.
+        snapshot: The cluster.
         decider: Decides what to do with the claims per row.
         was_filtered: Whether `filter` ran; otherwise nothing is reserved.
         all_bound: Whether all claims are bound.
         reserved: Node name -> the bindings and provisions assumed for it.
     """
 
-    objects: Objects
-    table: NodeColumns
+    snapshot: Snapshot
     decider: Decider
     was_filtered: bool = False
     all_bound: bool = False
@@ -157,10 +150,7 @@ class VolumeBinding(
         self._scores = handle.feature_gates.enabled("StorageCapacityScoring")
         self._curve = ScoreCurve(args.shape or _DEFAULT_SHAPE)
         self._binder = VolumeBinder()
-        self._csi_nodes = CsiNodes()
-        self._tables = TableAccess()
-        self._pools = StoragePools()
-        self._volumes = VolumesByClass(self._binder.volumes)
+        self._columns = StorageColumns(self._binder.volumes)
 
     @classmethod
     def decode_args(
@@ -201,15 +191,25 @@ class VolumeBinding(
         error = _claims_error(pod.pod, used, objects)
         if error:
             return PreFilterResult(status=unresolvable(error))
-        try:
-            claims = self._sort_claims(used, pod.namespace, objects)
-        except NoBindingModeError as missing:
-            return PreFilterResult(status=failure(str(missing)))
-        if claims is None:
+        bound: list[PersistentVolumeClaim] = []
+        delayed: list[PersistentVolumeClaim] = []
+        is_immediate = False
+        for one in used:
+            claim = self._binder.claims.get(objects, one.name, pod.namespace)
+            assert claim is not None, f"claim {one.name} was there a moment ago"
+            try:
+                if is_fully_bound(claim):
+                    bound.append(claim)
+                elif waits_for_consumer(claim, objects) and not claim.spec.volume_name:
+                    delayed.append(claim)
+                else:
+                    is_immediate = True
+            except NoBindingModeError as missing:
+                return PreFilterResult(status=failure(str(missing)))
+        if is_immediate:
             return PreFilterResult(status=unresolvable(UNBOUND_IMMEDIATE))
-        volumes = self._binder.volumes
-        decider = Decider(claims, snapshot, volumes, self._csi_nodes, self._pools, self._tables)
-        return PreFilterResult(PodBinding(objects, snapshot.nodes, decider))
+        decider = Decider(bound, delayed, snapshot, self._columns)
+        return PreFilterResult(PodBinding(snapshot, decider))
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return claims and the kinds that their volumes depend on."""
@@ -245,7 +245,7 @@ class VolumeBinding(
             return PreScoreResult(status=SKIP)
         state = _state_of(cycle)
         if isinstance(state, NoState):
-            return PreScoreResult(status=failure(self.no_score_state))
+            return PreScoreResult(status=state.status)
         return PreScoreResult(state)
 
     def score_state(
@@ -253,9 +253,7 @@ class VolumeBinding(
     ) -> PodBinding | NoState | None:
         """Return the state of `pre_filter`, or None if storage is not scored."""
         state = _state_of(cycle)
-        if isinstance(state, NoState):
-            return NoState(failure(self.no_score_state)) if self._scores else None
-        return state
+        return None if isinstance(state, NoState) and not self._scores else state
 
     def score(self, state: PodBinding | None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return, as int64 per row, the score by utilization; 0 if there is nothing to bind."""
@@ -271,11 +269,12 @@ class VolumeBinding(
         """Assume the volumes and claims decided for the node, so that later cycles use them."""
         state = _state_of(cycle)
         if not isinstance(state, PodBinding):
-            return SUCCESS if state is None else failure(self.no_filter_state)
-        if not state.was_filtered or self._binder.is_all_bound(state.objects, pod.pod):
+            return SUCCESS if state is None else state.status
+        objects = state.snapshot.objects
+        if not state.was_filtered or self._binder.is_all_bound(objects, pod.pod):
             state.all_bound = True
             return SUCCESS
-        row = state.table.row_of.get(node_name)
+        row = state.snapshot.nodes.row_of.get(node_name)
         if row is None:
             return failure(f'node "{node_name}" not found')
         decisions = state.decider.decide()
@@ -285,7 +284,7 @@ class VolumeBinding(
         # Kept even if assuming fails, so that `unreserve` restores the same objects.
         state.reserved[node_name] = decided = decisions.pod_volumes(row)
         try:
-            state.reserved[node_name] = self._binder.assume(state.objects, node_name, decided)
+            state.reserved[node_name] = self._binder.assume(objects, node_name, decided)
         except AssumeError as error:
             self._count_failure(VolumeSchedulingStage.ASSUME)
             return failure(str(error))
@@ -301,7 +300,7 @@ class VolumeBinding(
         """Skip if everything is bound."""
         state = _state_of(cycle)
         if not isinstance(state, PodBinding):
-            return SKIP if state is None else failure(self.no_filter_state)
+            return SKIP if state is None else state.status
         if state.all_bound:
             return SKIP
         if node_name not in state.reserved:
@@ -315,10 +314,10 @@ class VolumeBinding(
             return ()
         decided = state.reserved.get(node_name)
         if decided is None:
-            row = state.table.row_of[node_name]
+            row = state.snapshot.nodes.row_of[node_name]
             decided = state.decider.decide().pod_volumes(row)
         return [
-            describe_provision(provision.claim, state.objects)
+            describe_provision(provision.claim, state.snapshot.objects)
             for provision in decided.dynamic_provisions
         ]
 
@@ -331,7 +330,7 @@ class VolumeBinding(
         writer = self.handle.services.volume_writer
         if writer is None:
             return failure("volumes cannot be bound: there is no API to write them to")
-        check = BindingCheck(pod.pod, node_name, state.objects, state.table, writer)
+        check = BindingCheck(pod.pod, node_name, state.snapshot, writer)
         is_bound = False
         try:
             status = await self._bind(state, check)
@@ -353,49 +352,12 @@ class VolumeBinding(
             await self._binder.wait_until_bound(check, written, self.args.bind_timeout_seconds)
         except VolumeBindingError as problem:
             return failure(f"binding volumes: {problem}")
+        # The informer has newer versions now.
+        self._binder.revert(assumed)
         return SUCCESS
 
     def _count_failure(self, stage: VolumeSchedulingStage) -> None:
         self.handle.services.observer.volume_scheduling_failed(stage)
-
-    def _sort_claims(
-        self, claims: Iterable[PodClaim], namespace: str, objects: Objects
-    ) -> PodVolumeClaims | None:
-        """Classify the pod's claims; None if another controller must bind some of them first.
-
-        Raises:
-            NoBindingModeError: A claim's class has no binding mode.
-        """
-        bound: list[PersistentVolumeClaim] = []
-        delayed: list[PersistentVolumeClaim] = []
-        has_immediate = False
-        for used in claims:
-            claim = self._binder.claims.get(objects, used.name, namespace)
-            assert claim is not None, f"claim {used.name} was there a moment ago"
-            if is_fully_bound(claim):
-                bound.append(claim)
-            elif waits_for_consumer(claim, objects) and not claim.spec.volume_name:
-                delayed.append(claim)
-            else:
-                has_immediate = True
-        if has_immediate:
-            return None
-        offered = self._offered(delayed, objects) if delayed else {}
-        return PodVolumeClaims(tuple(bound), tuple(delayed), offered)
-
-    def _offered(
-        self, claims: Iterable[PersistentVolumeClaim], objects: Objects
-    ) -> dict[str, OfferedVolumes]:
-        """Return the volumes for each storage class of the claims."""
-        by_class: dict[str, dict[str, PersistentVolumeClaim]] = {}
-        for claim in claims:
-            by_class.setdefault(class_of_claim(claim), {})[claim.metadata.name] = claim
-        offered: dict[str, OfferedVolumes] = {}
-        for name, some in by_class.items():
-            free = self._volumes.of(objects, name)
-            reserved = [volume for claim in some.values() for volume in free.reserved_for(claim)]
-            offered[name] = OfferedVolumes(free, tuple(reserved))
-        return offered
 
 
 def _state_of(cycle: CycleState) -> PodBinding | NoState | None:

@@ -15,7 +15,8 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from kubesched.api.core import PersistentVolumeClaim, Pod, Volume
+from kubesched.api.core import Pod
+from kubesched.api.volume import PersistentVolumeClaim, Volume
 from kubesched.framework.cluster_event import (
     NODE,
     PERSISTENT_VOLUME_CLAIM,
@@ -45,7 +46,7 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.plugins.volumes.claims import after_named_claim_change, claim_not_found, named_claims
-from kubesched.plugins.volumes.needed import kinds_of_pod
+from kubesched.plugins.volumes.describing import kinds_of_pod
 from kubesched.plugins.volumes.row_tally import RowTally
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable

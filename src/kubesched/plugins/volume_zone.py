@@ -15,8 +15,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
 from kubesched.api.storage import StorageClass
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.framework.cluster_event import (
     NODE,
@@ -46,8 +47,7 @@ from kubesched.plugins.volumes.claims import (
     class_of_claim,
     no_binding_mode,
 )
-from kubesched.plugins.volumes.describing import describe_unbound_claims
-from kubesched.plugins.volumes.needed import kinds_of_claims
+from kubesched.plugins.volumes.describing import describe_unbound_claims, kinds_of_claims
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo

@@ -17,6 +17,7 @@ from math import floor, inf
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.keyed_heap import KeyedHeap, Order, SortKey
+from kubesched.queue.queue_options import QueueOptions
 
 _NO_BACKOFF = -inf
 _SHIFT_MAX = 62
@@ -25,27 +26,14 @@ _SHIFT_MAX = 62
 class BackoffQueue:
     """Two heaps ordered by expiration: rejected pods, and pods whose attempt ended in an error."""
 
-    def __init__(
-        self,
-        sort_key: SortKey,
-        *,
-        initial_seconds: float = 1.0,
-        max_seconds: float = 10.0,
-        pops_from_backoff: bool = True,
-        has_pod_groups: bool = False,
-    ) -> None:
-        """Set up an empty queue; 0 as the longest backoff means no backoff.
-
-        With the gate SchedulerPopFromBackoffQ, `pops_from_backoff`, expirations are aligned and
-        pods can be popped early. With the gate GenericWorkload, `has_pod_groups`, members of pod
-        groups wait for their backoff in any case.
-        """
+    def __init__(self, sort_key: SortKey, options: QueueOptions) -> None:
+        """Set up an empty queue; `sort_key` is that of activeQ."""
         self._sort_key = sort_key
-        self._initial_seconds = initial_seconds
-        self._max_seconds = max_seconds
-        self._aligns = pops_from_backoff
-        self._has_pod_groups = has_pod_groups
-        self._rejected = KeyedHeap(self._rejected_order if pops_from_backoff else self._order)
+        self._initial_seconds = options.initial_backoff_seconds
+        self._max_seconds = options.max_backoff_seconds
+        self._aligns = options.pops_from_backoff
+        self._has_pod_groups = options.generic_workload
+        self._rejected = KeyedHeap(self._rejected_order if self._aligns else self._order)
         self._failed = KeyedHeap(self._order)
 
     def __len__(self) -> int:
@@ -63,7 +51,7 @@ class BackoffQueue:
         return self._rejected.get(key) or self._failed.get(key)
 
     def add(self, queued: QueuedPodInfo) -> None:
-        """Add a pod to the heap of rejected pods or of errors."""
+        """Add a pod to the heap of rejected pods or of errors, or reorder it after a change."""
         key = queued.key
         if self._may_be_early(queued):
             self._rejected.add(queued)
@@ -76,11 +64,6 @@ class BackoffQueue:
         if self._has_pod_groups and queued.pod_info.pod.spec.scheduling_group is not None:
             return False
         return bool(queued.unschedulable_plugins or queued.pending_plugins)
-
-    def reorder(self, queued: QueuedPodInfo) -> None:
-        """Reorder a pod of the queue after its object changed."""
-        heap = self._rejected if queued.key in self._rejected else self._failed
-        heap.add(queued)
 
     def delete(self, key: str) -> QueuedPodInfo | None:
         """Remove and return one pod; None if absent."""

@@ -1,15 +1,13 @@
-"""Gates runs PreEnqueue plugins, which may keep a pod out of activeQ; rejections are counted.
+"""Gates runs PreEnqueue plugins, which may keep a pod out of activeQ.
 
-As upstream, a pod that is deleted from activeQ or backoffQ stays counted.
-
-Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, runPreEnqueuePlugins,
-          pkg/scheduler/metrics, UnschedulableReason (v1.36)
+Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, runPreEnqueuePlugins (v1.36)
 Differs:  plugins run in the order of the profile; upstream runs them in map order. When an event
           concerns a gated pod, its gating plugin is asked first, and again if it opens.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -40,9 +38,12 @@ class Gates:
     def __init__(
         self,
         pre_enqueue: Mapping[str, Mapping[str, PreEnqueue]],
-        rejections: RejectionCounts,
+        rejections: Counter[tuple[str, str]],
     ) -> None:
-        """Set up gates; `pre_enqueue` is profile -> plugin -> function, in the order to run."""
+        """Set up gates; `pre_enqueue` is profile -> plugin -> function, in the order to run.
+
+        `rejections` counts pods by plugin and profile.
+        """
         self._pre_enqueue = pre_enqueue
         self._rejections = rejections
         self.timer = GateTimer()
@@ -87,38 +88,6 @@ class Gates:
 
     def _close(self, plugin: str, queued: QueuedPodInfo) -> None:
         if plugin not in queued.rejecting_plugins:
-            self._rejections.add(plugin, queued)
+            self._rejections[plugin, queued.pod_info.scheduler_name] += 1
         queued.unschedulable_plugins |= {plugin}
         queued.gating_plugin = plugin
-
-
-# Rejections by plugin.
-
-
-class RejectionCounts:
-    """Pods by plugin and profile."""
-
-    def __init__(self) -> None:
-        self._counts: dict[tuple[str, str], int] = {}
-
-    def add(self, plugin: str, queued: QueuedPodInfo) -> None:
-        """Count one rejection."""
-        self._change(plugin, queued, 1)
-
-    def add_all(self, queued: QueuedPodInfo) -> None:
-        """Count the pod for every plugin that rejected it."""
-        for plugin in queued.rejecting_plugins:
-            self._change(plugin, queued, 1)
-
-    def remove_all(self, queued: QueuedPodInfo) -> None:
-        """Uncount the pod for every plugin that rejected it."""
-        for plugin in queued.rejecting_plugins:
-            self._change(plugin, queued, -1)
-
-    def _change(self, plugin: str, queued: QueuedPodInfo, by: int) -> None:
-        series = (plugin, queued.pod_info.scheduler_name)
-        self._counts[series] = self._counts.get(series, 0) + by
-
-    def series(self) -> tuple[tuple[str, str, int], ...]:
-        """Return (plugin, profile, count), sorted; counts that fell to 0 are included."""
-        return tuple(sorted((*series, count) for series, count in self._counts.items()))

@@ -21,7 +21,7 @@ from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import ClusterEvent, Filing
 from kubesched.framework.plugin_error import PluginError, ReportPluginError, log_plugin_error
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.queue_events import ClusterChange
+from kubesched.queue.moves import ClusterChange
 from kubesched.queue.registrations import Registration
 from kubesched.queue.unschedulable_pods import Topic
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate, uid_of

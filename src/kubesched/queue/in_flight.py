@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.queue_events import POD_POPPED, ClusterChange
+from kubesched.queue.moves import POD_POPPED, ClusterChange
 
 
 class InFlight:

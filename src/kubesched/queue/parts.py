@@ -38,13 +38,7 @@ class QueueParts:
         `topics_of` returns the topics of an unschedulable pod.
         """
         self.active = KeyedHeap(sort_key)
-        self.backoff = BackoffQueue(
-            sort_key,
-            initial_seconds=options.initial_backoff_seconds,
-            max_seconds=options.max_backoff_seconds,
-            pops_from_backoff=options.pops_from_backoff,
-            has_pod_groups=options.generic_workload,
-        )
+        self.backoff = BackoffQueue(sort_key, options)
         self.unschedulable = UnschedulablePods()
         self._parts: Mapping[QueuePlace, KeyedHeap | BackoffQueue | UnschedulablePods] = {
             QueuePlace.ACTIVE: self.active,

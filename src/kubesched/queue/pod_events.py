@@ -2,7 +2,7 @@
 
 Upstream: pkg/scheduler/framework/events.go, PodSchedulingPropertiesChange (v1.36)
 Reads:    pod.metadata.labels, pod.spec, pod.status (claims, resizes)
-Differs:  nothing.
+Differs:  requests are compared as scheduling counts them, in whole bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import cache
 
 from kubesched.api.core import Pod
-from kubesched.api.pod_requests import pod_request_amounts
 from kubesched.framework.cluster_event import ASSIGNED_POD, UNSCHEDULABLE_POD, Action, ClusterEvent
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -23,7 +22,7 @@ def pod_events(old: PodInfo, new: PodInfo) -> tuple[ClusterEvent, ...]:
     actions: list[Action] = []
     # Pods of one template have equal labels, requests, gates and tolerations.
     if old.template is not new.template:
-        actions += _template_actions(old.pod, new.pod)
+        actions += _template_actions(old, new)
     if _claims_of(old.pod) != _claims_of(new.pod):
         actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     resource = ASSIGNED_POD if new.pod.spec.node_name else UNSCHEDULABLE_POD
@@ -35,11 +34,12 @@ def _events(resource: str, *actions: Action) -> tuple[ClusterEvent, ...]:
     return tuple(ClusterEvent(resource, action) for action in actions)
 
 
-def _template_actions(old: Pod, new: Pod) -> list[Action]:
+def _template_actions(old: PodInfo, new: PodInfo) -> list[Action]:
     actions: list[Action] = []
-    if old.metadata.labels != new.metadata.labels:
+    if old.labels != new.labels:
         actions.append(Action.UPDATE_POD_LABEL)
-    if _is_scaled_down(old, new):
+    before, after = old.template.held, new.template.held
+    if any(name not in after or amount > after[name] for name, amount in before.items()):
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
@@ -47,44 +47,6 @@ def _template_actions(old: Pod, new: Pod) -> list[Action]:
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         actions.append(Action.UPDATE_POD_TOLERATION)
     return actions
-
-
-def _is_scaled_down(old: Pod, new: Pod) -> bool:
-    if _has_equal_requests(old, new) and _is_as_requested(old) and _is_as_requested(new):
-        # A kubelet's status report is by far the most frequent update.
-        return False
-    before = pod_request_amounts(old, use_status=True)
-    after = pod_request_amounts(new, use_status=True)
-    return any(
-        name not in after or amount.milli_value() > after[name].milli_value()
-        for name, amount in before.items()
-    )
-
-
-def _has_equal_requests(old: Pod, new: Pod) -> bool:
-    before, after = old.spec, new.spec
-    return (
-        before.containers == after.containers
-        and before.init_containers == after.init_containers
-        and before.resources == after.resources
-        and before.overhead == after.overhead
-    )
-
-
-def _is_as_requested(pod: Pod) -> bool:
-    """Whether the resources in the status do not differ from the requests in the spec."""
-    status = pod.status
-    if status.resources is not None or status.init_container_statuses:
-        return False
-    requests = {each.name: each.resources.requests for each in pod.spec.containers}
-    return all(
-        reported.resources is None
-        or (
-            reported.resources.requests == requests.get(reported.name)
-            and reported.allocated_resources in (None, requests.get(reported.name))
-        )
-        for reported in status.container_statuses
-    )
 
 
 def _claims_of(pod: Pod) -> tuple[object, object]:

@@ -22,7 +22,8 @@ class QueueOptions(msgspec.Struct, frozen=True):
         initial_backoff_seconds: Backoff after the first failure.
         max_backoff_seconds: The longest backoff; 0 means no backoff.
         max_in_unschedulable_pods_seconds: Time after which a pod is retried without any event.
-        pops_from_backoff: Gate SchedulerPopFromBackoffQ.
+        pops_from_backoff: Gate SchedulerPopFromBackoffQ: an idle scheduler pops rejected pods
+            early.
         generic_workload: Gate GenericWorkload: members of pod groups are retried after backoff
             alone.
     """

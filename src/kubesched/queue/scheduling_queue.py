@@ -27,6 +27,7 @@ Differs:  pods move in the order of their arrival, where upstream iterates over 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -34,16 +35,15 @@ import msgspec
 
 from kubesched.framework.cluster_event import ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue import queue_events
+from kubesched.queue import moves
 from kubesched.queue.backoff_queue import note_failure
-from kubesched.queue.gates import Gates, RejectionCounts
+from kubesched.queue.gates import Gates
 from kubesched.queue.hinting import AskHint, QueueingHints, QueueingStrategy, ask_hint
 from kubesched.queue.in_flight import InFlight
 from kubesched.queue.keyed_heap import SortKey
-from kubesched.queue.moves import MoveObserver, QueueMove, QueuePlace
+from kubesched.queue.moves import ClusterChange, MoveObserver, QueueMove, QueuePlace
 from kubesched.queue.parts import QueueParts
 from kubesched.queue.pod_events import pod_events
-from kubesched.queue.queue_events import ClusterChange
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
 from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
@@ -51,10 +51,10 @@ from kubesched.snapshot.pod_info import PodInfo
 PreCheck = Callable[[QueuedPodInfo], bool]
 """Whether an event may move this pod; called before the queueing hints."""
 
-_ADD_LABEL: Final = queue_events.UNSCHEDULED_POD_ADD.label
-_UPDATE_LABEL: Final = queue_events.UNSCHEDULED_POD_UPDATE.label
-_DELETE_LABEL: Final = queue_events.UNSCHEDULED_POD_DELETE.label
-_FAILURE_LABEL: Final = queue_events.SCHEDULE_ATTEMPT_FAILURE
+_ADD_LABEL: Final = moves.UNSCHEDULED_POD_ADD.label
+_UPDATE_LABEL: Final = moves.UNSCHEDULED_POD_UPDATE.label
+_DELETE_LABEL: Final = moves.UNSCHEDULED_POD_DELETE.label
+_FAILURE_LABEL: Final = moves.SCHEDULE_ATTEMPT_FAILURE
 _NOMINATING_LABELS: Final = frozenset({_ADD_LABEL, _UPDATE_LABEL})
 
 
@@ -124,7 +124,9 @@ class SchedulingQueue:
         self._initial_attempts = 0
         self.is_closed = False
         self._in_flight = InFlight()
-        self._rejections = RejectionCounts()
+        # Pods by plugin and profile. As upstream, one that is deleted from activeQ or backoffQ
+        # stays counted, and a count stays when it is 0.
+        self._rejections: Counter[tuple[str, str]] = Counter()
         self.hints = QueueingHints(
             {name: rules.registrations for name, rules in profiles.items()}, ask
         )
@@ -178,7 +180,7 @@ class SchedulingQueue:
             gated=self._unschedulable.gated,
             in_flight=len(self._in_flight),
             in_flight_events=tuple(sorted(self._in_flight.counts().items())),
-            unschedulable_plugins=self._rejections.series(),
+            unschedulable_plugins=tuple(sorted((*of, n) for of, n in self._rejections.items())),
             scheduling_cycle=self.scheduling_cycle,
         )
 
@@ -228,18 +230,14 @@ class SchedulingQueue:
         )
 
     def _update_in_heap(self, old: PodInfo, new: PodInfo) -> bool:
-        queued = self._active.get(old.key)
-        if queued is not None:
-            queued.pod_info, queued.standing_message = new, ""
-            self._active.add(queued)
-        else:
-            queued = self._backoff.get(old.key)
-            if queued is None:
-                return False
-            queued.pod_info, queued.standing_message = new, ""
-            self._backoff.reorder(queued)
-        self.nominator.update(old, new)
-        return True
+        for part in (self._active, self._backoff):
+            queued = part.get(old.key)
+            if queued is not None:
+                queued.pod_info, queued.standing_message = new, ""
+                part.add(queued)
+                self.nominator.update(old, new)
+                return True
+        return False
 
     def _update_event(self, queued: QueuedPodInfo, change: ClusterChange, now: float) -> bool:
         strategy = self.hints.strategy(queued, change)
@@ -257,7 +255,7 @@ class SchedulingQueue:
         if deleted is not None:
             queued, origin = deleted
             if origin is QueuePlace.UNSCHEDULABLE:
-                self._rejections.remove_all(queued)
+                self._rejections.subtract(_rejections_of(queued))
             self._report(queued, origin, QueuePlace.NOWHERE, _DELETE_LABEL, now)
 
     # Events move pods.
@@ -272,7 +270,7 @@ class SchedulingQueue:
             if self._activate(info, now):
                 woke = True
             elif info.uid in self._in_flight:
-                self._in_flight.record(ClusterChange(queue_events.FORCE_ACTIVATE, None, info.pod))
+                self._in_flight.record(ClusterChange(moves.FORCE_ACTIVATE, None, info.pod))
         return woke
 
     def _activate(self, info: PodInfo, now: float) -> bool:
@@ -283,7 +281,7 @@ class SchedulingQueue:
         if queued is None:
             return False
         self._parts.arrive(queued)
-        return self._to_active(queued, origin, queue_events.FORCE_ACTIVATE.label, now)
+        return self._to_active(queued, origin, moves.FORCE_ACTIVATE.label, now)
 
     def move_all(
         self,
@@ -354,8 +352,7 @@ class SchedulingQueue:
                 self._cohorts.begin_step()
             before = order
             self._cohorts.arrive(queued)
-            label = queue_events.BACKOFF_COMPLETE
-            woke = self._to_active(queued, QueuePlace.BACKOFF, label, now) or woke
+            woke = self._to_active(queued, QueuePlace.BACKOFF, moves.BACKOFF_COMPLETE, now) or woke
         return woke
 
     def next_backoff_flush(self, now: float) -> float | None:
@@ -375,7 +372,7 @@ class SchedulingQueue:
             queued.was_flushed = True
         if not late:
             return False
-        return self._move(late, ClusterChange(queue_events.UNSCHEDULABLE_TIMEOUT), now)
+        return self._move(late, ClusterChange(moves.UNSCHEDULABLE_TIMEOUT), now)
 
     # Pods are scheduled.
 
@@ -388,8 +385,7 @@ class SchedulingQueue:
             self._parts.single_out(queued.key)
             origin = self._parts.take(queued)
             if origin is QueuePlace.BACKOFF:
-                label = queue_events.POP_FROM_BACKOFF
-                self._report(queued, origin, QueuePlace.ACTIVE, label, now)
+                self._report(queued, origin, QueuePlace.ACTIVE, moves.POP_FROM_BACKOFF, now)
             if self._take_off(queued, now):
                 return queued
         return None
@@ -425,11 +421,9 @@ class SchedulingQueue:
         for queued, origin in taken:
             order = self._parts.order(queued, origin)
             if origin is QueuePlace.BACKOFF:
-                label = queue_events.POP_FROM_BACKOFF
-                self._report(queued, origin, QueuePlace.ACTIVE, label, now)
+                self._report(queued, origin, QueuePlace.ACTIVE, moves.POP_FROM_BACKOFF, now)
             self.scheduling_cycle += self._cohorts.attempt(queued)
-            label = queue_events.POD_POPPED
-            self._report(queued, QueuePlace.ACTIVE, QueuePlace.IN_FLIGHT, label, now)
+            self._report(queued, QueuePlace.ACTIVE, QueuePlace.IN_FLIGHT, moves.POD_POPPED, now)
             yield queued
             note_failure(queued, now)
             if order != before:
@@ -460,21 +454,19 @@ class SchedulingQueue:
     def _take_off(self, queued: QueuedPodInfo, now: float) -> bool:
         queued.attempts += 1
         if queued.pod_info.uid in self._in_flight:
-            label = queue_events.POD_DISCARDED
-            self._report(queued, QueuePlace.ACTIVE, QueuePlace.NOWHERE, label, now)
+            self._report(queued, QueuePlace.ACTIVE, QueuePlace.NOWHERE, moves.POD_DISCARDED, now)
             return False
         self._in_flight.add(queued)
         self.scheduling_cycle += 1
-        self._rejections.remove_all(queued)
-        self._report(queued, QueuePlace.ACTIVE, QueuePlace.IN_FLIGHT, queue_events.POD_POPPED, now)
+        self._rejections.subtract(_rejections_of(queued))
+        self._report(queued, QueuePlace.ACTIVE, QueuePlace.IN_FLIGHT, moves.POD_POPPED, now)
         return True
 
     def done(self, uid: str, now: float) -> None:
         """End the flight of a pod that will not be put back; unknown pods are ignored."""
         queued = self._in_flight.done(uid)
         if queued is not None:
-            label = queue_events.POD_DONE
-            self._report(queued, QueuePlace.IN_FLIGHT, QueuePlace.NOWHERE, label, now)
+            self._report(queued, QueuePlace.IN_FLIGHT, QueuePlace.NOWHERE, moves.POD_DONE, now)
 
     def add_unschedulable_if_not_present(self, queued: QueuedPodInfo, now: float) -> bool:
         """Put back a pod that could not be scheduled; return whether `pop` may find one.
@@ -492,7 +484,7 @@ class SchedulingQueue:
             self.done(uid, now)
             raise QueueError(f"Pod {key} is already present in the {place.value} queue")
         note_failure(queued, now)
-        self._rejections.add_all(queued)
+        self._rejections.update(_rejections_of(queued))
         strategy = self._strategy_of_failed(queued)
         self._parts.arrive(queued)
         place = self._requeue(queued, QueuePlace.IN_FLIGHT, strategy, _FAILURE_LABEL, now)
@@ -595,3 +587,8 @@ class SchedulingQueue:
             move = QueueMove(queued.key, origin, destination, event, now, gating, followers)
             for observer in self.observers:
                 observer(move)
+
+
+def _rejections_of(queued: QueuedPodInfo) -> list[tuple[str, str]]:
+    """Return the plugins that rejected a pod, each with the pod's profile."""
+    return [(plugin, queued.pod_info.scheduler_name) for plugin in queued.rejecting_plugins]

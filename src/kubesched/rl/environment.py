@@ -202,6 +202,8 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
 
     def _next(self) -> float:
         """Go on to the next pod that fits somewhere; return the reward of those that do not."""
+        self._pod, self._chosen = None, UNPLACED
+        self._mask = np.zeros(len(self.node_names), np.int8)
         reward = 0.0
         for pod in self._coming:
             info = self._cluster.add_pending(pod)
@@ -209,14 +211,11 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             decision = self._cluster.schedule_one(info, trace, preempts=False)
             if isinstance(decision, Placed):
                 self._pod, self._chosen = info, decision.row
-                self._mask = np.zeros(len(self.node_names), np.int8)
                 self._mask[trace.feasible_rows] = 1
-                return reward
+                break
             self._cluster.pending.pop(info.uid)
             self._unplaced += 1
             reward += self._rewarded(info, UNPLACED)
-        self._pod, self._chosen = None, UNPLACED
-        self._mask = np.zeros(len(self.node_names), np.int8)
         return reward
 
     def _observe(self) -> Observation:

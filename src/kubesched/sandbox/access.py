@@ -114,7 +114,7 @@ def _new_secrets(*, has_tls: bool) -> _Secrets:
     admin, scheduler = secrets.token_urlsafe(_TOKEN_BYTES), secrets.token_urlsafe(_TOKEN_BYTES)
     if not has_tls:
         return _Secrets(admin, scheduler)
-    pair = make_pair(HOST, datetime.now(UTC))
+    pair = make_pair(HOST)
     return _Secrets(admin, scheduler, pair.certificate.decode(), pair.key.decode())
 
 

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Node, Pod
-from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
+from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace, PodReports
 from kubesched.cluster.server import Plain, since_changed
 from kubesched.cluster.store import Key
 from kubesched.sandbox.local_client import LocalClient
@@ -84,7 +84,7 @@ def _number(pod: Pod, annotation: str) -> float | None:
     return number if number is not None and 0 <= number < float("inf") else None
 
 
-class StoredReports:
+class StoredReports(PodReports):
     """Writes the statuses of pods, and gives out their addresses."""
 
     def __init__(self, client: LocalClient) -> None:

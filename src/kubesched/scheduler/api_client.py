@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kubesched.api.core import Pod
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch, EventRecord
 
 
 class ApiClient(Protocol):

@@ -21,13 +21,12 @@ from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.dra import ClaimWriter
 from kubesched.framework.plugin_error import ReportPluginError, is_in_tree, log_plugin_error
-from kubesched.framework.plugin_observer import PluginObserver
-from kubesched.framework.pod_group_states import PodGroupStates
+from kubesched.framework.pod_groups import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
-from kubesched.framework.services import VolumeWriter, services_for
+from kubesched.framework.services import PluginObserver, VolumeWriter, services_for
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.queue_events import ClusterChange
+from kubesched.queue.moves import ClusterChange
 from kubesched.queue.queue_options import ProfileRules, QueueOptions
 from kubesched.queue.registrations import Registration, registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue

@@ -22,8 +22,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.codec import encode_json
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt, Placed, Rejected
 from kubesched.scheduler.loop import Scheduler

@@ -27,9 +27,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Final
 
-from kubesched.api.core import Node, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
 from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.storage import (
@@ -39,6 +38,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.cache.cache import CacheError
 from kubesched.framework import cluster_event as resources
 from kubesched.framework.cluster_event import Action, ClusterEvent, node_events
@@ -46,14 +46,14 @@ from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.dra import with_taints
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.structured_log import V3, V4
-from kubesched.queue.pod_events import pod_events
-from kubesched.queue.queue_events import (
+from kubesched.queue.moves import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     UNSCHEDULED_POD_ADD,
     UNSCHEDULED_POD_DELETE,
     UNSCHEDULED_POD_UPDATE,
 )
+from kubesched.queue.pod_events import pod_events
 from kubesched.scheduler.pod_scheduling import PodScheduling, assumed_pod
 from kubesched.scheduler.scheduling_log import log_observed
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of

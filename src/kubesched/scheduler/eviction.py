@@ -15,8 +15,9 @@ from typing import Final, Self
 
 import msgspec
 
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.api_client import ApiClient

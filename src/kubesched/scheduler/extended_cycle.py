@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import logging
 from random import Random
-from typing import Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
+from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
 from kubesched.queue.registrations import EXTENDER
@@ -44,14 +43,6 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 log = logging.getLogger(__name__)
-
-
-@runtime_checkable
-class PreemptingPlugin(Protocol):
-    """A PostFilter plugin whose `details` are a PreemptionReport that extenders may narrow."""
-
-    def result_of(self, report: PreemptionReport, num_all_nodes: int) -> PostFilterResult:
-        """Return the result of PostFilter for a narrowed report."""
 
 
 class ExtendedFeasible(msgspec.Struct, frozen=True):
@@ -182,20 +173,18 @@ class ExtendedCycle(SchedulingCycle):
         verdict = PostFilterVerdict()
         for plugin in self.profile.post_filter_plugins:
             result = self.rejecting.ask(attempt, statuses, plugin)
-            result = await self._narrowed(plugin, result, attempt.pod, attempt.snapshot)
+            result = await self._narrowed(result, attempt.pod, attempt.snapshot)
             outcome = verdict.add(plugin.name, result)
             if outcome is not None:
                 return outcome
         return verdict.outcome()
 
     async def _narrowed(
-        self, plugin: PostFilterPlugin, result: PostFilterResult, pod: PodInfo, snapshot: Snapshot
+        self, result: PostFilterResult, pod: PodInfo, snapshot: Snapshot
     ) -> PostFilterResult:
         """Let extenders narrow the candidates of a preemption before one is chosen."""
         report, nodes = result.details, snapshot.nodes
-        if not isinstance(plugin, PreemptingPlugin) or not isinstance(report, PreemptionReport):
-            return result
-        if not report.candidates:
+        if not isinstance(report, PreemptionReport) or not report.candidates:
             return result
         try:
             candidates = await self._extenders.narrow(pod, report.candidates, nodes)
@@ -203,7 +192,7 @@ class ExtendedCycle(SchedulingCycle):
             return PostFilterResult(failure(f"preemption: {error}"), details=report)
         if candidates is None:
             return result
-        return plugin.result_of(report.narrowed_to(candidates), len(nodes))
+        return report.narrowed_to(candidates).result(len(nodes))
 
 
 def select_scored_host(

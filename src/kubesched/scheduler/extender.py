@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.config.types import ExtenderConfiguration
-from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.report import Candidate
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.scheduler import extender_wire as wire
 from kubesched.scheduler.scheduling_log import log_extender_scores

@@ -20,7 +20,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.integers import is_int64
 from kubesched.api.json_syntax import json_stream_error
 from kubesched.api.meta import KubeObject
-from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.report import Candidate
 from kubesched.snapshot.pod_info import PodInfo
 
 T = TypeVar("T")

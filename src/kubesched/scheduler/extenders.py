@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.integers import wrap
 from kubesched.config.types import ExtenderConfiguration
-from kubesched.framework.preemption.candidate import Candidate
+from kubesched.framework.preemption.report import Candidate
 from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.scheduler.extender import ExtenderError, ExtenderTransport, HttpExtender
 from kubesched.snapshot.node_table import NodeTable

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from math import floor
 from typing import Final
 
-from kubesched.framework.pod_group_states import pod_group_name_of
+from kubesched.framework.pod_groups import pod_group_name_of
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
 from kubesched.queue.scheduling_queue import SchedulingQueue

@@ -29,10 +29,10 @@ from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.remembered import Remembered
 from kubesched.scheduler.sampling import feasible_nodes_to_find
+from kubesched.snapshot.affinity_terms import OwnedTerms
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
-from kubesched.snapshot.term_index import OwnedTerms
 
 _BYTES_MAX: Final = 40 * 1024 * 1024
 """Memory limit for the answers per signature."""

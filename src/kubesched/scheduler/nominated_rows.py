@@ -20,7 +20,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from kubesched.framework.cycle_state import is_clonable
 from kubesched.framework.plugin import Scope
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.scheduler.answers import Answers
@@ -135,11 +134,9 @@ class _Trial:
     @cached_property
     def _reading_more(self) -> frozenset[str] | None:
         """The filters that read more than the amounts of a row; None if that is not known."""
-        states, skipped = self._cycle.filter_states, self._cycle.skip_filter
-        if any(is_clonable(state) for name, state in states.items() if name not in skipped):
-            # `add_pod` may change the state.
+        if self._cycle.follows_pods:
             return None
-        filters = self._profile.filter_plugins
+        filters, skipped = self._profile.filter_plugins, self._cycle.skip_filter
         return frozenset(p.name for p in filters if p.scope is not Scope.USAGE).difference(skipped)
 
 

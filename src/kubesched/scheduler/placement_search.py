@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kubesched.cache.cache import Cache
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
-from kubesched.framework.pod_group_plugin import (
+from kubesched.framework.pod_groups import (
     GeneratedPlacements,
     Placement,
     PlacementScorePlugin,

@@ -32,8 +32,12 @@ from kubesched.api.conditions import find_condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.pod_group_plugin import Placement, PodGroupAssignments
-from kubesched.framework.pod_group_states import pod_group_name_of, state_not_found
+from kubesched.framework.pod_groups import (
+    Placement,
+    PodGroupAssignments,
+    pod_group_name_of,
+    state_not_found,
+)
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Code, Status, failure, unschedulable
 from kubesched.scheduler.decision import Failed, FailedAttempt, Placed, Rejected

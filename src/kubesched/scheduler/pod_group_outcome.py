@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.writes import ConditionPatch
+from kubesched.api.conditions import ConditionPatch
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.pod_group_plugin import ProposedAssignment
+from kubesched.framework.pod_groups import ProposedAssignment
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, Failed

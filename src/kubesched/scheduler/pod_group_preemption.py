@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 from kubesched.api.scheduling import PodGroup
-from kubesched.framework.pod_group_plugin import PodGroupPostFilterResult
+from kubesched.framework.pod_groups import PodGroupPostFilterResult
 from kubesched.framework.preemption.group_victims import group_priority
 from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 from kubesched.scheduler.eviction import Preemption, Preemptor

@@ -20,15 +20,15 @@ from typing import Any, Final, TypeVarTuple
 
 from msgspec.structs import replace
 
-from kubesched.api.core import Pod
-from kubesched.api.writes import ConditionPatch, EventRecord
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import EventRecord, Pod
 from kubesched.cache.cache import Cache
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Code, NodeToStatus, Status, unschedulable
 from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
-from kubesched.queue.queue_events import ASSIGNED_POD_DELETE
+from kubesched.queue.moves import ASSIGNED_POD_DELETE
 from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.binding import ApiBinder, Assumed, BindingCycle

@@ -41,7 +41,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.plugin_answers import AnswerChecks, check_answer, check_sort_key
 from kubesched.framework.plugin_error import PluginError, error_text, extension_point_of, is_in_tree
-from kubesched.framework.pod_group_plugin import PlacementGeneratePlugin, PlacementScorePlugin
+from kubesched.framework.pod_groups import PlacementGeneratePlugin, PlacementScorePlugin
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.registry import Registry
 from kubesched.framework.services import Services, services_for

@@ -15,9 +15,8 @@ from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.go_text import go_quote
 from kubesched.config.args import ignore_extender_resources
 from kubesched.config.types import ProfileConfiguration
-from kubesched.framework.plugin_observer import PluginObserver
 from kubesched.framework.registry import SchedulerSetup
-from kubesched.framework.services import Services, services_for
+from kubesched.framework.services import PluginObserver, Services, services_for
 from kubesched.scheduler.profile import Profile
 
 

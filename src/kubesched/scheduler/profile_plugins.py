@@ -34,7 +34,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.plugin_answers import check_events
 from kubesched.framework.plugin_error import error_text, places_outside
-from kubesched.framework.pod_group_plugin import (
+from kubesched.framework.pod_groups import (
     PlacementGeneratePlugin,
     PlacementScorePlugin,
     PodGroupPostFilterPlugin,

@@ -21,11 +21,11 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.background import drain
 

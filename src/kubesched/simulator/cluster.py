@@ -12,14 +12,13 @@ from random import Random
 
 import msgspec
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
 from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.plugin_error import PluginError
-from kubesched.framework.pod_group_states import PodGroupStates
+from kubesched.framework.pod_groups import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.services import services_for
 from kubesched.framework.status import SUCCESS, Status

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kubesched.api.core import Container, ContainerPort, Node, Pod, PodSpec, ResourceRequirements
+from kubesched.api.core import Container, Node, Pod, PodSpec
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.well_known import SYSTEM_CLASSES
@@ -93,28 +93,17 @@ def _all_with_defaults(
 
 
 def _with_defaults(container: Container, host_network: bool) -> Container:
-    resources = _with_requests(container.resources)
-    ports = container.ports
-    if host_network and any(not port.host_port for port in ports):
-        ports = tuple(_on_host(port) for port in ports)
-    if resources is container.resources and ports is container.ports:
+    """Use limits as missing requests and, in the host's network, ports as missing host ports."""
+    resources, ports = container.resources, container.ports
+    given = resources.requests
+    missing = {name: amount for name, amount in resources.limits.items() if name not in given}
+    if missing:
+        resources = msgspec.structs.replace(resources, requests={**given, **missing})
+    elif not host_network:
         return container
+    if host_network:
+        ports = tuple(
+            msgspec.structs.replace(port, host_port=port.host_port or port.container_port)
+            for port in ports
+        )
     return msgspec.structs.replace(container, resources=resources, ports=ports)
-
-
-def _with_requests(resources: ResourceRequirements) -> ResourceRequirements:
-    """Use a limit as the request if there is no request."""
-    if not resources.limits:
-        return resources
-    missing = {
-        name: amount for name, amount in resources.limits.items() if name not in resources.requests
-    }
-    if not missing:
-        return resources
-    return msgspec.structs.replace(resources, requests={**resources.requests, **missing})
-
-
-def _on_host(port: ContainerPort) -> ContainerPort:
-    if port.host_port:
-        return port
-    return msgspec.structs.replace(port, host_port=port.container_port)

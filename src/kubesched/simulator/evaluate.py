@@ -173,12 +173,9 @@ def _attempt(cluster: ClusterState, info: PodInfo) -> tuple[Answer, Decision | N
     if trace.pre_filter_status is not None:
         answer["prefilter"] = _pre_filter(trace)
     names = cluster.cache.nodes.names
-    rejected = trace.statuses.index
-    answer["filter"] = {
-        names[row]: _status(trace.statuses[row])
-        for row in np.flatnonzero(rejected).tolist()
-        if trace.statuses[row].is_rejected
-    }
+    for row in np.flatnonzero(trace.statuses.index).tolist():
+        if trace.statuses[row].is_rejected:
+            answer["filter"][names[row]] = _status(trace.statuses[row])
     feasible = [names[row] for row in trace.feasible_rows.tolist()]
     answer["feasible"] = sorted(feasible)
     if trace.nominated_hit:
@@ -194,9 +191,14 @@ def _attempt(cluster: ClusterState, info: PodInfo) -> tuple[Answer, Decision | N
     return answer, decision
 
 
+def _present(**fields: Any) -> Answer:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value}
+
+
 def _status(status: Status) -> Answer:
-    found: Answer = {"plugin": status.plugin} if status.plugin else {}
-    return {**found, "code": status.code.label, "reasons": sorted(status.all_reasons)}
+    code, reasons = status.code.label, sorted(status.all_reasons)
+    return {**_present(plugin=status.plugin), "code": code, "reasons": reasons}
 
 
 def _pre_filter(trace: Trace) -> Answer:
@@ -235,26 +237,25 @@ def _best(trace: Trace, feasible: Sequence[str]) -> list[str]:
 
 def _rejection(decision: Rejected, trace: Trace, nodes: int) -> Answer:
     diagnosis = decision.diagnosis
-    found: Answer = {
+    absent = diagnosis.absent_status
+    post_filter = decision.post_filter
+    return {
         "fit_error": decision.message,
         "fit_error_filter": diagnosis.with_post_filter_message("").fit_error(nodes),
+        **_present(
+            absent_status=_status(absent) if absent.reasons else None,
+            unschedulable_plugins=sorted(diagnosis.unschedulable_plugins),
+            pending_plugins=sorted(diagnosis.pending_plugins),
+        ),
+        **({} if post_filter is None else _post_filter(post_filter, trace)),
     }
-    absent = diagnosis.absent_status
-    if absent.reasons:
-        found["absent_status"] = _status(absent)
-    if diagnosis.unschedulable_plugins:
-        found["unschedulable_plugins"] = sorted(diagnosis.unschedulable_plugins)
-    if diagnosis.pending_plugins:
-        found["pending_plugins"] = sorted(diagnosis.pending_plugins)
-    if decision.post_filter is not None:
-        found |= _post_filter(decision.post_filter, trace)
-    return found
 
 
 def _post_filter(result: PostFilterResult, trace: Trace) -> Answer:
-    found: Answer = {"postfilter_code": result.status.code.label}
-    if result.status.message:
-        found["postfilter_message"] = result.status.message
+    found: Answer = {
+        "postfilter_code": result.status.code.label,
+        **_present(postfilter_message=result.status.message),
+    }
     if result.nominated_node_name:
         found["nominated_node"] = result.nominated_node_name
         found["victims"] = sorted(victim.key for victim in result.victims)
@@ -268,24 +269,23 @@ def _post_filter(result: PostFilterResult, trace: Trace) -> Answer:
 
 
 def _preemption(report: PreemptionReport) -> Answer:
-    found: Answer = {"eligible": report.eligible}
-    if report.reason:
-        found["reason"] = report.reason
-    if report.candidates:
-        found["candidates"] = {
-            candidate.node_name: {
-                "victims": [victim.key for victim in candidate.victims],
-                "pdb_violations": candidate.pdb_violations,
-            }
-            for candidate in report.candidates
+    candidates = {
+        candidate.node_name: {
+            "victims": [victim.key for victim in candidate.victims],
+            "pdb_violations": candidate.pdb_violations,
         }
-    if report.best:
-        found["best"] = sorted(report.best)
-    if report.node_statuses:
-        found["node_statuses"] = {
-            name: _status(status) for name, status in sorted(report.node_statuses.items())
-        }
-    return found
+        for candidate in report.candidates
+    }
+    statuses = {name: _status(status) for name, status in sorted(report.node_statuses.items())}
+    return {
+        "eligible": report.eligible,
+        **_present(
+            reason=report.reason,
+            candidates=candidates,
+            best=sorted(report.best),
+            node_statuses=statuses,
+        ),
+    }
 
 
 def _failed(decision: Failed, trace: Trace) -> Answer:
@@ -302,10 +302,6 @@ def _failed(decision: Failed, trace: Trace) -> Answer:
             if status.code is Code.ERROR
         )
     return {"errors": sorted(errors)}
-
-
-def _clears_nomination(decision: Decision | None) -> bool:
-    return isinstance(decision, Rejected) and decision.nominated_node_name == ""
 
 
 # Sequences.
@@ -341,9 +337,11 @@ class _Sequence:
             step["chosen"] = answer["best"][0]
             self._bind(info, step["chosen"], number)
         elif isinstance(decision, Rejected) and self._preempts and decision.nominated_node_name:
-            self._preempt(info, decision, step)
+            self._preempt(info, decision.nominated_node_name, decision, step)
             return True
-        elif isinstance(decision, Failed) or _clears_nomination(decision):
+        elif isinstance(decision, Failed) or (
+            isinstance(decision, Rejected) and decision.nominated_node_name == ""
+        ):
             self._cluster.nominate(info, "")
         return False
 
@@ -359,13 +357,12 @@ class _Sequence:
         self._cluster.cache.add_pod(msgspec.structs.replace(pod, spec=spec, status=status))
         self._placements[info.key] = node_name
 
-    def _preempt(self, info: PodInfo, decision: Rejected, step: Answer) -> None:
-        assert decision.nominated_node_name, "only carried out with a nominated node"
-        step["nominated_node"] = decision.nominated_node_name
+    def _preempt(self, info: PodInfo, node_name: str, decision: Rejected, step: Answer) -> None:
+        step["nominated_node"] = node_name
         step["victims"] = sorted(victim.key for victim in decision.victims)
         for victim in decision.victims:
             self._cluster.evict(victim)
             self._placements.pop(victim.key, None)
-        losers = self._cluster.nominate(info, decision.nominated_node_name)
+        losers = self._cluster.nominate(info, node_name)
         if losers:
             step["unnominated"] = sorted(loser.key for loser in losers)

@@ -18,27 +18,19 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kubesched.api.core import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodExtendedResourceClaimStatus,
-)
+from kubesched.api.core import FINISHED, Pod, PodExtendedResourceClaimStatus
 from kubesched.api.errors import NotFoundError
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import Condition, KubeObject
-from kubesched.api.pod import FINISHED
+from kubesched.api.meta import Condition, KubeObject, ResourceEventHandler
 from kubesched.api.resource import AllocatedDeviceStatus, ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.storage import StorageClass
-from kubesched.api.volume import PersistentVolumeStatus
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus
 from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.cluster.controllers.claims import provisioned_volume
 from kubesched.cluster.store import Change, ChangeType
 from kubesched.plugins.volumes.claims import class_of_claim
 from kubesched.plugins.volumes.csi_translation import plugin_named
 from kubesched.simulator.object_server import ObjectServer, key_of
-from kubesched.simulator.virtual_loop import timestamp
 
 _SECONDS_PER_POD: Final = 1.0
 
@@ -117,10 +109,6 @@ class InstantServer(ObjectServer):
                 allocation = found.status.allocation if left else None
                 status = replace(found.status, reserved_for=left, allocation=allocation)
                 self.update(replace(found, status=status))
-
-    def timestamp(self) -> str:
-        """Return the time as Kubernetes writes it."""
-        return timestamp(self._now())
 
     @staticmethod
     def soon(write: Callable[[], object]) -> None:

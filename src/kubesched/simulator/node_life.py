@@ -18,25 +18,22 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from kubesched.api.conditions import conditions_with, find_condition
-from kubesched.api.core import Node, NodeCondition, Pod
+from kubesched.api.conditions import ConditionPatch, conditions_with, find_condition
+from kubesched.api.core import FINISHED, Node, NodeCondition, Pod
 from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import controller_of
-from kubesched.api.pod import FINISHED
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.writes import ConditionPatch
 from kubesched.cluster.eviction import grant
 from kubesched.cluster.kubelets import Kubelets
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.simulator.object_server import ObjectServer, with_condition
-from kubesched.simulator.virtual_loop import timestamp
 
 _EVICTED: Final = ConditionPatch(
     "DisruptionTarget", "True", "EvictionByEvictionAPI", "Eviction API: evicting"
 )
 
 
-def evict(server: ObjectServer, pod: Pod, now: float) -> None:
+def evict(server: ObjectServer, pod: Pod) -> None:
     """Delete a pod, gracefully, if its disruption budget allows.
 
     Raises:
@@ -48,17 +45,12 @@ def evict(server: ObjectServer, pod: Pod, now: float) -> None:
     metadata = pod.metadata
     found = server.pod(metadata.namespace, metadata.name, metadata.uid)
     if found is not None:
-        _pay(server, found, timestamp(now))
+        granted = grant(found, server.all(PodDisruptionBudget), server.timestamp())
+        if granted.budget is not None:
+            server.update(granted.budget)
         if not found.metadata.deletion_timestamp:
-            server.update(with_condition(found, _EVICTED, now))
+            server.update(with_condition(found, _EVICTED, server.now()))
     server.delete_pod(metadata.namespace, metadata.name, metadata.uid)
-
-
-def _pay(server: ObjectServer, pod: Pod, now: str) -> None:
-    """Charge one disruption to the pod's budget, if it has one."""
-    granted = grant(pod, server.all(PodDisruptionBudget), now)
-    if granted.budget is not None:
-        server.update(granted.budget)
 
 
 # Nodes and their pods.
@@ -70,8 +62,9 @@ _EVICTION_RETRY_SECONDS: Final = 5.0
 
 
 class Disruption(Enum):
-    """Why a pod was stopped before its end, other than preemption."""
+    """Why a pod was stopped before its end."""
 
+    PREEMPTED = "preempted"
     DRAINED = "drained"  # its node was drained
     EVICTED = "evicted"  # its node failed, and its toleration ended
     REMOVED = "removed"  # its node was removed
@@ -101,7 +94,7 @@ class NodeLife:
 
     def add(self, node: Node) -> None:
         """Add a node, ready; raises AlreadyExistsError if there is one of that name."""
-        self._server.create(_with_ready(node, "True", self._now()))
+        self._server.create(_with_ready(node, "True", self._server.timestamp()))
         self._kubelets.node_up(node.metadata.name)
 
     def remove(self, name: str) -> None:
@@ -115,17 +108,17 @@ class NodeLife:
 
     def cordon(self, name: str) -> None:
         """Mark a node unschedulable."""
-        node = self._server.node(name)
-        if node is not None and not node.spec.unschedulable:
-            cordoned = replace(node, spec=replace(node.spec, unschedulable=True))
-            self._server.update(with_state_taints(cordoned))
+        self._set_unschedulable(name, is_unschedulable=True)
 
     def uncordon(self, name: str) -> None:
         """Mark a node schedulable."""
+        self._set_unschedulable(name, is_unschedulable=False)
+
+    def _set_unschedulable(self, name: str, *, is_unschedulable: bool) -> None:
         node = self._server.node(name)
-        if node is not None and node.spec.unschedulable:
-            open_again = replace(node, spec=replace(node.spec, unschedulable=False))
-            self._server.update(with_state_taints(open_again))
+        if node is not None and node.spec.unschedulable != is_unschedulable:
+            spec = replace(node.spec, unschedulable=is_unschedulable)
+            self._server.update(with_state_taints(replace(node, spec=spec)))
 
     def drain(self, name: str, *, evicts: bool = True) -> None:
         """Cordon a node and remove its pods, except those of DaemonSets.
@@ -152,7 +145,7 @@ class NodeLife:
         if going_on is None:
             return
         try:
-            evict(self._server, pod, self._now())
+            evict(self._server, pod)
         except TooManyRequestsError:
             self.refused_evictions += 1
             loop = asyncio.get_running_loop()
@@ -187,7 +180,9 @@ class NodeLife:
         if node is None or self._kubelets.is_up(name):
             return
         if is_unreachable(node):
-            self._server.update(with_state_taints(_with_ready(node, "True", self._now())))
+            self._server.update(
+                with_state_taints(_with_ready(node, "True", self._server.timestamp()))
+            )
         for pod in self._kubelets.pods_on(name):
             if pod.status.phase == "Running" and not pod.metadata.deletion_timestamp:
                 self.on_disrupted(pod, Disruption.RESTARTED)
@@ -210,7 +205,9 @@ class NodeLife:
         del self._detections[name]
         node = self._server.node(name)
         if node is not None:
-            self._server.update(with_state_taints(_with_ready(node, "Unknown", self._now())))
+            self._server.update(
+                with_state_taints(_with_ready(node, "Unknown", self._server.timestamp()))
+            )
 
     def _forget_failure(self, name: str) -> None:
         _cancel(self._recoveries, name)
@@ -231,10 +228,6 @@ class NodeLife:
             return None
         return there
 
-    @staticmethod
-    def _now() -> float:
-        return asyncio.get_running_loop().time()
-
 
 def _cancel(timers: dict[str, asyncio.TimerHandle], key: str) -> None:
     timer = timers.pop(key, None)
@@ -248,8 +241,8 @@ def is_unreachable(node: Node) -> bool:
     return ready is not None and ready.status == "Unknown"
 
 
-def _with_ready(node: Node, status: str, now: float) -> Node:
-    ready = NodeCondition(type="Ready", status=status, last_transition_time=timestamp(now))
+def _with_ready(node: Node, status: str, now: str) -> Node:
+    ready = NodeCondition(type="Ready", status=status, last_transition_time=now)
     return replace(
         node, status=replace(node.status, conditions=conditions_with(node.status.conditions, ready))
     )

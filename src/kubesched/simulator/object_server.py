@@ -17,21 +17,13 @@ from typing import Final, TypeVar, cast
 
 from msgspec.structs import replace
 
-from kubesched.api.core import (
-    Node,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    PodCondition,
-    PodStatus,
-    Toleration,
-)
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import FINISHED, Node, Pod, PodCondition, PodStatus, Toleration
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.api.meta import Condition, KubeObject, ObjectMeta
-from kubesched.api.pod import FINISHED
 from kubesched.api.scheduling import PodGroup, PriorityClass
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import REGION, ZONE
-from kubesched.api.writes import ConditionPatch
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
 from kubesched.simulator.defaults import PriorityClasses, node_with_defaults, pod_with_defaults
@@ -40,17 +32,13 @@ from kubesched.simulator.virtual_loop import timestamp
 # Conditions.
 
 
-def with_condition(
-    pod: Pod, patch: ConditionPatch, now: float, *, observed_generation: int | None = None
-) -> Pod:
+def with_condition(pod: Pod, patch: ConditionPatch, now: float) -> Pod:
     """Return the pod with a condition; the same object if it has the condition already.
 
-    The transition time changes only with the status. `observed_generation` defaults to the pod's
-    generation; 0 omits it.
+    The transition time changes only with the status.
     """
     status = pod.status
-    generation = pod.metadata.generation if observed_generation is None else observed_generation
-    conditions = _with(status.conditions, patch, now, generation)
+    conditions = _with(status.conditions, patch, now, pod.metadata.generation)
     if conditions is status.conditions:
         return pod
     return replace(pod, status=replace(status, conditions=conditions))
@@ -62,7 +50,10 @@ def _with(
     now: float,
     observed_generation: int,
 ) -> tuple[PodCondition, ...]:
-    """Return conditions with another one; the same if it is there already."""
+    """Return conditions with another one; the same if it is there already.
+
+    A generation of 0 is left out.
+    """
     if patch.is_in(conditions):
         return conditions
     return patch.set_in(conditions, PodCondition, observed_generation, timestamp(now))
@@ -119,8 +110,10 @@ def complete_pod(pod: Pod, classes: PriorityClasses, now: float) -> Pod:
         termination_grace_period_seconds=GRACE_SECONDS if grace is None else grace,
         tolerations=spec.tolerations + _default_tolerations(spec.tolerations),
     )
-    pod = replace(pod, spec=spec, status=replace(pod.status, phase=pod.status.phase or "Pending"))
-    return with_condition(pod, _GATED, now, observed_generation=0) if spec.scheduling_gates else pod
+    status = replace(pod.status, phase=pod.status.phase or "Pending")
+    if spec.scheduling_gates:
+        status = replace(status, conditions=_with(status.conditions, _GATED, now, 0))
+    return replace(pod, spec=spec, status=status)
 
 
 def _default_tolerations(given: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
@@ -156,15 +149,18 @@ def _stamp(item: KubeObject, version: int) -> KubeObject:
 
 
 class ObjectServer:
-    """The objects in a store, and the requests on them."""
+    """The objects in a store, and the requests on them; `now` returns the time in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """Start empty; `now` returns the time in seconds."""
         self.store: Store[KubeObject] = Store(_stamp, _CHANGES_KEPT)
-        self._now = now
+        self.now = now
         self._created = 0
         self._generated: dict[tuple[str, str], int] = {}
         self._classes: PriorityClasses | None = None
+
+    def timestamp(self) -> str:
+        """Return the time as Kubernetes writes it."""
+        return timestamp(self.now())
 
     # Objects of any kind.
 
@@ -180,12 +176,12 @@ class ObjectServer:
             item.metadata,
             name=item.metadata.name or self._generated_name(item.metadata),
             uid=item.metadata.uid or f"00000000-0000-4000-8000-{self._created:012x}",
-            creation_timestamp=timestamp(self._now()),
+            creation_timestamp=self.timestamp(),
             generation=0 if isinstance(item, _WITHOUT_GENERATION) else 1,
         )
         completed: KubeObject = replace(item, metadata=metadata)
         if isinstance(completed, Pod):
-            completed = complete_pod(completed, self._priority_classes(), self._now())
+            completed = complete_pod(completed, self._priority_classes(), self.now())
         elif isinstance(completed, Node):
             completed = node_with_defaults(completed)
         created = self.store.create(key_of(completed), completed)
@@ -264,7 +260,7 @@ class ObjectServer:
                 f'Operation cannot be fulfilled on pods/binding "{name}": pod {name} {reason}'
             )
         metadata, status = self._metadata_on(pod, node_name), pod.status
-        now = self._now()
+        now = self.now()
         conditions = _with(status.conditions, _SCHEDULED, now, 0)
         status = replace(status, nominated_node_name="", conditions=conditions)
         if runs:
@@ -282,40 +278,35 @@ class ObjectServer:
         return replace(pod.metadata, labels={**pod.metadata.labels, **topology})
 
     def patch_status(
-        self,
-        namespace: str,
-        name: str,
-        uid: str,
-        condition: ConditionPatch | None,
-        nominated_node_name: str | None,
+        self, pod: Pod, condition: ConditionPatch | None, nominated_node_name: str | None
     ) -> Pod:
-        """Set a condition and the nomination; nothing is written if nothing changes.
+        """Set a condition and the nomination of a pod; nothing is written if nothing changes.
 
         Raises:
             NotFoundError: There is no such pod.
             ConflictError: It is another pod.
         """
-        pod = self._require_pod(namespace, name, uid)
-        patched = pod if condition is None else with_condition(pod, condition, self._now())
+        metadata = pod.metadata
+        stored = self._require_pod(metadata.namespace, metadata.name, metadata.uid)
+        patched = stored if condition is None else with_condition(stored, condition, self.now())
         nominated = patched.status.nominated_node_name
         if nominated_node_name is not None and nominated_node_name != nominated:
             status = replace(patched.status, nominated_node_name=nominated_node_name)
             patched = replace(patched, status=status)
-        return pod if patched is pod else self.update(patched)
+        return stored if patched is stored else self.update(patched)
 
-    def patch_pod_group_status(
-        self, namespace: str, name: str, condition: ConditionPatch, generation: int
-    ) -> PodGroup:
-        """Set a condition of a pod group of that generation; nothing is written if nothing changes.
+    def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> PodGroup:
+        """Set a condition that is about this group; nothing is written if nothing changes.
 
         Raises:
             NotFoundError: There is no such group.
         """
-        group = self.find(PodGroup, namespace, name)
-        if group is None:
-            raise NotFoundError(f'podgroups.scheduling.k8s.io "{name}" not found')
-        patched = with_group_condition(group, condition, generation, self._now())
-        return group if patched is group else self.update(patched)
+        metadata = group.metadata
+        stored = self.find(PodGroup, metadata.namespace, metadata.name)
+        if stored is None:
+            raise NotFoundError(f'podgroups.scheduling.k8s.io "{metadata.name}" not found')
+        patched = with_group_condition(stored, condition, metadata.generation, self.now())
+        return stored if patched is stored else self.update(patched)
 
     def delete_pod(
         self, namespace: str, name: str, uid: str = "", grace_seconds: int | None = None
@@ -342,7 +333,7 @@ class ObjectServer:
         if grace or left != 0:
             metadata = replace(
                 metadata,
-                deletion_timestamp=timestamp(self._now() + grace),
+                deletion_timestamp=timestamp(self.now() + grace),
                 deletion_grace_period_seconds=grace,
                 generation=metadata.generation + (not metadata.deletion_timestamp),
             )
@@ -352,7 +343,7 @@ class ObjectServer:
 
     def set_phase(self, pod: Pod, phase: str) -> Pod:
         """Report a pod's progress, as its kubelet does."""
-        status = _in_phase(pod.status, phase, self._now(), pod.metadata.generation)
+        status = _in_phase(pod.status, phase, self.now(), pod.metadata.generation)
         return self.update(replace(pod, status=status))
 
 

@@ -26,19 +26,16 @@ from kubesched.api.core import (
     Container,
     Node,
     NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
     NodeStatus,
     Pod,
     PodSpec,
     ResourceRequirements,
 )
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
 from kubesched.api.quantity import Quantity
 from kubesched.api.times import EPOCH, second_time
 from kubesched.api.well_known import HOSTNAME
-from kubesched.simulator.pod_reports import with_run_seconds
+from kubesched.simulator.run_seconds import with_run_seconds
 from kubesched.simulator.trace_records import (
     TraceRecord,
     check_columns,
@@ -114,16 +111,20 @@ def _kind(header: Sequence[str], file: str) -> type[Node | Pod]:
     return Pod
 
 
-def _node(record: TraceRecord) -> Node:
-    name = record.name("sn")
+def _amounts(record: TraceRecord, gpus: str) -> dict[str, Quantity]:
+    """Return the amounts of a node or pod, with the number of GPUs that is in a column."""
     amounts: dict[str, Quantity] = {
         "cpu": f"{record.amount('cpu_milli')}m",
         "memory": f"{record.amount('memory_mib')}Mi",
-        "pods": str(_PODS_PER_NODE),
     }
-    gpus = record.amount("gpu")
-    if gpus:
-        amounts[GPU] = str(gpus)
+    if record.amount(gpus):
+        amounts[GPU] = str(record.amount(gpus))
+    return amounts
+
+
+def _node(record: TraceRecord) -> Node:
+    name = record.name("sn")
+    amounts = {**_amounts(record, "gpu"), "pods": str(_PODS_PER_NODE)}
     labels = {HOSTNAME: name}
     if model := record.text("model"):
         labels[MODEL_LABEL] = model
@@ -158,13 +159,7 @@ def _pod(record: TraceRecord, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
 
 
 def _spec(record: TraceRecord) -> PodSpec:
-    amounts: dict[str, Quantity] = {
-        "cpu": f"{record.amount('cpu_milli')}m",
-        "memory": f"{record.amount('memory_mib')}Mi",
-    }
-    gpus = record.amount("num_gpu")
-    if gpus:
-        amounts[GPU] = str(gpus)
+    amounts = _amounts(record, "num_gpu")
     resources = ResourceRequirements(requests=amounts, limits=amounts)
     models = tuple(model for model in record.text("gpu_spec").split("|") if model)
     return PodSpec(

@@ -41,13 +41,6 @@ PODS_MAX: Final = 200_000
 _DIGITS: Final = 3
 _STATES: Final = tuple(NodeState)
 _ENDS: Final = tuple(PodEnd)
-_END_OF: Final = {
-    Disruption.DRAINED: PodEnd.DRAINED,
-    Disruption.EVICTED: PodEnd.EVICTED,
-    Disruption.REMOVED: PodEnd.REMOVED,
-}
-
-
 _Workload = tuple[str, str, str, int, str, tuple[tuple[str, int], ...]]
 
 
@@ -73,6 +66,11 @@ class _PodRow:
     ended: float = -1.0
     end: PodEnd = PodEnd.NONE
     reason: int = -1
+
+    def values(self) -> tuple[Any, ...]:
+        """Return the values of the pod's row, in the order of PlaybackPods."""
+        times = self.arrived, self.node, self.bound, self.ended
+        return (self.name, self.workload, *times, _ENDS.index(self.end))
 
 
 class PlaybackRecorder(LedgerReader, Observer):
@@ -127,19 +125,15 @@ class PlaybackRecorder(LedgerReader, Observer):
         """Record that a pod was deleted before it got a node."""
         self._end(pod, now)
 
-    def pod_disrupted(self, pod: Pod, now: float) -> None:
-        """Record a preemption victim."""
-        self._end_is(pod, PodEnd.PREEMPTED)
-
-    # From the nodes.
-
-    def disrupted(self, pod: Pod, disruption: Disruption, now: float) -> None:
-        """Record a pod that is stopped by an event of its node."""
-        row = self._rows.get(pod.metadata.uid)
-        if disruption is not Disruption.RESTARTED:
-            self._end_is(pod, _END_OF[disruption])
-        elif row is not None and self._ended is None:
-            self._restarts.append((round(now, _DIGITS), row))
+    def pod_disrupted(self, pod: Pod, disruption: Disruption, now: float) -> None:
+        """Record why a pod is stopped before its end."""
+        row = self._row(pod)
+        if row is None:
+            return
+        if disruption is Disruption.RESTARTED:
+            self._restarts.append((round(now, _DIGITS), self._rows[pod.metadata.uid]))
+        else:
+            row.end = PodEnd(disruption.value)
 
     # From the loop.
 
@@ -197,11 +191,6 @@ class PlaybackRecorder(LedgerReader, Observer):
             )
         )
 
-    def _end_is(self, pod: Pod, end: PodEnd) -> None:
-        row = self._row(pod)
-        if row is not None:
-            row.end = end
-
     def _end(self, pod: Pod, now: float) -> None:
         row = self._row(pod)
         if row is None:
@@ -243,7 +232,7 @@ class PlaybackRecorder(LedgerReader, Observer):
                 tuple(tuple(one.get(name, 0) for one in amounts) for name in resources),
             ),
             node_changes=NodeChanges(*_columns(self._node_changes, 3)),
-            pods=self._pod_columns(),
+            pods=PlaybackPods(*_columns([row.values() for row in self._pods], 7)),
             pod_reasons=PodReasons(*_columns(self._pod_reasons, 3)),
             restarted_at=restarted_at,
             restarted=restarted,
@@ -256,18 +245,6 @@ class PlaybackRecorder(LedgerReader, Observer):
         used = {name for one in amounts for name, amount in one.items() if amount}
         used |= {name for workload in self._workloads.values for name, _ in workload[-1]}
         return [*FIRST_RESOURCES, *sorted(used.difference(FIRST_RESOURCES))]
-
-    def _pod_columns(self) -> PlaybackPods:
-        pods = self._pods
-        return PlaybackPods(
-            names=tuple(row.name for row in pods),
-            workloads=tuple(row.workload for row in pods),
-            arrived=tuple(row.arrived for row in pods),
-            nodes=tuple(row.node for row in pods),
-            bound=tuple(row.bound for row in pods),
-            ended=tuple(row.ended for row in pods),
-            ends=tuple(_ENDS.index(row.end) for row in pods),
-        )
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], count: int) -> Iterable[tuple[Any, ...]]:

@@ -1,24 +1,34 @@
 """PodLedger tracks all pods of the simulated API server: the pending ones, and bookings on nodes.
 
-It is updated with every change. Readers that register receive each step of a pod.
+It is updated with every change, and its readers receive each step of a pod. Checkers are such a
+reader; they assert invariants while a simulation runs:
+
+- No node is overcommitted, as far as the scheduler could know.
+- No pod is bound twice.
+- No pod is lost: each pending pod that the scheduler has observed is in the queue, in flight,
+  waiting on Permit, or assumed on a node.
+- Queue, cache and ledger pass their own checks.
 
 Invariants: a pending pod has no node; a node's bookings are the sum over pods that are bound to it
-            and not finished (`check()`).
+            and not finished (`check()`). Checking changes nothing.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 
 import msgspec
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
 from kubesched.api.quantity import resource_values
-from kubesched.cluster.store import Change, ChangeType
+from kubesched.cluster.store import Change, ChangeType, Key
 from kubesched.framework.preemption.eligibility import is_preempted
-from kubesched.simulator.object_server import ObjectServer
+from kubesched.scheduler.loop import Scheduler
+from kubesched.simulator.node_life import Disruption
+from kubesched.simulator.object_server import PODS, ObjectServer
+from kubesched.simulator.world import World
 from kubesched.snapshot.pod_info import PodInfo
 
 
@@ -51,8 +61,8 @@ class LedgerReader:
     def pending_pod_deleted(self, pod: Pod, waiting: Waiting, now: float) -> None:
         """A pending pod was deleted."""
 
-    def pod_disrupted(self, pod: Pod, now: float) -> None:
-        """A pod was marked as a preemption victim."""
+    def pod_disrupted(self, pod: Pod, disruption: Disruption, now: float) -> None:
+        """A pod was preempted, or an event of its node stopped it."""
 
     def node_changed(self, name: str, node: Node | None, now: float) -> None:
         """A node joined or changed; None if it left."""
@@ -68,40 +78,29 @@ class PodLedger:
         waiting: The scheduler's pending pods by uid, in order of creation.
         bookings: Bookings by the pod's uid.
         booked: Node name -> resource -> sum of the bookings.
-        allocatable: Node name -> its allocatable, in units of bookings; in order of creation.
+        allocatable: Node name -> its allocatable, in units of bookings.
         rebound: Pods whose node changed although they had one: (key, old, new).
+        readers: Receive every step of a pod.
     """
 
-    def __init__(
-        self,
-        server: ObjectServer,
-        is_ours: Callable[[Pod], bool],
-        now: Callable[[], float],
-    ) -> None:
-        """Start with the current objects; `now` returns the time in seconds.
-
-        `is_ours` says whether the simulated scheduler is responsible for a pod.
-        """
+    def __init__(self, server: ObjectServer, is_ours: Callable[[Pod], bool]) -> None:
+        """Start on an empty server; `is_ours` says whether our scheduler schedules a pod."""
         self.waiting: dict[str, Waiting] = {}
         self.bookings: dict[str, Booking] = {}
-        self.booked: dict[str, dict[str, int]] = {}
+        self.booked: dict[str, Counter[str]] = {}
         self.allocatable: dict[str, Mapping[str, int]] = {}
         self.rebound: list[tuple[str, str, str]] = []
-        self._readers: list[LedgerReader] = []
+        self.readers: list[LedgerReader] = []
         self._is_ours = is_ours
-        self._now = now
-        self._capacity: dict[str, int] = {}
-        for node in server.all(Node):
-            self._node_is(node.metadata.name, node)
-        for pod in server.all(Pod):
-            self._add(pod)
+        self._now = server.now
+        self._capacity: Counter[str] = Counter()
         # Each change is read as it is made, so the ledger is always current.
         server.store.on_write = self._read
 
-    def add_reader(self, reader: LedgerReader) -> None:
-        """Pass the current state to a reader, then every later step."""
-        self._readers.append(reader)
-        reader.capacity_changed(self._capacity, self._now())
+    def disrupted(self, pod: Pod, disruption: Disruption) -> None:
+        """Report that a pod is stopped before its end."""
+        for reader in self.readers:
+            reader.pod_disrupted(pod, disruption, self._now())
 
     def _read(self, change: Change[KubeObject]) -> None:
         item, old = change.value, change.previous
@@ -114,25 +113,17 @@ class PodLedger:
 
     # Nodes.
 
-    def _node_changed(self, name: str, after: Node | None) -> None:
-        has_changed = self._node_is(name, after)
-        for reader in self._readers:
-            reader.node_changed(name, after, self._now())
-            if has_changed:
-                reader.capacity_changed(self._capacity, self._now())
-
-    def _node_is(self, name: str, node: Node | None) -> bool:
-        """Record a node's allocatable; return whether it changed."""
-        before = self.allocatable.get(name, {})
+    def _node_changed(self, name: str, node: Node | None) -> None:
+        before = self.allocatable.pop(name, {})
         after = {} if node is None else resource_values(node.status.allocatable)
-        if node is None:
-            self.allocatable.pop(name, None)
-        else:
+        if node is not None:
             self.allocatable[name] = after
         for resource in dict.fromkeys((*before, *after)):
-            change = after.get(resource, 0) - before.get(resource, 0)
-            self._capacity[resource] = self._capacity.get(resource, 0) + change
-        return before != after
+            self._capacity[resource] += after.get(resource, 0) - before.get(resource, 0)
+        for reader in self.readers:
+            reader.node_changed(name, node, self._now())
+            if before != after:
+                reader.capacity_changed(self._capacity, self._now())
 
     # Pods.
 
@@ -151,7 +142,7 @@ class PodLedger:
             self._book(pod, None)
         elif self._is_ours(pod):
             self.waiting[pod.metadata.uid] = Waiting(pod.metadata.key, self._now())
-            for reader in self._readers:
+            for reader in self.readers:
                 reader.pod_arrived(pod, self._now())
 
     def _changed(self, old: Pod, pod: Pod) -> None:
@@ -162,16 +153,15 @@ class PodLedger:
                 self._deleted(old)
             self._book(pod, self.waiting.pop(pod.metadata.uid, None))
         if is_preempted(pod) and not is_preempted(old):
-            for reader in self._readers:
-                reader.pod_disrupted(pod, self._now())
+            self.disrupted(pod, Disruption.PREEMPTED)
 
     def _book(self, pod: Pod, waiting: Waiting | None) -> None:
         name, amounts = pod.spec.node_name, {**PodInfo(pod).template.held, "pods": 1}
         booking = self.bookings[pod.metadata.uid] = Booking(name, amounts)
-        booked = self.booked.setdefault(name, {})
+        booked = self.booked.setdefault(name, Counter())
         for resource, amount in amounts.items():
-            booked[resource] = booked.get(resource, 0) + amount
-        for reader in self._readers:
+            booked[resource] += amount
+        for reader in self.readers:
             reader.pod_bound(pod, booking, waiting, self._now())
 
     def _deleted(self, pod: Pod) -> None:
@@ -179,11 +169,11 @@ class PodLedger:
         waiting = self.waiting.pop(uid, None)
         booking = self.bookings.pop(uid, None)
         if waiting is not None:
-            for reader in self._readers:
+            for reader in self.readers:
                 reader.pending_pod_deleted(pod, waiting, self._now())
         if booking is not None:
             self._release(booking)
-            for reader in self._readers:
+            for reader in self.readers:
                 reader.pod_released(pod, booking, self._now())
 
     def _release(self, booking: Booking) -> None:
@@ -196,18 +186,97 @@ class PodLedger:
     def check(self) -> None:
         """Assert that the ledger is consistent."""
         assert not self.waiting.keys() & self.bookings.keys(), "a pod waits and has a node"
-        sums: dict[str, dict[str, int]] = {}
+        sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for booking in self.bookings.values():
-            on_node = sums.setdefault(booking.node_name, {})
+            on_node = sums[booking.node_name]
             for resource, amount in booking.amounts.items():
-                on_node[resource] = on_node.get(resource, 0) + amount
-        assert sums == self.booked or _without_zeros(sums) == _without_zeros(self.booked), (
-            "a node's bookings are not the sum of its pods'"
-        )
+                on_node[resource] += amount
+        assert sums == self.booked, "a node's bookings are not the sum of its pods'"
 
 
-def _without_zeros(booked: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    return {
-        name: {resource: amount for resource, amount in amounts.items() if amount}
-        for name, amounts in booked.items()
-    }
+# Checkers.
+
+
+class InvariantError(AssertionError):
+    """An invariant is violated; the message has the time and the pod."""
+
+
+class Checkers(LedgerReader):
+    """Checks one simulation; `checks` counts the full checks."""
+
+    def __init__(self, world: World, scheduler: Scheduler, ledger: PodLedger) -> None:
+        self._world = world
+        self._scheduler = scheduler
+        self._ledger = ledger
+        # Nodes with a binding whose response was lost may be overcommitted.
+        self._excused: set[str] = set()
+        self.checks = 0
+        self._problems: list[str] = []
+        world.api.on_unanswered = self._excused.add
+        ledger.readers.append(self)
+
+    # What changed.
+
+    def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
+        """Mark the node of a newly bound pod to be checked."""
+        if waiting is None or booking.node_name in self._excused:
+            return
+        allocatable = self._ledger.allocatable.get(booking.node_name)
+        if allocatable is None:
+            return
+        booked = self._ledger.booked[booking.node_name]
+        for resource, amount in booking.amounts.items():
+            if amount and booked[resource] > allocatable.get(resource, 0):
+                self._problems.append(
+                    f"at {now:.3f} s node {booking.node_name} has {booked[resource]} of "
+                    f"{allocatable.get(resource, 0)} {resource} requested when pod "
+                    f"{pod.metadata.key} is bound"
+                )
+
+    def step(self) -> None:
+        """Raise a violation found since the last step.
+
+        Raises:
+            InvariantError: if an invariant is violated.
+        """
+        for key, old, new in self._ledger.rebound:
+            self._problems.append(f"pod {key} was bound to {old} and then to {new}")
+        if self._problems:
+            raise InvariantError(f"seed {self._world.random_streams.seed}: {self._problems[0]}")
+
+    # Everything.
+
+    def check(self, now: float) -> None:
+        """Run all checks.
+
+        Raises:
+            InvariantError: if an invariant is violated.
+            AssertionError: if the queue, cache or ledger is inconsistent.
+        """
+        self.step()
+        self._scheduler.queue.check()
+        self._scheduler.cache.check()
+        self._ledger.check()
+        for uid, waiting in self._ledger.waiting.items():
+            if self._scheduler.holds_changes:
+                break  # Observed changes are applied at the end of the cycle.
+            if not self._is_tracked(uid, waiting.key):
+                raise InvariantError(
+                    f"seed {self._world.random_streams.seed}: at {now:.3f} s pod {waiting.key}, "
+                    f"which waits since {waiting.since:.3f} s, is nowhere"
+                )
+        self.checks += 1
+
+    def _is_tracked(self, uid: str, key: str) -> bool:
+        scheduler = self._scheduler
+        if (
+            key in scheduler.queue
+            or scheduler.queue.is_in_flight(uid)
+            or scheduler.cache.is_assumed(uid)
+            or scheduler.waiting_pods.get(uid) is not None
+        ):
+            return True
+        # A pod that the scheduler has not observed yet cannot be lost.
+        namespace, _, name = key.partition("/")
+        known = self._world.informers[PODS].known.get(Key(PODS, namespace, name))
+        return known is None or known.metadata.uid != uid

@@ -8,7 +8,7 @@ outcomes:
         rehearsal.load(objects)                     # as decoded, with the API server's defaults
         await rehearsal.settle()
         for pod in rehearsal.pods_on("node-1"):
-            evict(rehearsal.server, pod, 0.0)       # asks the disruption budgets
+            evict(rehearsal.server, pod)            # asks the disruption budgets
             rehearsal.server.create(replacement_of(pod))
         await rehearsal.settle()
         return list(rehearsal.outcomes.placements.values())

@@ -3,7 +3,7 @@
     report = simulate(load_scenario(Path("scenario.yaml")), in_tree_registry())
 
 Invariants: the same scenario, seed and registry give the same report and the same decision log,
-            byte for byte.
+            byte for byte; a line of the log depends on virtual time and on decisions alone.
 Differs:  a scheduling cycle takes no time.
 """
 
@@ -11,41 +11,43 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
-from kubesched.config.types import Configuration
+from kubesched.config.types import Configuration, ExtenderConfiguration
 from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.framework.status import Status
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.binding import Assumed
-from kubesched.scheduler.decision import Decision, RejectedAgain
+from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected, RejectedAgain
 from kubesched.scheduler.decision_recorder import DecisionRecorder
 from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.extender import ExtenderTransport
 from kubesched.scheduler.observer import Observer
-from kubesched.simulator.checkers import Checkers
-from kubesched.simulator.decision_log import DecisionLog
-from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.playback_recorder import PlaybackRecorder
-from kubesched.simulator.pod_ledger import PodLedger
+from kubesched.simulator.pod_ledger import Checkers, PodLedger
 from kubesched.simulator.random_streams import RandomStreams
-from kubesched.simulator.scenario import Scenario
+from kubesched.simulator.scenario import ExtenderSpec, Scenario
 from kubesched.simulator.script import Script
-from kubesched.simulator.simulated_extender import SimulatedExtenders
+from kubesched.simulator.simulated_extender import SimulatedExtender
 from kubesched.simulator.timeline import Timeline
 from kubesched.simulator.timeline_report import RequestCount, TimelineReport
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World
 
+_SECONDS_DIGITS: Final = 6
 _SERIES_BINS: Final = 300
 _CHECKS: Final = 100
 _SHORTEST_SECONDS: Final = 0.001
@@ -86,7 +88,8 @@ def simulate(
     """
     gates = FeatureGates.of(scenario.scheduler.feature_gates)
     setup = SchedulerSetup(_configuration(scenario, gates), registry, gates, time.perf_counter)
-    objects = _objects(scenario.objects)
+    skipped: Counter[str] = Counter()
+    objects = [item for item, _ in load(scenario.objects, skipped)]
     simulation: _Simulation | None = None
 
     async def main() -> TimelineReport:
@@ -99,8 +102,9 @@ def simulate(
             recorder,
             recording,
             watch,
+            checks=checks,
         )
-        return await simulation.run(objects, checks=checks)
+        return await simulation.run(objects)
 
     def step() -> None:
         if simulation is not None:
@@ -118,13 +122,13 @@ def _configuration(scenario: Scenario, gates: FeatureGates) -> Configuration:
     return default_configuration(gates)
 
 
-def _objects(files: Iterable[str]) -> list[KubeObject]:
-    skipped: Counter[str] = Counter()
-    return [item for item, _ in load(files, skipped)]
+# The simulation.
 
 
 class _Simulation(Observer):
     """One run, on the running event loop."""
+
+    _end: asyncio.Task[None]
 
     def __init__(
         self,
@@ -135,33 +139,27 @@ class _Simulation(Observer):
         recorder: PlaybackRecorder | None,
         recording: DecisionRecorder | None,
         watch: Watch | None,
+        *,
+        checks: bool,
     ) -> None:
-        duration = scenario.duration
-        report = scenario.report
-        self._watch = watch
-        self._checkers: Checkers | None = None
-        self._end: asyncio.Task[None] | None = None
-        self._failed: asyncio.Future[None] | None = None
+        loop = asyncio.get_running_loop()
+        duration, report = scenario.duration, scenario.report
         self._scenario = scenario
         self._random_streams = random_streams
         self._log = log
-        self._recorder = recorder
+        self._watch = watch
         self._width_seconds = max(report.resolution or duration / _SERIES_BINS, _SHORTEST_SECONDS)
         self._check_seconds = max(report.check_every or duration / _CHECKS, _SHORTEST_SECONDS)
+        self._failed: asyncio.Future[None] = loop.create_future()
         self._world = World(random_streams, scenario.latencies, scenario.faults)
-        self._extenders = SimulatedExtenders(
-            scenario.scheduler.extenders,
-            self._world.server,
-            random_streams,
-            scenario.faults.extender,
-        )
+        self._extenders: dict[str, SimulatedExtender] = {}
         self._timeline = Timeline(self._width_seconds)
         self._scheduler, handlers = assemble(
             setup,
             self._world.api,
             random=random_streams.stream("scheduler"),
-            observers=tuple(filter(None, (self, log, recorder, recording))),
-            connect=self._extenders.connect,
+            observers=tuple(filter(None, (self._timeline, self, log, recorder, recording))),
+            connect=self._connect_extender,
             report_plugin_error=self._end_on_plugin_error,
         )
         self._handlers: EventHandlers | DecisionRecorder = handlers
@@ -170,14 +168,22 @@ class _Simulation(Observer):
             self._handlers = recording
         self._scheduler.records_events = False
         self._scheduler.queue.observers.append(self._timeline.moved)
-        self._world.nodes.on_disrupted = self._disrupted
+        ledger = PodLedger(self._world.server, self._is_ours)
+        ledger.readers += filter(None, (self._timeline, recorder))
+        self._world.nodes.on_disrupted = ledger.disrupted
+        self._checkers = Checkers(self._world, self._scheduler, ledger) if checks else None
         self._script = Script(scenario, self._world)
 
-    def _disrupted(self, pod: Pod, disruption: Disruption) -> None:
-        now = self._scheduler.now()
-        self._timeline.disrupted(disruption, now)
-        if self._recorder is not None:
-            self._recorder.disrupted(pod, disruption, now)
+    def _connect_extender(self, configuration: ExtenderConfiguration) -> ExtenderTransport:
+        """Return the transport to an extender, as the scenario describes it."""
+        prefix = configuration.url_prefix
+        specs = {spec.url_prefix: spec for spec in self._scenario.scheduler.extenders}
+        spec = specs.get(prefix) or ExtenderSpec(prefix)
+        faults = self._scenario.faults.extender
+        found = self._extenders[prefix] = SimulatedExtender(
+            configuration, spec, self._world.server, self._random_streams, faults
+        )
+        return found
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._scheduler.profiles
@@ -185,15 +191,10 @@ class _Simulation(Observer):
     # The loop: `Observer`.
 
     def decided(self, decision: Decision, now: float) -> None:
-        self._timeline.decided(decision, now)
         self._call_watch()
 
     def rejected_again(self, again: RejectedAgain, now: float) -> None:
-        self._timeline.decided(again.decision, again.started, again.pods)
         self._call_watch()
-
-    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
-        self._timeline.binding_failed(now)
 
     def step(self) -> None:
         """Check what has changed, before the clock moves."""
@@ -203,21 +204,15 @@ class _Simulation(Observer):
 
     def _call_watch(self) -> None:
         """Call the watch, and end the run if it returns False."""
-        if self._watch is not None and self._end is not None:
-            timeline = self._timeline
-            if not self._watch(self._scheduler.now(), timeline.attempts, timeline.bound):
-                self._end.cancel()
+        timeline = self._timeline
+        if self._watch is not None and not self._watch(
+            self._scheduler.now(), timeline.attempts, timeline.pods_bound
+        ):
+            self._end.cancel()
 
-    async def run(self, objects: list[KubeObject], *, checks: bool) -> TimelineReport:
+    async def run(self, objects: list[KubeObject]) -> TimelineReport:
         """Run to the end, or until the watch returns False; `objects` are there at the start."""
         loop = asyncio.get_running_loop()
-        self._failed = failed = loop.create_future()
-        ledger = PodLedger(self._world.server, self._is_ours, loop.time)
-        ledger.add_reader(self._timeline)
-        if self._recorder is not None:
-            ledger.add_reader(self._recorder)
-        checkers = Checkers(self._world, self._scheduler, ledger) if checks else None
-        self._checkers = checkers
         self._script.prepare(objects)
         self._world.connect(self._handlers)
         self._script.start()
@@ -225,20 +220,18 @@ class _Simulation(Observer):
             loop.create_task(self._scheduler.run(), name="scheduler"),
             loop.create_task(self._sample(), name="samples"),
         ]
-        if checkers is not None:
-            tasks.append(loop.create_task(self._check(checkers), name="checks"))
-        end = loop.create_task(asyncio.sleep(self._scenario.duration), name="end")
-        self._end = end
+        if self._checkers is not None:
+            tasks.append(loop.create_task(self._check(self._checkers), name="checks"))
+        self._end = loop.create_task(asyncio.sleep(self._scenario.duration), name="end")
         # A task that ends before the simulation does has failed.
-        await asyncio.wait([*tasks, end, failed], return_when=asyncio.FIRST_COMPLETED)
-        for each in (failed, *tasks):
+        await asyncio.wait([*tasks, self._end, self._failed], return_when=asyncio.FIRST_COMPLETED)
+        for each in (self._failed, *tasks):
             if each.done():
                 each.result()
-        failed.cancel()
-        if checkers is not None:
-            checkers.check(loop.time())
-        number = 0 if checkers is None else checkers.checks
-        report = self._report(loop.time(), number, partial=end.cancelled())
+        self._failed.cancel()
+        if self._checkers is not None:
+            self._checkers.check(loop.time())
+        report = self._report(loop.time())
         for task in tasks:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -247,7 +240,7 @@ class _Simulation(Observer):
 
     def _end_on_plugin_error(self, error: PluginError) -> None:
         """End the run at a plugin's first error: decisions after it are not reliable."""
-        if self._failed is not None and not self._failed.done():
+        if not self._failed.done():
             self._failed.set_exception(error)
 
     async def _sample(self) -> None:
@@ -260,14 +253,14 @@ class _Simulation(Observer):
             await asyncio.sleep(self._check_seconds)
             checkers.check(self._scheduler.now())
 
-    def _report(self, now: float, checks: int, *, partial: bool) -> TimelineReport:
+    def _report(self, now: float) -> TimelineReport:
         timeline, api = self._timeline, self._world.api
         timeline.sample(self._scheduler.cache.nodes, now)
         timeline.end(now)
         return TimelineReport(
             scenario=self._scenario.name,
             seed=self._random_streams.seed,
-            partial=partial,
+            partial=self._end.cancelled(),
             duration_seconds=now,
             totals=timeline.totals(),
             waits=timeline.waits(now),
@@ -281,12 +274,92 @@ class _Simulation(Observer):
                 ),
                 *(
                     RequestCount(prefix, extender.requests, extender.failures)
-                    for prefix, extender in self._extenders.connected.items()
+                    for prefix, extender in self._extenders.items()
                 ),
             ),
             relists=sum(informer.relists for informer in self._world.informers.values()),
-            checks=checks,
+            checks=0 if self._checkers is None else self._checkers.checks,
             decisions=self._log.lines,
             decision_digest=self._log.digest,
             series=timeline.series(),
         )
+
+
+# The decision log.
+
+
+class DecisionLine(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    """A line of the log; fields that do not apply are omitted.
+
+    Attributes:
+        at: Virtual seconds.
+        what: `placed`, `rejected`, `failed`, `bound` or `bindingFailed`.
+        pod: `namespace/name`.
+        followers: How many equal pods behind it the line is about, too.
+        node: The chosen or nominated node.
+        feasible: Number of feasible nodes.
+        message: The reason of a rejection or failure.
+        victims: The pods to evict.
+    """
+
+    at: float
+    what: str
+    pod: str
+    node: str = ""
+    feasible: int = 0
+    message: str = ""
+    victims: tuple[str, ...] = ()
+    followers: int = 0
+
+
+class DecisionLog(Observer):
+    """Writes each decision and action as a line of JSON, and counts the lines."""
+
+    def __init__(self, write: Callable[[bytes], object] | None = None) -> None:
+        """Start an empty log; `write` receives each line, None computes the digest only."""
+        self.lines = 0
+        self._write = write
+        self._hash = hashlib.sha256()
+        self._encode = msgspec.json.Encoder().encode
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all lines so far, in hexadecimal."""
+        return self._hash.hexdigest()
+
+    def decided(self, decision: Decision, now: float) -> None:
+        """Log a decision."""
+        at, key = round(now, _SECONDS_DIGITS), decision.pod.key
+        match decision:
+            case Placed(node_name=node_name, feasible=feasible):
+                self._put(DecisionLine(at, "placed", key, node_name, feasible))
+            case Rejected(message=message):
+                node_name = decision.nominated_node_name or ""
+                victims = tuple(victim.key for victim in decision.victims)
+                self._put(DecisionLine(at, "rejected", key, node_name, 0, message, victims))
+            case Failed(message=message):
+                self._put(DecisionLine(at, "failed", key, message=message))
+
+    def rejected_again(self, again: RejectedAgain, now: float) -> None:
+        """Log that equal pods were rejected as before, in one line."""
+        at, decision = round(again.started, _SECONDS_DIGITS), again.decision
+        key, message, followers = decision.pod.key, decision.message, again.pods - 1
+        self._put(DecisionLine(at, "rejected", key, message=message, followers=followers))
+
+    def bound(self, assumed: Assumed, now: float) -> None:
+        """Log that a pod was bound."""
+        at, key = round(now, _SECONDS_DIGITS), assumed.pod.key
+        self._put(DecisionLine(at, "bound", key, assumed.node_name))
+
+    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
+        """Log a failed binding."""
+        at, key = round(now, _SECONDS_DIGITS), assumed.pod.key
+        node_name, message = assumed.node_name, status.message
+        self._put(DecisionLine(at, "bindingFailed", key, node_name, message=message))
+
+    def _put(self, line: DecisionLine) -> None:
+        written = self._encode(line) + b"\n"
+        self.lines += 1
+        self._hash.update(written)
+        if self._write is not None:
+            self._write(written)

@@ -6,6 +6,7 @@ Rejects:  templates that do not match the Kubernetes types.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -13,11 +14,17 @@ from msgspec.structs import replace
 from kubesched.api.apps import DaemonSet, DaemonSetSpec, ReplicaSet, ReplicaSetSpec
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod, PodTemplateSpec
-from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.well_known import HOSTNAME, ZONE
-from kubesched.simulator.scenario import NodeGroup, PriorityClassSpec, ScenarioWorkload
+from kubesched.simulator.scenario import (
+    NodeGroup,
+    NodeSelection,
+    PodSelection,
+    PriorityClassSpec,
+    ScenarioWorkload,
+)
 
 _APP = "app"
 
@@ -27,6 +34,13 @@ Json = dict[str, Any]
 def _mapping(raw: Mapping[str, Any], name: str) -> Json:
     found = raw.get(name)
     return dict(found) if isinstance(found, Mapping) else {}
+
+
+def is_selected(metadata: ObjectMeta, selection: NodeSelection | PodSelection) -> bool:
+    """Whether an object has a name and the labels that a selection asks for."""
+    name, labels, patterns = metadata.name, metadata.labels, selection.names
+    is_named = not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+    return is_named and all(labels.get(key) == value for key, value in selection.labels.items())
 
 
 def nodes_of(group: NodeGroup) -> Iterator[Node]:
@@ -78,6 +92,20 @@ def template_of(workload: ScenarioWorkload) -> PodTemplateSpec:
     }
     decoded = cast("Pod", decode_object(pod))
     return PodTemplateSpec(metadata=replace(decoded.metadata, name=""), spec=decoded.spec)
+
+
+def pod_of_template(
+    template: PodTemplateSpec, name: str, namespace: str, owner: OwnerReference | None = None
+) -> Pod:
+    """Return a pod that is made from a template."""
+    metadata = ObjectMeta(
+        name=name,
+        namespace=namespace,
+        labels=template.metadata.labels,
+        annotations=template.metadata.annotations,
+        owner_references=() if owner is None else (owner,),
+    )
+    return Pod(api_version="v1", kind="Pod", metadata=metadata, spec=template.spec)
 
 
 def replica_set_of(workload: ScenarioWorkload, template: PodTemplateSpec) -> ReplicaSet:

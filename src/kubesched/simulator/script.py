@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import count, islice
 from random import Random
@@ -22,11 +21,10 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
-from kubesched.api.meta import KubeObject, ObjectMeta
+from kubesched.api.meta import KubeObject
 from kubesched.simulator.openb import trace_nodes
-from kubesched.simulator.pod_reports import with_run_seconds
+from kubesched.simulator.run_seconds import with_run_seconds
 from kubesched.simulator.scenario import (
-    NodeGroup,
     NodeSelection,
     PodArrivals,
     PodSelection,
@@ -39,13 +37,14 @@ from kubesched.simulator.scenario import (
 from kubesched.simulator.scenario_objects import (
     daemon_set_of,
     disruption_budget_of,
+    is_selected,
     nodes_of,
+    pod_of_template,
     priority_class_of,
     replica_set_of,
     template_of,
 )
 from kubesched.simulator.trace_table import pods_of_trace
-from kubesched.simulator.workloads import pod_of_template
 from kubesched.simulator.world import World
 
 _SECONDS_PER_HOUR: Final = 3600.0
@@ -104,19 +103,18 @@ def run_seconds(run_time: RunTime | None, random: Random) -> Callable[[], float 
 
 log = logging.getLogger(__name__)
 
-Chosen = TypeVar("Chosen", bound=KubeObject)
+Chosen = TypeVar("Chosen")
 
 Step = tuple[float, Callable[[], object]]
 """A time in virtual seconds, and what happens then."""
 
 
 class Script:
-    """Plays one scenario in one world, and counts the objects that the API server refused."""
+    """Plays one scenario in one world."""
 
     def __init__(self, scenario: Scenario, world: World) -> None:
         self._scenario = scenario
         self._world = world
-        self.refused = 0
 
     def prepare(self, objects: Iterable[KubeObject] = ()) -> None:
         """Create the objects that exist from the beginning: those given, and those of traces.
@@ -130,7 +128,7 @@ class Script:
             self._try(self._create_object, item)
         for group in self._scenario.nodes:
             nodes = trace_nodes(group.trace) if group.trace else nodes_of(group)
-            self._at(group.at, self._add_nodes, group, nodes)
+            self._at(group.at, self._add_nodes, nodes)
 
     def start(self) -> None:
         """Set the timers of workloads and events; raises DecodeError if a trace cannot be read."""
@@ -169,7 +167,6 @@ class Script:
         try:
             action(*arguments)
         except ApiError as error:
-            self.refused += 1
             log.warning("The simulated API server rejected a request: %s", error)
 
     # Nodes and other objects.
@@ -180,7 +177,7 @@ class Script:
         else:
             self._world.server.create(item)
 
-    def _add_nodes(self, group: NodeGroup, nodes: Iterable[Node]) -> None:
+    def _add_nodes(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
             self._try(self._world.nodes.add, node)
 
@@ -260,50 +257,44 @@ class Script:
 
     def _apply(self, event: ScenarioEvent, random: Random) -> None:
         nodes = self._world.nodes
-        evicts = event.drain is None or not event.drain.disable_eviction
-        for selection, action in (
-            (event.drain, partial(nodes.drain, evicts=evicts)),
-            (event.cordon, nodes.cordon),
-            (event.uncordon, nodes.uncordon),
-            (event.remove, nodes.remove),
-            (event.recover, nodes.recover),
-        ):
-            if selection is not None:
-                for name in self._names(selection, random):
-                    action(name)
-        if event.fail is not None:
-            for name in self._names(event.fail, random):
-                nodes.fail(name, event.fail.duration)
-        if event.label is not None:
-            for name in self._names(event.label, random):
-                nodes.relabel(name, event.label.set, event.label.remove)
+        drain, fail, label = event.drain, event.fail, event.label
         if event.delete is not None:
             self._delete_pods(event.delete, random)
+        if drain is not None:
+            evicts = not drain.disable_eviction
+            self._on_nodes(drain, partial(nodes.drain, evicts=evicts), random)
+        if fail is not None:
+            self._on_nodes(fail, partial(nodes.fail, recovery_seconds=fail.duration), random)
+        if label is not None:
+            relabel = partial(nodes.relabel, changed=label.set, removed=label.remove)
+            self._on_nodes(label, relabel, random)
+        self._on_nodes(event.cordon, nodes.cordon, random)
+        self._on_nodes(event.uncordon, nodes.uncordon, random)
+        self._on_nodes(event.remove, nodes.remove, random)
+        self._on_nodes(event.recover, nodes.recover, random)
 
-    def _names(self, selection: NodeSelection, random: Random) -> list[str]:
-        there = self._world.server.all(Node)
-        found = [
-            node for node in there if _matches(node.metadata, selection.names, selection.labels)
-        ]
-        return [node.metadata.name for node in _sample(found, selection.count, random)]
+    def _on_nodes(
+        self, selection: NodeSelection | None, action: Callable[[str], object], random: Random
+    ) -> None:
+        if selection is not None:
+            names = [
+                node.metadata.name
+                for node in self._world.server.all(Node)
+                if is_selected(node.metadata, selection)
+            ]
+            for name in _sample(names, selection.count, random):
+                action(name)
 
     def _delete_pods(self, selection: PodSelection, random: Random) -> None:
         found = [
-            pod
+            pod.metadata
             for pod in self._world.server.all(Pod)
             if selection.namespace in ("", pod.metadata.namespace)
-            and _matches(pod.metadata, selection.names, selection.labels)
+            and is_selected(pod.metadata, selection)
             and not pod.metadata.deletion_timestamp
         ]
-        for pod in _sample(found, selection.count, random):
-            metadata = pod.metadata
-            where = (metadata.namespace, metadata.name, metadata.uid)
-            self._try(self._world.server.delete_pod, *where)
-
-
-def _matches(metadata: ObjectMeta, names: tuple[str, ...], labels: Mapping[str, str]) -> bool:
-    is_named = not names or any(fnmatchcase(metadata.name, pattern) for pattern in names)
-    return is_named and all(metadata.labels.get(key) == value for key, value in labels.items())
+        for one in _sample(found, selection.count, random):
+            self._try(self._world.server.delete_pod, one.namespace, one.name, one.uid)
 
 
 def _sample(found: list[Chosen], wanted: int | None, random: Random) -> list[Chosen]:

@@ -11,13 +11,11 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVarTuple
 
-from kubesched.api.core import Pod
+from kubesched.api.conditions import ConditionPatch
+from kubesched.api.core import FINISHED, EventRecord, Pod
 from kubesched.api.errors import ApiError, GoneError, NotFoundError
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject
-from kubesched.api.pod import FINISHED
+from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.writes import ConditionPatch, EventRecord
 from kubesched.cluster.server import Follower
 from kubesched.cluster.store import Key, Store
 from kubesched.simulator.faults import FINE, FaultPlan, Latencies, RequestFaultDraws
@@ -88,24 +86,12 @@ class SimulatedApi:
         nominated_node_name: str | None = None,
     ) -> None:
         """Set condition and nomination."""
-        metadata = pod.metadata
-        await self._request(
-            "status",
-            self._server.patch_status,
-            metadata.namespace,
-            metadata.name,
-            metadata.uid,
-            condition,
-            nominated_node_name,
-        )
+        patch = self._server.patch_status
+        await self._request("status", patch, pod, condition, nominated_node_name)
 
     async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Set the group's condition."""
-        metadata = group.metadata
-        patch, generation = self._server.patch_pod_group_status, metadata.generation
-        await self._request(
-            "status", patch, metadata.namespace, metadata.name, condition, generation
-        )
+        await self._request("status", self._server.patch_pod_group_status, group, condition)
 
     async def delete_pod(self, pod: Pod) -> None:
         """Delete the pod with its grace period."""

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
-from fnmatch import fnmatchcase
 from typing import Any, Final, TypeAlias
 
 from kubesched.api.errors import ApiError
 from kubesched.config.types import ExtenderConfiguration
-from kubesched.scheduler.extender import ExtenderTransport
 from kubesched.simulator.faults import ExtenderFaults
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.scenario import ExtenderSpec, NodeSelection
+from kubesched.simulator.scenario_objects import is_selected
 
 Json: TypeAlias = "dict[str, Any]"
 
@@ -51,7 +49,7 @@ class SimulatedExtender:
         concern = f"extender/{configuration.url_prefix}"
         self._pace = random_streams.stream(concern)
         self._fates = random_streams.stream(f"faults/{concern}")
-        self._outages = _Outages(faults)
+        self._outage_begin: float | None = None
         self._answers = {
             configuration.filter_verb: self._filter,
             configuration.prioritize_verb: self._prioritize,
@@ -70,7 +68,7 @@ class SimulatedExtender:
         """
         self.requests += 1
         faults, fates = self._faults, self._fates
-        if self._outages.advance(asyncio.get_running_loop().time(), fates.expovariate):
+        if faults.every and self._has_outage(faults, asyncio.get_running_loop().time()):
             self.failures += 1
             raise ConnectionRefusedError("simulated: connection refused")
         is_error, is_lost, is_slow = (
@@ -85,6 +83,16 @@ class SimulatedExtender:
         await asyncio.sleep(seconds)
         self.failures += is_error
         return (_BROKEN, b"") if is_error else self._answer(url, body)
+
+    def _has_outage(self, faults: ExtenderFaults, now: float) -> bool:
+        """Draw outages up to now; return whether there is one."""
+        begin = self._outage_begin
+        if begin is None:
+            begin = self._fates.expovariate(1 / faults.every)
+        while now >= begin + faults.outage:
+            begin += faults.outage + self._fates.expovariate(1 / faults.every)
+        self._outage_begin = begin
+        return now >= begin
 
     def _answer(self, url: str, body: bytes) -> tuple[int, bytes]:
         answer = self._answers.get(url.rpartition("/")[2])
@@ -132,12 +140,8 @@ class SimulatedExtender:
         return {"Error": ""}
 
     def _fits(self, selection: NodeSelection | None, name: str) -> bool:
-        node = self._server.node(name) if selection is not None else None
-        if selection is None or node is None:
-            return False
-        is_named = not selection.names or any(fnmatchcase(name, each) for each in selection.names)
-        labels = node.metadata.labels
-        return is_named and all(labels.get(key) == it for key, it in selection.labels.items())
+        node = self._server.node(name)
+        return bool(node and selection and is_selected(node.metadata, selection))
 
 
 def _names(question: Json) -> list[str]:
@@ -145,49 +149,3 @@ def _names(question: Json) -> list[str]:
     if names is not None:
         return list(names)
     return [item["metadata"]["name"] for item in question["Nodes"]["items"]]
-
-
-class _Outages:
-    """The outages of an extender, drawn as time passes."""
-
-    def __init__(self, faults: ExtenderFaults) -> None:
-        self._faults = faults
-        self._begin: float | None = None
-
-    def advance(self, now: float, draw: Callable[[float], float]) -> bool:
-        """Draw outages up to now; return whether there is one. `draw` takes the rate of outages."""
-        faults = self._faults
-        if not faults.every:
-            return False
-        if self._begin is None:
-            self._begin = draw(1 / faults.every)
-        while now >= self._begin + faults.outage:
-            self._begin += faults.outage + draw(1 / faults.every)
-        return now >= self._begin
-
-
-class SimulatedExtenders:
-    """Creates the simulated extenders of a scenario; those in use are kept by URL prefix."""
-
-    def __init__(
-        self,
-        specs: tuple[ExtenderSpec, ...],
-        server: ObjectServer,
-        random_streams: RandomStreams,
-        faults: ExtenderFaults,
-    ) -> None:
-        self._specs = {spec.url_prefix: spec for spec in specs}
-        self._server = server
-        self._random_streams = random_streams
-        self._faults = faults
-        self.connected: dict[str, SimulatedExtender] = {}
-
-    def connect(self, configuration: ExtenderConfiguration) -> ExtenderTransport:
-        """Return the transport to an extender."""
-        prefix = configuration.url_prefix
-        spec = self._specs.get(prefix) or ExtenderSpec(prefix)
-        found = SimulatedExtender(
-            configuration, spec, self._server, self._random_streams, self._faults
-        )
-        self.connected[prefix] = found
-        return found

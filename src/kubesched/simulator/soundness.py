@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Affinity, Node, Pod, PodSpec, Toleration, TopologySpreadConstraint
 from kubesched.api.field_errors import FieldError, child, invalid, not_supported
-from kubesched.api.pod import Affinity, PodSpec, Toleration, TopologySpreadConstraint
 from kubesched.api.quantity import Quantity, parse_quantity
 from kubesched.api.tolerations import EFFECTS
 from kubesched.api.well_known import PREFERRED

@@ -9,14 +9,17 @@ Invariants: memory is bounded by the numbers of bins, priorities and resources r
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
-from kubesched.queue.moves import QueueMove, QueuePlace
-from kubesched.queue.queue_events import POP_FROM_BACKOFF
-from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.framework.status import Status
+from kubesched.queue.moves import POP_FROM_BACKOFF, QueueMove, QueuePlace
+from kubesched.scheduler.binding import Assumed
+from kubesched.scheduler.decision import Decision, Failed, Rejected, RejectedAgain
+from kubesched.scheduler.observer import Observer
 from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, Waiting
 from kubesched.simulator.series import CountSeries, Gauge, QuantileSketch
@@ -40,12 +43,7 @@ _MOVES_MAX: Final = 200
 _DIGITS: Final = 4
 # Names of series.
 _RATES: Final = ("arrivals", "bindings", "attempts", "rejections")
-_DISRUPTIONS: Final = (
-    "preempted",
-    *(each.value for each in Disruption),
-    "lost",
-    "binding failures",
-)
+_DISRUPTIONS: Final = (*(each.value for each in Disruption), "lost", "binding failures")
 _QUEUE_PLACES: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE)
 
 
@@ -112,17 +110,17 @@ class _Resource:
         )
 
 
-class Timeline(LedgerReader):
+class Timeline(LedgerReader, Observer):
     """Accumulates the figures of one simulation."""
 
     def __init__(self, width_seconds: float) -> None:
         """Start at second 0, with bins of `width_seconds` for the series."""
         self._width_seconds = width_seconds
         self._all = _Class()
-        self._classes: dict[int, _Class] = {}
-        self._other: _Class | None = None
+        self._classes: defaultdict[int, _Class] = defaultdict(_Class)
+        self._other = _Class()
         self._resources: dict[str, _Resource] = {}
-        self._moves: dict[tuple[QueuePlace, QueuePlace, str], int] = {}
+        self._moves: Counter[tuple[QueuePlace, QueuePlace, str]] = Counter()
         self._was_early = False
         self._average = AveragePod()
         self._nodes = 0
@@ -140,29 +138,25 @@ class Timeline(LedgerReader):
         return self._rates["attempts"].total
 
     @property
-    def bound(self) -> int:
+    def pods_bound(self) -> int:
         """Number of bound pods."""
         return self._rates["bindings"].total
 
     # From the ledger.
 
-    def _class_of(self, priority: int) -> _Class:
-        found = self._classes.get(priority)
-        if found is not None:
-            return found
-        if len(self._classes) >= _PRIORITIES_MAX:
-            if self._other is None:
-                self._other = _Class()
-            return self._other
-        found = self._classes[priority] = _Class()
-        return found
+    def _classes_of(self, pod: Pod) -> tuple[_Class, _Class]:
+        """Return the class of all pods, and the one of the pod's priority."""
+        priority = pod.spec.priority or 0
+        if priority in self._classes or len(self._classes) < _PRIORITIES_MAX:
+            return self._all, self._classes[priority]
+        return self._all, self._other
 
     def pod_arrived(self, pod: Pod, now: float) -> None:
         """Count a new pending pod."""
         self._rates["arrivals"].add(now)
         self._pods["pending"].add(now, 1)
         self._average.add(PodInfo(pod).template.requests)
-        for each in (self._all, self._class_of(pod.spec.priority or 0)):
+        for each in self._classes_of(pod):
             each.arrived += 1
             each.begin(now)
 
@@ -174,7 +168,7 @@ class Timeline(LedgerReader):
             return
         self._rates["bindings"].add(now)
         self._pods["pending"].add(now, -1)
-        for each in (self._all, self._class_of(pod.spec.priority or 0)):
+        for each in self._classes_of(pod):
             each.end(now)
             each.waits.add(max(now - waiting.since, 0.0))
 
@@ -182,7 +176,7 @@ class Timeline(LedgerReader):
         """Count a pending pod that was deleted."""
         self._gave_up += 1
         self._pods["pending"].add(now, -1)
-        for each in (self._all, self._class_of(pod.spec.priority or 0)):
+        for each in self._classes_of(pod):
             each.end(now)
 
     def pod_released(self, pod: Pod, booking: Booking, now: float) -> None:
@@ -194,11 +188,12 @@ class Timeline(LedgerReader):
         self._pods["running"].add(now, -1)
         self._book(booking.amounts, -1, now)
 
-    def pod_disrupted(self, pod: Pod, now: float) -> None:
-        """Count a preemption victim."""
-        self._disruptions["preempted"].add(now)
-        for each in (self._all, self._class_of(pod.spec.priority or 0)):
-            each.disrupted += 1
+    def pod_disrupted(self, pod: Pod, disruption: Disruption, now: float) -> None:
+        """Count a pod that is stopped before its end."""
+        self._disruptions[disruption.value].add(now)
+        if disruption is Disruption.PREEMPTED:
+            for each in self._classes_of(pod):
+                each.disrupted += 1
 
     def capacity_changed(self, allocatable: Mapping[str, int], now: float) -> None:
         """Record the allocatable of all nodes."""
@@ -221,26 +216,22 @@ class Timeline(LedgerReader):
                 resource.requested += sign * amount
                 resource.renew(now)
 
-    # From the nodes.
-
-    def disrupted(self, disruption: Disruption, now: float) -> None:
-        """Count a pod that is stopped by an event of its node."""
-        self._disruptions[disruption.value].add(now)
-
     # From the loop.
 
-    def decided(self, decision: Decision, now: float, pods: int = 1) -> None:
-        """Count a decision about a number of equal pods."""
-        self._rates["attempts"].add(now, pods)
-        match decision:
-            case Rejected():
-                self._rates["rejections"].add(now, pods)
-            case Failed():
-                self._failed += pods
-            case Placed():
-                pass
+    def decided(self, decision: Decision, now: float) -> None:
+        """Count a decision."""
+        self._rates["attempts"].add(now)
+        if isinstance(decision, Rejected):
+            self._rates["rejections"].add(now)
+        elif isinstance(decision, Failed):
+            self._failed += 1
 
-    def binding_failed(self, now: float) -> None:
+    def rejected_again(self, again: RejectedAgain, now: float) -> None:
+        """Count the rejections of equal pods."""
+        self._rates["attempts"].add(again.started, again.pods)
+        self._rates["rejections"].add(again.started, again.pods)
+
+    def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
         """Count a binding that was undone."""
         self._disruptions["binding failures"].add(now)
 
@@ -250,11 +241,9 @@ class Timeline(LedgerReader):
         """Count a move in the queue."""
         origin, destination, pods = move.origin, move.destination, move.pods
         key = (origin, destination, move.event)
-        before = self._moves.get(key, 0)
-        if not before and len(self._moves) >= _MOVES_MAX:
+        if key not in self._moves and len(self._moves) >= _MOVES_MAX:
             key = (origin, destination, "other")
-            before = self._moves.get(key, 0)
-        self._moves[key] = before + pods
+        self._moves[key] += pods
         if origin is destination:
             return
         # Of pods that are popped early, each leaves activeQ before the next one enters it.
@@ -317,7 +306,7 @@ class Timeline(LedgerReader):
             self._classes[priority].report(str(priority), now)
             for priority in sorted(self._classes, reverse=True)
         ]
-        if self._other is not None:
+        if self._other.arrived:
             classes.append(self._other.report("other", now))
         return (self._all.report("all", now), *classes)
 

@@ -1,4 +1,4 @@
-"""The report of a simulation over time as data.
+"""The report of a simulation over time as data, and the comparison of several.
 
 Invariants: the size does not grow with the duration; lists are sorted or in order of time; times
             are virtual seconds; shares are between 0 and 1.
@@ -6,7 +6,11 @@ Invariants: the size does not grow with the duration; lists are sorted or in ord
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
 from kubesched.explain.document import Document, DocumentPart
+from kubesched.simulator.figures import duration, number, percent
 from kubesched.simulator.series import SeriesValues
 
 
@@ -195,3 +199,99 @@ class TimelineReport(Document, frozen=True):
     decisions: int
     decision_digest: str
     series: tuple[Series, ...]
+
+
+# Comparisons.
+
+_ABSENT: Final = "-"
+_SHOWN: Final[dict[str, Callable[[float], str]]] = {
+    "share": percent,
+    "seconds": duration,
+    "pods": number,
+    "podHours": number,
+}
+
+
+class Measure(DocumentPart, frozen=True):
+    """One figure of every run.
+
+    Attributes:
+        name: Name of the figure.
+        unit: `share`, `seconds`, `pods` or `podHours`.
+        values: One per run; None if the run has no value.
+    """
+
+    name: str
+    unit: str
+    values: tuple[float | None, ...]
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the values as formatted text."""
+        show = _SHOWN[self.unit]
+        return tuple(_ABSENT if value is None else show(value) for value in self.values)
+
+
+class TimelineComparison(Document, frozen=True):
+    """Runs with the same seed and duration, compared.
+
+    Attributes:
+        seed: The common seed.
+        duration_seconds: The common duration, in virtual seconds.
+        runs: Names of the runs.
+        scenarios: Names of their scenarios.
+        decision_digests: SHA-256 of the decision logs; equal digests mean equal decisions.
+        measures: The figures, in display order.
+    """
+
+    seed: int
+    duration_seconds: float
+    runs: tuple[str, ...]
+    scenarios: tuple[str, ...]
+    decision_digests: tuple[str, ...]
+    measures: tuple[Measure, ...]
+
+
+def compared(names: Sequence[str], reports: Sequence[TimelineReport]) -> TimelineComparison:
+    """Compare reports that have the same seed and duration."""
+    return TimelineComparison(
+        reports[0].seed,
+        reports[0].duration_seconds,
+        tuple(names),
+        tuple(report.scenario for report in reports),
+        tuple(report.decision_digest for report in reports),
+        tuple(_measures(reports)),
+    )
+
+
+def _measures(reports: Sequence[TimelineReport]) -> Iterator[Measure]:
+    def resource(name: str, of: Callable[[ResourceReport], float | None]) -> list[float | None]:
+        rows = ({row.resource: row for row in report.resources}.get(name) for report in reports)
+        return [None if row is None else of(row) for row in rows]
+
+    def waits(name: str, unit: str, of: Callable[[WaitReport], float | None]) -> Measure:
+        return Measure(name, unit, tuple(of(report.waits[0]) for report in reports))
+
+    def pods(name: str, of: Callable[[Totals], float]) -> Measure:
+        return Measure(name, "pods", tuple(of(report.totals) for report in reports))
+
+    resources = dict.fromkeys(row.resource for report in reports for row in report.resources)
+    for name in resources:
+        values = resource(name, lambda row: row.mean_share)
+        yield Measure(f"{name} allocated, mean", "share", tuple(values))
+    for name in resources:
+        values = resource(name, lambda row: row.mean_fragmentation)
+        if any(value is not None for value in values):
+            yield Measure(f"{name} fragmented, mean", "share", tuple(values))
+    yield pods("pods bound", lambda totals: totals.bound)
+    yield pods("pods finished", lambda totals: totals.finished)
+    yield pods("pods pending at the end", lambda totals: totals.pending)
+    yield waits("pod hours pending", "podHours", lambda row: row.pending_pod_hours)
+    yield waits("wait, mean", "seconds", lambda row: row.mean_seconds)
+    yield waits("wait, median", "seconds", lambda row: row.p50_seconds)
+    yield waits("wait, 90 %", "seconds", lambda row: row.p90_seconds)
+    yield waits("wait, 99 %", "seconds", lambda row: row.p99_seconds)
+    yield waits("wait, longest", "seconds", lambda row: row.max_seconds)
+    yield pods("pods preempted", lambda totals: totals.disrupted)
+    yield pods("pods drained", lambda totals: totals.drained)
+    yield pods("pods evicted or removed", lambda totals: totals.evicted + totals.removed)
+    yield pods("pods lost", lambda totals: totals.lost)

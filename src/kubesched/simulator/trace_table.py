@@ -18,9 +18,9 @@ from kubesched.api.codec import DecodeError, Source
 from kubesched.api.core import Pod, PodTemplateSpec
 from kubesched.api.quantity import Quantity, QuantityError, nano_value
 from kubesched.simulator.openb import TracedPod, trace_pods
-from kubesched.simulator.pod_reports import with_run_seconds
+from kubesched.simulator.run_seconds import with_run_seconds
 from kubesched.simulator.scenario import ScenarioWorkload
-from kubesched.simulator.scenario_objects import template_of
+from kubesched.simulator.scenario_objects import pod_of_template, template_of
 from kubesched.simulator.trace_records import (
     TraceRecord,
     check_columns,
@@ -28,7 +28,6 @@ from kubesched.simulator.trace_records import (
     read_file,
     rows_of,
 )
-from kubesched.simulator.workloads import pod_of_template
 
 _REQUIRED: Final = ("name", "arrival")
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")

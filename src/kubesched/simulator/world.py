@@ -11,37 +11,175 @@ Everything happens on the running event loop; on a virtual one a day takes no ti
     world.connect(handlers)
     world.nodes.add(node); world.server.create(pod)
 
+Upstream: pkg/kubelet/status; pkg/controller/job, for restarts (v1.36)
 Invariants: every random number comes from a stream, one per concern.
+Differs:  containers have no statuses, pods no addresses. Restarts have no object; a job may get
+          further runs at any time, and there is no limit to parallel ones; a run that the API
+          server refuses is not tried again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
-from kubesched.api.core import Node, Pod
-from kubesched.api.event_handler import ResourceEventHandler
-from kubesched.api.meta import KubeObject
+from msgspec.structs import replace
+
+from kubesched.api.apps import ReplicaSet
+from kubesched.api.core import FINISHED, Node, Pod, PodTemplateSpec
+from kubesched.api.errors import ApiError
+from kubesched.api.meta import KubeObject, OwnerReference, ResourceEventHandler, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
+from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
-from kubesched.cluster.controllers.garbage_collector import PodCollector
-from kubesched.cluster.controllers.indexes import PodsByNode
-from kubesched.cluster.controllers.taint_eviction import TaintEviction
-from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace
-from kubesched.cluster.server import kind_name
+from kubesched.cluster.controllers.owner_controller import OwnedPods
+from kubesched.cluster.controllers.pods_on_nodes import PodCollector, PodsByNode, TaintEviction
+from kubesched.cluster.controllers.replica_sets import ReplicaSetController
+from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace, PodReports
+from kubesched.cluster.server import Server, kind_name
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
 from kubesched.simulator.local_server import Delay, LocalServer
 from kubesched.simulator.node_life import Disruption, NodeLife
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer
-from kubesched.simulator.pod_reports import PhaseReports, run_seconds_of
 from kubesched.simulator.random_streams import RandomStreams
+from kubesched.simulator.run_seconds import run_seconds_of
+from kubesched.simulator.scenario_objects import pod_of_template
 from kubesched.simulator.simulated_api import SimulatedApi, SimulatedInformer
-from kubesched.simulator.workloads import Workloads
 
+log = logging.getLogger(__name__)
+
+_JOB: Final = "Job"
 _BUDGETS: Final = kind_name(PodDisruptionBudget)
 _NOT_WATCHED: Final = ("bindings", "events", "events.events.k8s.io", "leases.coordination.k8s.io")
+
+
+class _PhaseReports(PodReports):
+    """Writes the phase, and whether the pod is ready; containers have no statuses."""
+
+    def __init__(self, server: ObjectServer) -> None:
+        self._server = server
+
+    def started(self, pod: Pod) -> Pod:
+        return self._server.set_phase(pod, "Running")
+
+    def ended(self, pod: Pod, exit_code: int) -> Pod:
+        return self._server.set_phase(pod, "Failed" if exit_code else "Succeeded")
+
+
+# Restarts, replica sets and daemon sets.
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """One run of a template, in one or more pods."""
+
+    name: str
+    template: PodTemplateSpec
+    pods: int = 0
+
+
+class _Job:
+    """One owner for many runs, so that their pods share a template."""
+
+    def __init__(self, owner: OwnerReference, namespace: str) -> None:
+        self.owner = owner
+        self.namespace = namespace
+        self.runs: dict[str, _Run] = {}
+        self.waiting: list[_Run] = []
+
+
+class Workloads:
+    """Creates workloads, and reconciles them with the controllers of `cluster`."""
+
+    def __init__(
+        self, server: ObjectServer, local_server: Server, pause: Callable[[], float]
+    ) -> None:
+        """Start without workloads; `local_server` is the same server, for controllers.
+
+        `pause` draws the seconds until a controller reacts.
+        """
+        self._server = server
+        self._pause = pause
+        self._jobs: dict[str, _Job] = {}
+        pods = OwnedPods(local_server)
+        pods.subscribe(_JOB, self._pod_changed)
+        for each in (
+            pods,
+            ReplicaSetController(local_server, pods, pause=pause),
+            DaemonSetController(local_server, pods, pause),
+        ):
+            each.start()
+
+    def scale(self, namespace: str, name: str, replicas: int) -> None:
+        """Set the number of replicas of a replica set; nothing happens if there is none."""
+        found = self._server.find(ReplicaSet, namespace, name)
+        if found is not None:
+            metadata = replace(found.metadata, generation=found.metadata.generation + 1)
+            spec = replace(found.spec, replicas=replicas)
+            self._server.update(replace(found, metadata=metadata, spec=spec))
+
+    # Restarts.
+
+    def add_run(self, job: str, namespace: str, template: PodTemplateSpec, name: str) -> None:
+        """Run a pod of a job to its end; if it is stopped before, create another one.
+
+        The job may have any number of runs. `name` is the beginning of the names of this run's
+        pods.
+        """
+        uid = f"job-{namespace}-{job}"
+        found = self._jobs.get(uid)
+        if found is None:
+            owner = OwnerReference(
+                api_version="batch/v1", kind=_JOB, name=job, uid=uid, controller=True
+            )
+            found = self._jobs[uid] = _Job(owner, namespace)
+        found.waiting.append(_Run(name, template))
+        self._create_waiting(found)
+
+    def finished(self, pod: Pod) -> None:
+        """End the run of a pod that has finished."""
+        job = self._job_of(pod)
+        if job is not None:
+            job.runs.pop(pod.metadata.uid, None)
+
+    def _job_of(self, pod: Pod) -> _Job | None:
+        owner = controller_of(pod.metadata)
+        return None if owner is None else self._jobs.get(owner.uid)
+
+    def _pod_changed(
+        self, _namespace: str, _name: str, before: Pod | None, after: Pod | None
+    ) -> None:
+        pod = after or before
+        assert pod is not None, "a change has a pod"
+        is_over = after is None or after.status.phase in FINISHED
+        if not is_over and not pod.metadata.deletion_timestamp:
+            return
+        job = self._job_of(pod)
+        run = None if job is None else job.runs.pop(pod.metadata.uid, None)
+        if job is not None and run is not None:
+            job.waiting.append(run)
+            if len(job.waiting) == 1:
+                asyncio.get_running_loop().call_later(self._pause(), self._create_waiting, job)
+
+    def _create_waiting(self, job: _Job) -> None:
+        waiting, job.waiting = job.waiting, []
+        for run in waiting:
+            run.pods += 1
+            name = f"{run.name}-{run.pods}"
+            try:
+                pod = pod_of_template(run.template, name, job.namespace, job.owner)
+                created = self._server.create(pod)
+            except ApiError as error:
+                log.warning("A pod could not be created again: %s", error)
+            else:
+                job.runs[created.metadata.uid] = run
+
+
+# The world.
 
 
 class World:
@@ -61,7 +199,7 @@ class World:
         self._watch_faults = faults.watch
         self.api = SimulatedApi(self.server, random_streams, latencies, faults)
         self.kubelets = Kubelets(
-            self._local_server("Kubelets", PODS), PhaseReports(self.server), self._pace(latencies)
+            self._local_server("Kubelets", PODS), _PhaseReports(self.server), self._pace(latencies)
         )
         self.kubelets.start()
         self.nodes = NodeLife(self.server, self.kubelets, latencies.node_failure_detection)
@@ -95,14 +233,9 @@ class World:
 
     def _local_server(self, reader: str, *delayed: str) -> LocalServer:
         """Return the server for a reader that receives changes to some kinds after a delay."""
-
-        def delay_of(kind: str) -> Delay | None:
-            if kind not in delayed:
-                return None
-            # Each informer has its own stream, so that adding one does not affect the others.
-            return self._watch_delay(f"watch/{reader}/{kind}")
-
-        return LocalServer(self.server, asyncio.get_running_loop().time, delay_of)
+        # Each informer has its own stream, so that adding one does not affect the others.
+        delays = {kind: self._watch_delay(f"watch/{reader}/{kind}") for kind in delayed}
+        return LocalServer(self.server, delays)
 
     def _start_controllers(self, latencies: Latencies) -> None:
         server = self._local_server("NodeLife", PODS)

@@ -17,10 +17,9 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from kubesched.snapshot.affinity_terms import AffinityTerms
+from kubesched.snapshot.affinity_terms import AffinityTerms, OwnedTerms, owned_terms_of
 from kubesched.snapshot.pod_info import Labels, PodInfo, PodTemplate
 from kubesched.snapshot.pod_sums import Marker, PodCounts, PodSum
-from kubesched.snapshot.term_index import OwnedTerms, owned_terms_of
 
 _CELLS_MAX: Final = 1 << 24
 """How many numbers all views may hold; the least recently used view is dropped first."""

@@ -7,15 +7,14 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.requirements import parse_int64
-from kubesched.api.selectors import node_selector_term_errors, required_node_affinity
+from kubesched.api.selectors import can_match, required_node_affinity
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -64,7 +63,7 @@ def match_node_selector_term(term: NodeSelectorTerm, nodes: NodeTable) -> NDArra
 
     A term that is empty or cannot be parsed matches no row.
     """
-    if not _can_match(term):
+    if not can_match(term):
         return np.zeros(len(nodes), np.bool_)
     matched = np.ones(len(nodes), np.bool_)
     for requirement in term.match_expressions:
@@ -72,12 +71,6 @@ def match_node_selector_term(term: NodeSelectorTerm, nodes: NodeTable) -> NDArra
     for requirement in term.match_fields:
         matched &= _match_field(requirement, nodes)
     return matched
-
-
-@lru_cache(maxsize=16_384)
-def _can_match(term: NodeSelectorTerm) -> bool:
-    empty = not term.match_expressions and not term.match_fields
-    return not empty and not node_selector_term_errors(term)
 
 
 def _match_label(

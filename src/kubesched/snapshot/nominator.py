@@ -12,12 +12,10 @@ Differs:  a nomination to the empty node name is not stored; it has no effect up
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from kubesched.api.core import Pod
+from kubesched.snapshot.objects import ChangeLog
 from kubesched.snapshot.pod_info import PodInfo
-
-_LOG_MAX: Final = 4096
 
 # (namespace, name) -> the pod as last observed, None if it was deleted.
 FindPod = Callable[[str, str], Pod | None]
@@ -37,9 +35,8 @@ class Nominator:
         skips this check.
         """
         self._find_pod = find_pod
-        # The node of each nomination that was made or deleted; the last ones.
-        self._log: list[str] = []
-        self._log_dropped = 0
+        # The node of each nomination that was made or deleted.
+        self._changes: ChangeLog[str] = ChangeLog()
         self.by_node: dict[str, tuple[PodInfo, ...]] = {}
         self._node_of: dict[str, str] = {}
 
@@ -49,12 +46,11 @@ class Nominator:
     @property
     def version(self) -> int:
         """The number of nominations that have been made or deleted."""
-        return self._log_dropped + len(self._log)
+        return self._changes.version
 
     def changed_since(self, version: int) -> Sequence[str] | None:
         """Return the nodes whose nominations changed since then; None if that is forgotten."""
-        start = version - self._log_dropped
-        return self._log[start:] if start >= 0 else None
+        return self._changes.since(version)
 
     def on_node(self, name: str) -> tuple[PodInfo, ...]:
         """Return the pods nominated to a node."""
@@ -87,7 +83,7 @@ class Nominator:
         """Nominate a pod that is not nominated, even if it has changed or is gone."""
         self.by_node[node_name] = (*self.by_node.get(node_name, ()), info)
         self._node_of[info.uid] = node_name
-        self._note_change(node_name)
+        self._changes.add(node_name)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Update a nominated pod.
@@ -105,7 +101,7 @@ class Nominator:
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
             left = tuple([pod for pod in self.by_node[node_name] if pod.uid != uid])
-            self._note_change(node_name)
+            self._changes.add(node_name)
             if left:
                 self.by_node[node_name] = left
             else:
@@ -116,13 +112,6 @@ class Nominator:
         pairs = {(pod.uid, node) for node, pods in self.by_node.items() for pod in pods}
         assert pairs == set(self._node_of.items()), "nominations disagree"
         assert all(self.by_node.values()), "a node without nominated pods is listed"
-
-    def _note_change(self, node_name: str) -> None:
-        self._log.append(node_name)
-        if len(self._log) > _LOG_MAX:
-            dropped = _LOG_MAX // 2
-            del self._log[:dropped]
-            self._log_dropped += dropped
 
     def _may_be_nominated(self, info: PodInfo) -> bool:
         if self._find_pod is None:

@@ -18,10 +18,11 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from kubesched.api.core import Container, Pod, PodSpec, Volume
+from kubesched.api.core import Container, Pod, PodSpec
 from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.api.pod_requests import has_pod_level_requests, pod_requests, reported_resources
 from kubesched.api.times import parse_time
+from kubesched.api.volume import Volume
 from kubesched.snapshot.affinity_terms import AffinityTerms, affinity_terms_of
 from kubesched.snapshot.host_ports import HostPort, host_ports_of
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.snapshot.affinity_terms import OwnedTerm
 from kubesched.snapshot.coded import Coded, CodedColumn
-from kubesched.snapshot.term_index import OwnedTerm
 
 if TYPE_CHECKING:
     from kubesched.snapshot.label_groups import LabelGroup, LabelGroups

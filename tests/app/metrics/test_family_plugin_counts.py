@@ -5,10 +5,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
 from kubesched.api.errors import ConflictError
 from kubesched.api.meta import Condition, KubeObject
 from kubesched.api.resource import AllocatedDeviceStatus
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.scheduler.assembly import Writers
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod

@@ -81,15 +81,6 @@ def test_plugins_bring_their_own_metrics() -> None:
     assert b"\nplaced_by_moon_phase_total 3\n" in pages.metrics.page()[1]
 
 
-def test_folded_observations_are_counted() -> None:
-    """The page has the number of observations with the label `unexpected`."""
-    pages = _pages()
-    for number in range(2050):
-        pages.requests.attempted(str(number), "GET", "h", is_retry=False)
-    expected = b"\ncardinality_enforcement_unexpected_categorizations_total 2\n"
-    assert expected in pages.metrics.page()[1]
-
-
 def test_page_escapes_and_sorts() -> None:
     """Families and labels are sorted, odd characters escaped, empty families left out."""
     odd = GaugeMetricFamily("b", 'a "help"\nwith \\')

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.core import Pod
-from kubesched.app.metrics.pages import PodResources, write_page
+from kubesched.app.metrics.pages import pod_resources, write_page
 from kubesched.testing.builders import make_pod
 from tests.app.port_records import exchanges
 
@@ -13,7 +13,7 @@ from .scripted import families_of
 
 
 def _page(*pods: Pod) -> str:
-    return write_page(PodResources(lambda: pods).collect()).decode()
+    return write_page(pod_resources(pods)).decode()
 
 
 def _recorded() -> list[dict[str, Any]]:

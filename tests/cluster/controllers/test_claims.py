@@ -9,7 +9,7 @@ import pytest
 
 from kubesched.cluster.store import Key
 from tests.cluster.sandbox_world import Json, World
-from tests.cluster.test_controllers import SPEC, in_order
+from tests.cluster.test_controllers import SPEC, controlled
 
 CLAIM = Key("persistentvolumeclaims", "default", "data")
 CLASSES = "storageclasses.storage.k8s.io"
@@ -53,20 +53,17 @@ def _phases(world: World) -> dict[str, str]:
     return {one["metadata"]["name"]: one["status"]["phase"] for one in volumes}
 
 
-def test_the_smallest_volume_that_fits_is_bound() -> None:
+@controlled
+async def test_the_smallest_volume_that_fits_is_bound(world: World) -> None:
     """It is large enough and of the class; others stay available."""
-
-    async def story(world: World) -> tuple[str, Json, dict[str, str]]:
-        _add_class(world, "Immediate", "kubernetes.io/no-provisioner")
-        for name, size in (("small", "1Gi"), ("large", "50Gi"), ("right", "6Gi")):
-            _add_volume(world, name, size)
-        _add_volume(world, "other", "5Gi", storageClassName="slow")
-        _add_claim(world)
-        await asyncio.sleep(1)
-        claim = _claim(world)
-        return claim["spec"]["volumeName"], claim["status"], _phases(world)
-
-    name, status, phases = in_order(story)
+    _add_class(world, "Immediate", "kubernetes.io/no-provisioner")
+    for name, size in (("small", "1Gi"), ("large", "50Gi"), ("right", "6Gi")):
+        _add_volume(world, name, size)
+    _add_volume(world, "other", "5Gi", storageClassName="slow")
+    _add_claim(world)
+    await asyncio.sleep(1)
+    claim = _claim(world)
+    name, status, phases = claim["spec"]["volumeName"], claim["status"], _phases(world)
     assert ("right", "Bound") == (name, status["phase"])
     assert {"storage": "6Gi"} == status["capacity"]
     others = dict.fromkeys(("small", "large", "other"), "Available")
@@ -86,105 +83,93 @@ def test_the_smallest_volume_that_fits_is_bound() -> None:
         ),
     ],
 )
-def test_volumes_are_provisioned_by_binding_mode(
-    mode: str, annotations: Json, *, is_bound: bool
+@controlled
+async def test_volumes_are_provisioned_by_binding_mode(
+    world: World, mode: str, annotations: Json, *, is_bound: bool
 ) -> None:
     """Immediately, or after the scheduler has chosen a node."""
+    _add_class(world, mode)
+    _add_claim(world, annotations=annotations)
+    await asyncio.sleep(1)
+    found = _claim(world)["metadata"].get("annotations", {})
+    assert (["Bound"] if is_bound else [], is_bound) == (
+        list(_phases(world).values()),
+        "pv.kubernetes.io/bind-completed" in found,
+    )
 
-    async def story(world: World) -> tuple[list[str], bool]:
-        _add_class(world, mode)
-        _add_claim(world, annotations=annotations)
-        await asyncio.sleep(1)
-        found = _claim(world)["metadata"].get("annotations", {})
-        return list(_phases(world).values()), "pv.kubernetes.io/bind-completed" in found
 
-    assert (["Bound"] if is_bound else [], is_bound) == in_order(story)
-
-
-def test_a_volume_reserved_by_the_scheduler_is_bound() -> None:
+@controlled
+async def test_a_volume_reserved_by_the_scheduler_is_bound(world: World) -> None:
     """Its claimRef names the claim."""
-
-    async def story(world: World) -> str:
-        _add_class(world, "WaitForFirstConsumer", "kubernetes.io/no-provisioner")
-        _add_volume(world, "first", "5Gi")
-        _add_claim(world)
-        await asyncio.sleep(1)
-        assert "volumeName" not in _claim(world)["spec"]
-        reference = {"namespace": CLAIM.namespace, "name": CLAIM.name}
-        _add_volume(world, "chosen", "9Gi", claimRef=reference)
-        await asyncio.sleep(1)
-        return str(_claim(world)["spec"]["volumeName"])
-
-    assert "chosen" == in_order(story)
+    _add_class(world, "WaitForFirstConsumer", "kubernetes.io/no-provisioner")
+    _add_volume(world, "first", "5Gi")
+    _add_claim(world)
+    await asyncio.sleep(1)
+    assert "volumeName" not in _claim(world)["spec"]
+    reference = {"namespace": CLAIM.namespace, "name": CLAIM.name}
+    _add_volume(world, "chosen", "9Gi", claimRef=reference)
+    await asyncio.sleep(1)
+    assert "chosen" == str(_claim(world)["spec"]["volumeName"])
 
 
-def test_a_claim_in_use_is_deleted_after_its_pods() -> None:
+@controlled
+async def test_a_claim_in_use_is_deleted_after_its_pods(world: World) -> None:
     """And then its provisioned volume."""
-
-    async def story(world: World) -> list[Any]:
-        _add_class(world, "Immediate")
-        _add_claim(world)
-        volume = {"name": "v", "persistentVolumeClaim": {"claimName": CLAIM.name}}
-        metadata = {"name": "user", "namespace": "default"}
-        world.client.create("pods", {"metadata": metadata, "spec": {**SPEC, "volumes": [volume]}})
-        await asyncio.sleep(2)
-        world.client.delete(CLAIM)
-        await asyncio.sleep(5)
-        before = world.client.find(*CLAIM) is not None
-        world.client.delete(Key("pods", "default", "user"))
-        await asyncio.sleep(5)
-        return [before, world.client.find(*CLAIM), _phases(world)]
-
-    assert [True, None, {}] == in_order(story)
+    _add_class(world, "Immediate")
+    _add_claim(world)
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": CLAIM.name}}
+    metadata = {"name": "user", "namespace": "default"}
+    world.client.create("pods", {"metadata": metadata, "spec": {**SPEC, "volumes": [volume]}})
+    await asyncio.sleep(2)
+    world.client.delete(CLAIM)
+    await asyncio.sleep(5)
+    before = world.client.find(*CLAIM) is not None
+    world.client.delete(Key("pods", "default", "user"))
+    await asyncio.sleep(5)
+    assert [True, None, {}] == [before, world.client.find(*CLAIM), _phases(world)]
 
 
-def test_an_ephemeral_volume_has_a_claim_owned_by_its_pod() -> None:
+@controlled
+async def test_an_ephemeral_volume_has_a_claim_owned_by_its_pod(world: World) -> None:
     """The claim is bound, and collected after the pod."""
-
-    async def story(world: World) -> list[Any]:
-        _add_class(world, "Immediate")
-        spec = {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-            "storageClassName": "fast",
-        }
-        volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
-        metadata = {"name": "user", "namespace": "default"}
-        world.client.create("pods", {"metadata": metadata, "spec": {**SPEC, "volumes": [volume]}})
-        await asyncio.sleep(3)
-        [claim] = world.client.list(CLAIM.kind)
-        world.client.delete(Key("pods", "default", "user"))
-        await asyncio.sleep(5)
-        left = world.client.list(CLAIM.kind)
-        return [claim["metadata"]["name"], claim["status"]["phase"], left]
-
-    assert ["user-v", "Bound", []] == in_order(story)
+    _add_class(world, "Immediate")
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "fast",
+    }
+    volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}
+    metadata = {"name": "user", "namespace": "default"}
+    world.client.create("pods", {"metadata": metadata, "spec": {**SPEC, "volumes": [volume]}})
+    await asyncio.sleep(3)
+    [claim] = world.client.list(CLAIM.kind)
+    world.client.delete(Key("pods", "default", "user"))
+    await asyncio.sleep(5)
+    left = world.client.list(CLAIM.kind)
+    assert ["user-v", "Bound", []] == [claim["metadata"]["name"], claim["status"]["phase"], left]
 
 
-def test_a_resource_claim_template_makes_a_claim_per_pod() -> None:
+@controlled
+async def test_a_resource_claim_template_makes_a_claim_per_pod(world: World) -> None:
     """The pod's status names it, also if the template is created after the pod."""
-
-    async def story(world: World) -> tuple[Json, str]:
-        asked = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
-        spec = {**SPEC, "resourceClaims": asked}
-        metadata = {"name": "user", "namespace": "default"}
-        world.client.create("pods", {"metadata": metadata, "spec": spec})
-        await asyncio.sleep(1)
-        requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]
-        world.client.create(
-            "resourceclaimtemplates.resource.k8s.io",
-            {
-                "metadata": {"name": "one-gpu", "namespace": "default"},
-                "spec": {"spec": {"devices": {"requests": requests}}},
-            },
-        )
-        await asyncio.sleep(1)
-        [claim] = world.client.list("resourceclaims.resource.k8s.io")
-        pod = world.client.find("pods", "default", "user")
-        assert pod is not None
-        [status] = pod["status"]["resourceClaimStatuses"]
-        return status, claim["metadata"]["name"]
-
-    status, name = in_order(story)
+    asked = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+    spec = {**SPEC, "resourceClaims": asked}
+    metadata = {"name": "user", "namespace": "default"}
+    world.client.create("pods", {"metadata": metadata, "spec": spec})
+    await asyncio.sleep(1)
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]
+    world.client.create(
+        "resourceclaimtemplates.resource.k8s.io",
+        {
+            "metadata": {"name": "one-gpu", "namespace": "default"},
+            "spec": {"spec": {"devices": {"requests": requests}}},
+        },
+    )
+    await asyncio.sleep(1)
+    [claim] = world.client.list("resourceclaims.resource.k8s.io")
+    pod = world.client.find("pods", "default", "user")
+    assert pod is not None
+    [status] = pod["status"]["resourceClaimStatuses"]
+    name = claim["metadata"]["name"]
     assert {"name": "gpu", "resourceClaimName": name} == status
     assert name.startswith("user-gpu-")

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubesched.cluster.store import Key
 from tests.cluster.sandbox_world import World
-from tests.cluster.test_controllers import in_order
+from tests.cluster.test_controllers import controlled
 
 KIND = "clusterroles.rbac.authorization.k8s.io"
 
@@ -23,21 +23,18 @@ def _resources(world: World) -> list[Any]:
     return [resource for rule in role.get("rules") or () for resource in rule["resources"]]
 
 
-def test_aggregated_rules_follow_the_selected_roles() -> None:
+@controlled
+async def test_aggregated_rules_follow_the_selected_roles(world: World) -> None:
     """When roles are added and deleted; others do not matter."""
-
-    async def story(world: World) -> list[list[Any]]:
-        selectors = [{"matchLabels": {"to": "all"}}]
-        rule = {"aggregationRule": {"clusterRoleSelectors": selectors}, "rules": []}
-        world.client.create(KIND, {"metadata": {"name": "all"}, **rule})
-        seen = []
-        for name, resource in (("a", "pods"), ("b", "nodes")):
-            _add_role(world, name, resource, to="all")
-            _add_role(world, f"not-{name}", "secrets")
-            await asyncio.sleep(1)
-            seen.append(_resources(world))
-        world.client.delete(Key(KIND, "", "a"))
+    selectors = [{"matchLabels": {"to": "all"}}]
+    rule = {"aggregationRule": {"clusterRoleSelectors": selectors}, "rules": []}
+    world.client.create(KIND, {"metadata": {"name": "all"}, **rule})
+    seen = []
+    for name, resource in (("a", "pods"), ("b", "nodes")):
+        _add_role(world, name, resource, to="all")
+        _add_role(world, f"not-{name}", "secrets")
         await asyncio.sleep(1)
-        return [*seen, _resources(world)]
-
-    assert [["pods"], ["pods", "nodes"], ["nodes"]] == in_order(story)
+        seen.append(_resources(world))
+    world.client.delete(Key(KIND, "", "a"))
+    await asyncio.sleep(1)
+    assert [["pods"], ["pods", "nodes"], ["nodes"]] == [*seen, _resources(world)]

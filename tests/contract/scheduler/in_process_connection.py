@@ -92,7 +92,7 @@ class Network:
         permit: Permit | None = None,
     ) -> InProcessConnection:
         """Return a connection, as `client.connect.connect` does."""
-        limiter = limiter_of(qps, burst, asyncio.get_running_loop().time)
+        limiter = limiter_of(qps, burst)
         return InProcessConnection(self, user_agent_suffix, limiter, timeout_seconds, permit)
 
     async def exchange(

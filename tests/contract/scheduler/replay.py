@@ -16,9 +16,9 @@ from typing import Final
 
 import msgspec
 
-from kubesched.apiserver.request import ApiRequest, Response
+from kubesched.apiserver.request import ApiRequest, Response, refused
 from kubesched.apiserver.server import ADMIN, ApiServer
-from kubesched.apiserver.status import StatusError, refused
+from kubesched.apiserver.status import StatusError
 from kubesched.app.environment import Environment
 from kubesched.app.options import Options, ServingOptions
 from kubesched.app.process import SchedulerProcess

@@ -17,9 +17,9 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from kubesched.apiserver.request import ApiRequest, Response
+from kubesched.apiserver.request import ApiRequest, Response, refused
 from kubesched.apiserver.server import ADMIN, ApiServer
-from kubesched.apiserver.status import StatusError, refused
+from kubesched.apiserver.status import StatusError
 from kubesched.app.environment import REAL_ENVIRONMENT
 from kubesched.app.options import ElectionOptions, Options, ServingOptions, with_flags
 from kubesched.app.process import SchedulerProcess

@@ -50,7 +50,7 @@ def test_the_newer_class_takes_a_resource_over() -> None:
     classes = DeviceClasses([named("a", "x.com/x", newer), named("b", "x.com/x", older)])
     assert "a" == classes.by_resource["x.com/x"].metadata.name
     assert {"x.com/x", PREFIX + "a"} == set(classes.by_resource)
-    assert classes.get("b") is not None
+    assert "b" in classes.by_name
     same = DeviceClasses([named("b", "x.com/x"), named("a", "x.com/x")])
     assert "a" == same.by_resource["x.com/x"].metadata.name
 
@@ -62,4 +62,4 @@ def test_classes_are_remembered_until_one_changes() -> None:
     before = device_classes_of(store)
     assert before is device_classes_of(store)
     store.put(named("net"))
-    assert device_classes_of(store).get("net") is not None
+    assert "net" in device_classes_of(store).by_name

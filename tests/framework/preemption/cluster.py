@@ -24,8 +24,7 @@ from kubesched.framework.plugin import (
     Scope,
 )
 from kubesched.framework.preemption.budgets import DisruptionBudgets
-from kubesched.framework.preemption.candidate import Candidate
-from kubesched.framework.preemption.report import PreemptionReport
+from kubesched.framework.preemption.report import Candidate, PreemptionReport
 from kubesched.framework.preemption.victims import Question
 from kubesched.framework.status import (
     SUCCESS,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from kubesched.framework.preemption.budgets import DisruptionBudgets
-from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.candidates import (
     Sampling,
     collect,
@@ -14,6 +13,7 @@ from kubesched.framework.preemption.candidates import (
     potential_rows,
     rows_needed,
 )
+from kubesched.framework.preemption.report import Candidate
 from kubesched.framework.preemption.screening import Screening
 from kubesched.framework.preemption.verdict_memory import VerdictMemory, Verdicts
 from kubesched.framework.preemption.victims import select_victims_on_node
@@ -138,6 +138,6 @@ def test_judging_rows_beforehand_changes_nothing(sampling: Sampling, size: int) 
     def search(memory: VerdictMemory) -> object:
         question.handle.random.seed(1)
         run = find_candidates(question, NodeToStatus.everywhere(rows, NO_CPU), sampling, memory)
-        return run.candidates, run.choice and run.choice.best, run.node_statuses
+        return run.candidates, run.best, run.node_statuses
 
     assert search(VerdictMemory()) == search(judged)

@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 from kubesched.api.core import Pod
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.preemption import verdict_memory
-from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.candidates import Sampling, find_candidates
+from kubesched.framework.preemption.report import Candidate
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
-from kubesched.framework.preemption.victim_rows import select_victims_on_rows
-from kubesched.framework.preemption.victims import Question, select_victims_on_node
+from kubesched.framework.preemption.victims import (
+    Question,
+    select_victims_on_node,
+    select_victims_on_rows,
+)
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
@@ -319,9 +322,9 @@ def test_columns_equal_one_by_one(case: Case) -> None:
     question = question_about(case, snapshot_of(case))
     rows = list(range(len(case.cpus)))
     assert question.rows_are_independent
-    expected = [select_victims_on_node(question, row) for row in rows]
+    expected = {row: select_victims_on_node(question, row) for row in rows}
     assert expected == select_victims_on_rows(question, rows)
-    assert expected[::-1] == select_victims_on_rows(question, rows[::-1])
+    assert expected == select_victims_on_rows(question, rows[::-1])
 
 
 @pytest.mark.slow

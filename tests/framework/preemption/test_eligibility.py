@@ -1,10 +1,11 @@
-"""Tests of which pods may preempt others."""
+"""Tests of which pods may preempt others, and which are kept first."""
 
 from __future__ import annotations
 
 import pytest
 
 from kubesched.framework.preemption.eligibility import (
+    by_importance,
     has_lower_priority_pods,
     is_terminating_by_preemption,
     why_not_eligible,
@@ -115,3 +116,18 @@ def test_has_lower_priority_pods() -> None:
     nodes = make_snapshot([make_node("n1")], [make_pod("v", node_name="n1", priority=5)]).nodes
     assert has_lower_priority_pods(make_pod_info("p", priority=6), nodes)
     assert not has_lower_priority_pods(make_pod_info("p", priority=5), nodes)
+
+
+def test_importance() -> None:
+    """Higher priority first, then older; pods that have not started last, the latest first."""
+    pods = [
+        make_pod_info("unstarted-1", priority=1),
+        make_pod_info("young", priority=1, start_time=time(9)),
+        make_pod_info("unstarted-2", priority=1),
+        make_pod_info("old", priority=1, start_time=time(3)),
+        make_pod_info("high", priority=2, start_time=time(9)),
+        make_pod_info("none"),
+        make_pod_info("negative", priority=-1, start_time=time(1)),
+    ]
+    expected = ["high", "old", "young", "unstarted-2", "unstarted-1", "none", "negative"]
+    assert expected == [pod.name for pod in by_importance(pods)]

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.framework.preemption.candidate import Criterion
-from kubesched.framework.preemption.report import (
-    PreemptionReport,
-    no_candidates_text,
-    post_filter_result,
-)
+from kubesched.framework.preemption.report import Criterion, PreemptionReport
 from kubesched.framework.preemption.victims import NO_VICTIMS
 from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 
@@ -29,7 +24,7 @@ def test_report_of_candidates() -> None:
         report.chosen,
         report.decided_by,
     )
-    result = post_filter_result(report, 3)
+    result = report.result(3)
     assert (SUCCESS, "n2", two.victims, report) == (
         result.status,
         result.nominated_node_name,
@@ -59,8 +54,8 @@ def test_report_after_extenders() -> None:
 def test_extenders_may_allow_no_candidate() -> None:
     """If extenders leave no candidate, the nomination stays as it is."""
     report = report_of([candidate("n1", LOW)], {"n2": failure("a")})
-    result = post_filter_result(report.narrowed_to([]), 2)
-    expected = unschedulable("no candidate node for preemption")
+    result = report.narrowed_to([]).result(2)
+    expected = unschedulable("preemption: no candidate node for preemption")
     assert (expected, None, ()) == (result.status, result.nominated_node_name, result.victims)
 
 
@@ -70,7 +65,7 @@ def test_extenders_may_allow_no_candidate() -> None:
         pytest.param(
             {"n1": NO_VICTIMS, "n2": NO_CPU},
             unschedulable(
-                "0/4 nodes are available: 1 Insufficient cpu, "
+                "preemption: 0/4 nodes are available: 1 Insufficient cpu, "
                 "1 No preemption victims found for incoming pod, "
                 "2 Preemption is not helpful for scheduling."
             ),
@@ -79,17 +74,24 @@ def test_extenders_may_allow_no_candidate() -> None:
         ),
         pytest.param(
             {},
-            unschedulable("0/4 nodes are available: 4 Preemption is not helpful for scheduling."),
+            unschedulable(
+                "preemption: 0/4 nodes are available: 4 Preemption is not helpful for scheduling."
+            ),
             "",
             id="nothing-to-try",
         ),
         pytest.param(
-            {"n1": failure("a"), "n2": NO_CPU}, failure("a"), None, id="an-error-is-an-error"
+            {"n1": failure("a"), "n2": NO_CPU},
+            failure("preemption: a"),
+            None,
+            id="an-error-is-an-error",
         ),
-        pytest.param({"n1": failure("a"), "n2": failure("a")}, failure("a"), None, id="said-once"),
+        pytest.param(
+            {"n1": failure("a"), "n2": failure("a")}, failure("preemption: a"), None, id="said-once"
+        ),
         pytest.param(
             {"n1": failure("b"), "n2": failure("a"), "n3": failure("b")},
-            failure("[b, a]"),
+            failure("preemption: [b, a]"),
             None,
             id="several-errors",
         ),
@@ -100,7 +102,7 @@ def test_result_without_candidates(
 ) -> None:
     """Without candidates, the result has the reason."""
     report = report_of([], statuses)
-    result = post_filter_result(report, 4)
+    result = report.result(4)
     assert (status, nominated_node_name, ()) == (
         result.status,
         result.nominated_node_name,
@@ -111,21 +113,22 @@ def test_result_without_candidates(
 def test_errors_are_forgotten_when_there_is_a_candidate() -> None:
     """An error on one node does not prevent preemption on another."""
     one = candidate("n1", LOW)
-    result = post_filter_result(report_of([one], {"n2": failure("a")}), 2)
+    result = report_of([one], {"n2": failure("a")}).result(2)
     assert (SUCCESS, "n1") == (result.status, result.nominated_node_name)
 
 
 def test_result_of_a_pod_that_may_not_preempt() -> None:
     """The nomination of a pod that may not preempt stays as it is."""
-    result = post_filter_result(PreemptionReport(reason=NEVER_REASON), 2)
-    assert (unschedulable(NEVER_REASON), None) == (result.status, result.nominated_node_name)
+    result = PreemptionReport(reason=NEVER_REASON).result(2)
+    expected = unschedulable(f"preemption: {NEVER_REASON}")
+    assert (expected, None) == (result.status, result.nominated_node_name)
 
 
 def test_text_of_many_equal_statuses() -> None:
     """Thousands of equal statuses are one entry."""
-    statuses = [NO_VICTIMS] * 3000
-    expected = (
-        "0/3001 nodes are available: 1 Preemption is not helpful for scheduling, "
+    text = (
+        "preemption: 0/3001 nodes are available: 1 Preemption is not helpful for scheduling, "
         "3000 No preemption victims found for incoming pod."
     )
-    assert expected == no_candidates_text(statuses, 3001)
+    report = report_of([], {f"n{at}": NO_VICTIMS for at in range(3000)})
+    assert unschedulable(text) == report.result(3001).status

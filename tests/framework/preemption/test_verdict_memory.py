@@ -16,16 +16,16 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.preemption import verdict_memory
 from kubesched.framework.preemption.budgets import DisruptionBudgets
-from kubesched.framework.preemption.candidate import Candidate
-from kubesched.framework.preemption.verdict_memory import VerdictMemory
+from kubesched.framework.preemption.report import Candidate
+from kubesched.framework.preemption.verdict_memory import VerdictMemory, contested_rows
 from kubesched.framework.preemption.victims import Question, Verdict, select_victims_on_node
 from kubesched.framework.status import SUCCESS, NodeToStatus
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.testing.builders import make_node, make_pod
+from kubesched.testing.builders import make_node, make_pod, make_snapshot
 
-from .cluster import CpuFit, Fragile, Ports, ScopedHandle, ZoneCrowd, make_budget
+from .cluster import CpuFit, Fragile, Ports, ScopedHandle, ZoneCrowd, make_budget, question_of
 
 
 class _Handle(ScopedHandle):
@@ -260,3 +260,23 @@ def test_the_number_of_verdicts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     assert [] == cluster.handle.filtered
     cluster.judge(priority=6)
     assert {"n0", "n1", "n2"} == set(cluster.handle.filtered)
+
+
+@pytest.mark.parametrize(
+    ("priority", "name", "expected"),
+    [
+        pytest.param(5, "other", True, id="equal-priority"),
+        pytest.param(6, "other", True, id="higher-priority"),
+        pytest.param(4, "other", False, id="lower-priority"),
+        pytest.param(9, "new", False, id="the-pod-itself"),
+    ],
+)
+def test_contested_rows(priority: int, name: str, expected: bool) -> None:
+    """Nominated pods of equal or higher priority are rivals."""
+    rival = make_pod(name, priority=priority, nominated_node_name="n1")
+    snapshot = make_snapshot([make_node("n1"), make_node("n2")], [rival])
+    question = question_of(make_pod("new", priority=5), snapshot)
+    rivals = contested_rows(question, snapshot.nodes.row_of)
+    assert ({0: [name]} if expected else {}) == {
+        row: [other.name for other in others] for row, others in rivals.items()
+    }

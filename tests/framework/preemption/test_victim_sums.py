@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -9,9 +10,9 @@ import pytest
 from hypothesis import given
 
 from kubesched.framework.plugin import FilterPlugin, Plugin, Scope
-from kubesched.framework.preemption.candidate import Candidate
 from kubesched.framework.preemption.eligibility import lower_priority_pods
-from kubesched.framework.preemption.victim_rows import contested_rows
+from kubesched.framework.preemption.report import Candidate
+from kubesched.framework.preemption.verdict_memory import contested_rows
 from kubesched.framework.preemption.victim_sums import (
     KnownSums,
     rows_of_sums,
@@ -57,10 +58,11 @@ def test_sums_equal_one_by_one(case: Case) -> None:
     question = question_of(case.preemptor.build(), snapshot, (CpuFit, ZoneA))
     rows = list(range(len(case.cpus)))
     assert rows == rows_of_sums(question, rows, {})
-    expected = [select_victims_on_node(question, row) for row in rows]
+    expected = {row: select_victims_on_node(question, row) for row in rows}
     known = KnownSums(len(rows))
     for _ in range(2):
-        found = select_victims_by_sums(question, rows, contested_rows(question), known)
+        rivals = contested_rows(question, snapshot.nodes.row_of)
+        found = select_victims_by_sums(question, rows, rivals, known)
         assert expected == found
     for row, passes in enumerate(known.fits_node.tolist()):
         assert not passes or case.zones[snapshot.nodes.names[row]] == "a"
@@ -83,10 +85,11 @@ def full_nodes(*sizes: int, plugin: type[FilterPlugin[None]] = _Counting) -> Que
     return question_of(make_pod("new", priority=1, requests={"cpu": 2}), snapshot, (plugin,))
 
 
-def victims(verdicts: list[Verdict]) -> list[list[str]]:
-    """Return the names of the victims."""
-    assert all(isinstance(each, Candidate) for each in verdicts)
-    return [[pod.name for pod in each.victims] for each in verdicts if isinstance(each, Candidate)]
+def victims(verdicts: Mapping[int, Verdict]) -> list[list[str]]:
+    """Return the names of the victims on each row."""
+    found = [each for each in verdicts.values() if isinstance(each, Candidate)]
+    assert len(found) == len(verdicts)
+    return [[pod.name for pod in each.victims] for each in found]
 
 
 @pytest.mark.parametrize("size", [3, 60])
@@ -104,7 +107,7 @@ def test_rows_with_equal_amounts_share_the_outcome() -> None:
     _Counting.calls.clear()
     found = select_victims_by_sums(question, [0, 1], {}, known)
     assert [2, 5] == _Counting.calls
-    found += select_victims_by_sums(question, [2], {}, known)
+    found |= select_victims_by_sums(question, [2], {}, known)
     assert [2, 5, 1] == _Counting.calls
     assert [[f"n{row}-1", f"n{row}-0"] for row in range(3)] == victims(found)
 
@@ -115,7 +118,7 @@ def test_a_rival_is_part_of_the_amounts() -> None:
     rivals = {1: [PodInfo(make_pod("rival", priority=1, requests={"cpu": 1}))]}
     found = select_victims_by_sums(question, [0, 1], rivals, known)
     assert [["n0-1", "n0-0"], ["n1-2", "n1-1", "n1-0"]] == victims(found)
-    assert found[:1] == select_victims_by_sums(question, [0], {}, known)
+    assert {0: found[0]} == select_victims_by_sums(question, [0], {}, known)
 
 
 class _Named(FilterPlugin[None]):
@@ -139,7 +142,7 @@ def test_filters_of_node_objects_see_each_row_once() -> None:
     preemptor = make_pod("high", priority=1, requests={"cpu": 1})
     question = question_of(preemptor, snapshot, (_Named, CpuFit))
     rivals = {0: [PodInfo(make_pod("rival", priority=1, requests={"cpu": 1}))]}
-    found, other = select_victims_by_sums(question, [0, 1], rivals, KnownSums(2))
+    found, other = select_victims_by_sums(question, [0, 1], rivals, KnownSums(2)).values()
     assert isinstance(found, Candidate)
     assert ["low-n0"] == [victim.name for victim in found.victims]
     assert unresolvable("another name").reasons == getattr(other, "reasons", None)
@@ -151,7 +154,7 @@ def test_failures_are_not_kept() -> None:
     rivals = {0: [PodInfo(make_pod("rival", priority=1))]}
     known.fits_node[:] = True
     found = select_victims_by_sums(question, [0], rivals, known)
-    assert [failure("broken").by("Failing")] == found
+    assert {0: failure("broken").by("Failing")} == found
     assert {} == known.outcomes
 
 
@@ -161,7 +164,7 @@ def test_rows_whose_pods_are_ignored_equal_one_by_one(case: Case) -> None:
     """A filter that looks at several rows does not matter where it ignores all pods that move."""
     snapshot = snapshot_of(case)
     question = question_of(case.preemptor.build(), snapshot, (CpuFit, ZoneCrowd))
-    rivals = contested_rows(question)
+    rivals = contested_rows(question, snapshot.nodes.row_of)
     rows = rows_of_sums(question, range(len(case.cpus)), rivals)
     moving = {
         row: (*lower_priority_pods(question.pod, snapshot.nodes, row), *rivals.get(row, ()))
@@ -170,7 +173,7 @@ def test_rows_whose_pods_are_ignored_equal_one_by_one(case: Case) -> None:
     assert rows == [
         row for row, pods in moving.items() if not any(is_alike(question.pod, pod) for pod in pods)
     ]
-    expected = [select_victims_on_node(question, row) for row in rows]
+    expected = {row: select_victims_on_node(question, row) for row in rows}
     assert expected == select_victims_by_sums(question, rows, rivals, KnownSums(len(case.cpus)))
 
 

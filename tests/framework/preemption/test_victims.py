@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kubesched.framework.preemption.victim_rows import contested_rows, select_victims_on_rows
-from kubesched.framework.preemption.victims import NO_VICTIMS, select_victims_on_node
+from kubesched.framework.preemption.victims import (
+    NO_VICTIMS,
+    select_victims_on_node,
+    select_victims_on_rows,
+)
 from kubesched.framework.status import Status, failure
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 
@@ -58,7 +61,7 @@ def test_a_node_without_victims_is_a_failure() -> None:
     question = question_of(make_pod("new", priority=1), snapshot)
     expected = failure('expected at least one victim pod on node "n1"')
     assert expected == select_victims_on_node(question, 0)
-    assert [expected] == select_victims_on_rows(question, [0])
+    assert {0: expected} == select_victims_on_rows(question, [0])
 
 
 def test_states_of_skipped_plugins_do_not_make_rows_dependent() -> None:
@@ -71,22 +74,3 @@ def test_states_of_skipped_plugins_do_not_make_rows_dependent() -> None:
     assert not replace(question).rows_are_independent
     cycle.skip_filter.add("B")
     assert replace(question).rows_are_independent
-
-
-@pytest.mark.parametrize(
-    ("priority", "name", "expected"),
-    [
-        pytest.param(5, "other", True, id="equal-priority"),
-        pytest.param(6, "other", True, id="higher-priority"),
-        pytest.param(4, "other", False, id="lower-priority"),
-        pytest.param(9, "new", False, id="the-pod-itself"),
-    ],
-)
-def test_contested_rows(priority: int, name: str, expected: bool) -> None:
-    """Nominated pods of equal or higher priority are rivals."""
-    rival = make_pod(name, priority=priority, nominated_node_name="n1")
-    snapshot = make_snapshot([make_node("n1"), make_node("n2")], [rival])
-    question = question_of(make_pod("new", priority=5), snapshot)
-    assert ({0: [name]} if expected else {}) == {
-        row: [other.name for other in rivals] for row, rivals in contested_rows(question).items()
-    }

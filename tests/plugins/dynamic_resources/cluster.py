@@ -7,17 +7,9 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from kubesched.api.core import (
-    Node,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    Pod,
-    PodExtendedResourceClaimStatus,
-    PodResourceClaim,
-)
+from kubesched.api.core import Node, Pod, PodExtendedResourceClaimStatus, PodResourceClaim
 from kubesched.api.errors import ApiError, ConflictError
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.resource import DeviceClass, ResourceClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import NodeToStatus, Status

@@ -37,9 +37,8 @@ from kubesched.api.resource import (
 )
 from kubesched.framework.dra import AllocatedState, DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator
-from kubesched.plugins.dynamic_resources.node_devices import Features
+from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher, Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
-from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 from kubesched.testing.builders import make_node
 
 DRIVER = "gpu.example.com"

@@ -6,7 +6,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from kubesched.api.pod import PodSchedulingGroup
+from kubesched.api.core import PodSchedulingGroup
 from kubesched.api.resource import ResourceClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Status

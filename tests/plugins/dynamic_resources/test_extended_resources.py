@@ -10,8 +10,9 @@ from kubesched.api.resource import EXTENDED_RESOURCE_CLAIM_ANNOTATION
 from kubesched.framework.dra import DeviceClasses
 from kubesched.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY_NAME,
+    NodeClaim,
+    claim_on_node,
     new_special_claim,
-    node_requests,
 )
 from tests.plugins.dynamic_resources.objects import device_class
 
@@ -35,6 +36,11 @@ def pod(*containers: Container, init: tuple[Container, ...] = ()) -> Pod:
         metadata=ObjectMeta(name="p", namespace="default", uid="u"),
         spec=PodSpec(containers=containers, init_containers=init),
     )
+
+
+def special_claim(asking: Pod) -> NodeClaim:
+    """The claim on nodes without GPUs."""
+    return claim_on_node(new_special_claim(asking), asking, [GPU], CLASSES)
 
 
 @pytest.mark.parametrize(
@@ -90,9 +96,12 @@ def test_requests_and_mappings(
     asking: Pod, requests: list[tuple[str, int]], mappings: list[tuple[str, str]]
 ) -> None:
     """Long-lived containers have requests of their own, init containers reuse and share."""
-    found = node_requests(asking, [GPU], CLASSES)
+    found = special_claim(asking)
+    assert found.claim is not None
     assert requests == [
-        (one.name, one.exactly.count) for one in found.requests if one.exactly is not None
+        (one.name, one.exactly.count)
+        for one in found.claim.spec.devices.requests
+        if one.exactly is not None
     ]
     assert mappings == [(one.container_name, one.request_name) for one in found.mappings]
 
@@ -101,8 +110,8 @@ def test_requests_are_named_by_position() -> None:
     """The number in the name is the resource's place among the container's sorted requests."""
     requests: dict[str, str | int | float] = {"memory": "1", "a.com/x": 1, GPU: 1, "cpu": 1}
     asking = pod(Container(name="a", resources=ResourceRequirements(requests=requests)))
-    (one,) = node_requests(asking, [GPU], CLASSES).requests
-    assert "container-0-request-2" == one.name
+    (one,) = special_claim(asking).mappings
+    assert "container-0-request-2" == one.request_name
 
 
 def test_new_special_claim() -> None:

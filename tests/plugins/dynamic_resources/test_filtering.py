@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.resource import DeviceCapacity, ResourceClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import NodeToStatus
@@ -154,7 +154,7 @@ def test_only_nodes_whose_devices_changed_are_filtered() -> None:
         cycle, _ = cluster.filter(user_of(f"c{at}"))
         state = cycle.filter_states[cluster.plugin.name]
         assert isinstance(state, DynamicResourcesState)
-        asked.append(list(state.nodes))
+        asked.append(list(state.search_on))
     assert [["n1", "n2"], [], ["n1"], []] == asked
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.resource import Counter, CounterSet, DeviceCounterConsumption, ResourceSlice
-from kubesched.plugins.dynamic_resources.pools import Pool, PoolError, PoolIndex
+from kubesched.plugins.dynamic_resources.pools import Pool, PoolIndex
+from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.testing.builders import make_node
 from tests.plugins.dynamic_resources.objects import DRIVER, device, slice_of
 
@@ -126,5 +127,5 @@ def test_order_of_pools() -> None:
 def test_unreadable_selector_is_an_error() -> None:
     """As upstream, an invalid selector is an error."""
     broken = slice_of([device("x")], node_selector=selector("zone", operator="Near"))
-    with pytest.raises(PoolError, match=r"^failed to perform node selection for slice s1: "):
+    with pytest.raises(AllocationError, match=r"^failed to perform node selection for slice s1: "):
         pools(broken)

@@ -22,11 +22,15 @@ from kubesched.api.resource import Counter as SharedCounter
 from kubesched.client.watch_events import SharedParts
 from kubesched.framework.dra import AllocatedState, DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected
-from kubesched.plugins.dynamic_resources.node_devices import Features
+from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
-from kubesched.plugins.dynamic_resources.remembered_searches import RememberedSearches
+from kubesched.plugins.dynamic_resources.remembered_searches import (
+    ClaimSearch,
+    NodeResults,
+    RememberedSearches,
+)
 from kubesched.plugins.dynamic_resources.requests import AllocationError
-from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
+from kubesched.plugins.dynamic_resources.state import NO_CLAIM
 from kubesched.testing.builders import make_node
 from tests.plugins.dynamic_resources.objects import (
     CLASS,
@@ -92,18 +96,17 @@ class _Allocating:
         self, claims: Sequence[ResourceClaim], without: AllocatedState | None = None
     ) -> list[Answer]:
         """Per node what one pod's allocator finds, or one that remembers nothing."""
-        index, matcher = self._index, self._matcher
-        searches: RememberedSearches | None = self._searches
+        index, matcher, results = self._index, self._matcher, self._searches.of(claims)
         if without is not None:
-            index, matcher, searches = PoolIndex(self._slices), DeviceMatcher(), None
-        state = without or self.state
-        allocator = Allocator(state, self._classes, index, matcher, Features(), 0, searches)
-        return [_answer(allocator, node, claims) for node in NODES]
+            index, matcher, results = PoolIndex(self._slices), DeviceMatcher(), NodeResults()
+        allocator = Allocator(without or self.state, self._classes, index, matcher)
+        search = ClaimSearch(NO_CLAIM, claims, results)
+        return [_answer(search, node, allocator) for node in NODES]
 
 
-def _answer(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> Answer:
+def _answer(search: ClaimSearch, node: Node, allocator: Allocator) -> Answer:
     try:
-        return allocator.allocate(node, claims)
+        return search.on(node, allocator)
     except (AllocationError, NodeRejected) as error:
         return str(error)
 
@@ -156,11 +159,9 @@ def test_a_node_with_other_labels_is_searched_again() -> None:
     state = AllocatedState()
     searches = RememberedSearches(state, classes, index)
     nodes = NODES[0], make_node("n1"), make_node("n1", labels={"a": "b"})
+    allocator, claims = Allocator(state, classes, index, DeviceMatcher()), [claim(request())]
     first, same, other = (
-        Allocator(state, classes, index, DeviceMatcher(), Features(), 0, searches).allocate(
-            node, [claim(request())]
-        )
-        for node in nodes
+        ClaimSearch(NO_CLAIM, claims, searches.of(claims)).on(node, allocator) for node in nodes
     )
     assert first is same
     assert first is not other
@@ -185,10 +186,11 @@ def test_pools_of_two_drivers_that_share_an_account_are_searched_again() -> None
     searches = RememberedSearches(state, classes, index)
     asked = [claim(request(count=2))]
 
-    def answers(searches: RememberedSearches | None) -> list[Answer]:
-        allocator = Allocator(state, classes, index, DeviceMatcher(), Features(), 0, searches)
-        return [_answer(allocator, node, asked) for node in NODES]
+    def answers(results: NodeResults) -> list[Answer]:
+        allocator = Allocator(state, classes, index, DeviceMatcher())
+        search = ClaimSearch(NO_CLAIM, asked, results)
+        return [_answer(search, node, allocator) for node in NODES]
 
-    answers(searches)
+    answers(searches.of(asked))
     state.count(allocation_of(result("z0", "plain")), 1, consumable=True)
-    assert answers(None) == answers(searches)
+    assert answers(NodeResults()) == answers(searches.of(asked))

@@ -167,7 +167,7 @@ class Twin:
     def scores(
         self, pod: Pod, nodes: list[Node], pods: list[Pod], feasible: list[str]
     ) -> dict[str, int] | None:
-        """Node -> normalized score; None if nothing was recorded."""
+        """Node -> normalized score; None if all weights add up to 0."""
         pairs: Pairs = {}
         for node in nodes:
             for other in pods:
@@ -177,7 +177,7 @@ class Twin:
                     if key in node.metadata.labels:
                         pair = (key, node.metadata.labels[key])
                         pairs[pair] = pairs.get(pair, 0) + worth
-        if not pairs:
+        if not any(pairs.values()):
             return None
         raw = {
             node.metadata.name: sum(pairs.get(pair, 0) for pair in node.metadata.labels.items())

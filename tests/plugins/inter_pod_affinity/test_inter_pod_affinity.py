@@ -318,8 +318,8 @@ SOFT = make_pod(pod_affinity=preferred((5, term())))
             [ON_N0],
             make_pod(pod_affinity=preferred((5, term())), pod_anti_affinity=preferred((5, term()))),
             None,
-            (0, 0, 0),
-            id="cancelled-is-not-skipped",
+            None,
+            id="cancelled",
         ),
         pytest.param(
             [ON_N0, make_pod("q", labels={"app": "foo"}, node_name="n1")],

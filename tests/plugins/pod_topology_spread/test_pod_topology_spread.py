@@ -15,7 +15,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreFilterResult
 from kubesched.framework.status import Code
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
-from kubesched.plugins.pod_topology_spread.state import SpreadState
+from kubesched.plugins.pod_topology_spread.states import SpreadState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot

@@ -7,9 +7,9 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.errors import ConflictError
 from kubesched.api.meta import KubeObject
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
@@ -149,7 +149,10 @@ class Scene:
 
 
 def test_bind() -> None:
-    """Volume and claim are written, the controller binds them, and the next poll succeeds."""
+    """Volume and claim are written, the controller binds them, and the next poll succeeds.
+
+    Then nothing is assumed any more.
+    """
     scene = Scene()
     assert (1, 1) == scene.assumed
     scene.api.at_poll[2] = lambda: scene.bind("s")
@@ -168,6 +171,7 @@ def test_bind() -> None:
     )
     assert {BOUND_BY_CONTROLLER: "yes"} == volume.metadata.annotations
     assert {SELECTED_NODE: "n0"} == claim.metadata.annotations
+    assert (0, 0) == scene.assumed
 
 
 def test_volume_kept_for_the_claim() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.api.core import NodeSelector, Volume
+from kubesched.api.meta import NodeSelector
+from kubesched.api.volume import Volume
 from kubesched.plugins.volumes.csi_translation import (
     TranslationError,
     csi_identity,

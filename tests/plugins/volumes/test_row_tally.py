@@ -48,6 +48,7 @@ def test_equals_fresh_sums(steps: list[tuple[str, int, int]]) -> None:
             tally.of(table)
     expected = [sum(map(weigh, pods.values())) for pods in table.pods]
     assert expected == tally.of(table).tolist()
+    assert max(expected, default=0) == tally.most
 
 
 def test_another_table() -> None:

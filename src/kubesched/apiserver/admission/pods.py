@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from kubesched.api.go_text import go_quote
-from kubesched.api.quantity import parse_quantity
 from kubesched.apiserver.admission.request import CREATE, AdmissionRequest
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.stored_object import StoredObjects
 
 _TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -162,6 +162,7 @@ def check_default_class(request: AdmissionRequest, obj: Plain) -> None:
 # Runtime classes.
 
 _RUNTIME_CLASSES: Final = "runtimeclasses.node.k8s.io"
+_AMOUNTS: Final = known_type("node_v1", "Overhead").fields["podFixed"].type
 _OTHER_OVERHEAD: Final = (
     "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 )
@@ -182,7 +183,7 @@ def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
     spec = {**pod["spec"]}
     overhead = _overhead(runtime_class)
     if overhead is not None:
-        if spec.get("overhead") and not _is_same(spec["overhead"], overhead):
+        if spec.get("overhead") and not _AMOUNTS.is_equal(spec["overhead"], overhead):
             raise request.refusal(pod, _OTHER_OVERHEAD)
         if overhead:
             spec["overhead"] = dict(overhead)
@@ -205,7 +206,7 @@ def check_overhead(request: AdmissionRequest, pod: Plain) -> None:
     if overhead is None:
         if given is not None:
             raise request.refusal(pod, _NO_OVERHEAD)
-    elif not _is_same(given or {}, overhead):
+    elif not _AMOUNTS.is_equal(given or {}, overhead):
         raise request.refusal(pod, _OTHER_OVERHEAD)
 
 
@@ -222,13 +223,6 @@ def _class_of(request: AdmissionRequest, pod: Plain) -> Plain | None:
 def _overhead(runtime_class: Plain) -> Mapping[str, str] | None:
     overhead = runtime_class.get("overhead")
     return None if overhead is None else overhead.get("podFixed") or {}
-
-
-def _is_same(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    return one.keys() == other.keys() and all(
-        parse_quantity(amount).compare(parse_quantity(other[name])) == 0
-        for name, amount in one.items()
-    )
 
 
 def _select_nodes(

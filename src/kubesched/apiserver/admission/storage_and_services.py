@@ -4,9 +4,11 @@ Claims get the default class; claims and volumes in use are protected by a final
 an address and node ports that no other service has.
 
 Upstream: plugin/pkg/admission/storage, pkg/registry/core/service/storage/alloc.go (v1.36)
-Differs:  addresses of services are IPv4 and of one range; the first that is free is taken, not a
-          random one. Addresses and ports that a service asks for are not checked. A service whose
-          type has no node ports loses them. Health checks of services are not served.
+Differs:  claims whose class is named by the old annotation do not grow; no annotation of a beta
+          marks a default class. Addresses of services are IPv4 and of one range; the first that is
+          free is taken, not a random one. Addresses and ports that a service asks for are not
+          checked. A service whose type has no node ports loses them. Health checks of services are
+          not served.
 """
 
 from __future__ import annotations
@@ -22,10 +24,7 @@ from kubesched.apiserver.plain import Plain, get, without
 
 _CLASSES: Final = "storageclasses.storage.k8s.io"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
-_DEFAULT_ANNOTATIONS: Final = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
+_DEFAULT_ANNOTATION: Final = "storageclass.kubernetes.io/is-default-class"
 _FINALIZERS: Final[Mapping[str, str]] = {
     "PersistentVolume": "kubernetes.io/pv-protection",
     "PersistentVolumeClaim": "kubernetes.io/pvc-protection",
@@ -69,7 +68,7 @@ def _default_class_name(request: AdmissionRequest) -> str | None:
 
 def _is_default(storage_class: Plain) -> bool:
     annotations = storage_class["metadata"].get("annotations", {})
-    return any(annotations.get(name) == "true" for name in _DEFAULT_ANNOTATIONS)
+    return bool(annotations.get(_DEFAULT_ANNOTATION) == "true")
 
 
 def check_growth(request: AdmissionRequest, claim: Plain) -> None:
@@ -83,16 +82,10 @@ def check_growth(request: AdmissionRequest, claim: Plain) -> None:
         return
     if get(before, "status", "phase") != "Bound":
         raise request.refusal(claim, "Only bound persistent volume claims can be expanded")
-    names = [_class_of(one) for one in (claim, before)]
-    found = request.lookup.get(_CLASSES, "", names[0]) if names[0] else None
-    if names[0] != names[1] or found is None or not found.get("allowVolumeExpansion"):
+    name, earlier = (one["spec"].get("storageClassName") or "" for one in (claim, before))
+    found = request.lookup.get(_CLASSES, "", name)
+    if name != earlier or found is None or not found.get("allowVolumeExpansion"):
         raise request.refusal(claim, _CANNOT_GROW)
-
-
-def _class_of(claim: Plain) -> str:
-    annotations = claim["metadata"].get("annotations", {})
-    name: str = annotations.get(_CLASS_ANNOTATION) or claim["spec"].get("storageClassName") or ""
-    return name
 
 
 # Services.

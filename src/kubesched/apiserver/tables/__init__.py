@@ -178,7 +178,8 @@ def _cell(text: str, kind: str) -> Cell:
     word, _, paths = text.partition(" ")
     if word == "age":
         path, has_default, default = paths.partition(" or")
-        return _age(_parts(path), default.strip() if has_default else UNKNOWN)
+        times = [_parts(one) for one in path.split()]
+        return _age(times, default.strip() if has_default else UNKNOWN)
     show, found_at = _WORDS[word], [_parts(path) for path in paths.split()]
     return lambda value, _now: show(*(get(value, *path) for path in found_at))
 
@@ -199,8 +200,12 @@ def _at(path: tuple[str, ...], kind: str, default: Any) -> Cell:
     return cell
 
 
-def _age(path: tuple[str, ...], default: str) -> Cell:
-    return lambda value, now: since(time, now) if (time := get(value, *path)) else default
+def _age(paths: Sequence[tuple[str, ...]], default: str) -> Cell:
+    def cell(value: Plain, now: datetime) -> str:
+        time = next(filter(None, (get(value, *path) for path in paths)), None)
+        return since(time, now) if time else default
+
+    return cell
 
 
 def _selector(selector: Plain | None) -> str:
@@ -227,5 +232,6 @@ _WORDS: Final[Mapping[str, Callable[..., Any]]] = {
     "number": lambda found: found or 0,
     "ratio": lambda one, other: f"{one or 0}/{other or 0}",
     "selector": _selector,
+    "times": lambda *found: next(filter(None, found), 1),
 }
 """What cells show of the values at their paths."""

@@ -2,7 +2,7 @@
 
 Upstream: pkg/printers/internalversion/printers.go,
           staging/src/k8s.io/apimachinery/pkg/util/duration/duration.go (v1.36)
-Differs:  nothing.
+Differs:  storage classes are shown by fields, without the annotations of a beta.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
-
-import msgspec
 
 from kubesched.apiserver.plain import Plain, get
 
@@ -90,54 +88,70 @@ def pod_row_conditions(pod: Plain) -> list[Plain]:
     return [{"type": "Completed", "status": "True", "reason": phase, "message": _ENDS[phase]}]
 
 
-class _Count(msgspec.Struct):
-    """The state after counting some of the containers.
+class _Progress(NamedTuple):
+    """How far a pod has come.
 
     Attributes:
         reason: The status to show.
-        total: Containers that can be ready.
-        ready: Those that are.
-        restarts: Of containers.
-        last_restart: When one last ended; "" if never. Times sort as text.
+        ready: The number of containers that are ready.
+        total: The number of those that can be.
+        counted: The statuses of the containers whose restarts count.
     """
 
     reason: str
+    ready: int
     total: int
-    ready: int = 0
-    restarts: int = 0
-    last_restart: str = ""
-
-    def add_restarts(self, container: Plain) -> None:
-        """Count the restarts of a container."""
-        self.restarts += container.get("restartCount") or 0
-        ended = get(container, "lastState", "terminated", "finishedAt") or ""
-        self.last_restart = max(self.last_restart, ended)
-
-    def restart_text(self, now: datetime) -> str:
-        """Return the number of restarts, and how long ago the last one was."""
-        if self.restarts and self.last_restart:
-            return f"{self.restarts} ({since(self.last_restart, now)} ago)"
-        return str(self.restarts)
+    counted: list[Plain]
 
 
-def _counted(pod: Plain) -> _Count:
+def _progress(pod: Plain) -> _Progress:
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    count = _Count(_first_reason(status), total=len(spec.get("containers") or ()))
-    _count_containers(count, spec, status)
-    return count
+    init_containers = spec.get("initContainers") or ()
+    sidecars = [one["name"] for one in init_containers if one.get("restartPolicy") == "Always"]
+    total = len(spec.get("containers") or ()) + len(sidecars)
+    reason, ready, is_initializing = _first_reason(status), 0, False
+    counted: list[Plain] = []
+    for index, container in enumerate(status.get("initContainerStatuses") or ()):
+        counted.append(container)
+        terminated = get(container, "state", "terminated")
+        if terminated is not None and not terminated.get("exitCode"):
+            continue
+        if container.get("name") in sidecars and container.get("started"):
+            ready += bool(container.get("ready"))
+            continue
+        reason = _init_reason(container, index, len(init_containers))
+        is_initializing = True
+        break
+    if not is_initializing or _is_true(status, "Initialized"):
+        main = status.get("containerStatuses") or []
+        counted = [*(one for one in counted if one.get("name") in sidecars), *main]
+        running = sum(map(_is_running, main))
+        ready, reason = ready + running, _main_reason(reason, main, running > 0, status)
+    return _Progress(reason, ready, total, counted)
 
 
 def _pod_ready(pod: Plain, _now: datetime) -> str:
-    count = _counted(pod)
-    return f"{count.ready}/{count.total}"
+    progress = _progress(pod)
+    return f"{progress.ready}/{progress.total}"
 
 
 def _pod_status(pod: Plain, _now: datetime) -> str:
-    return _final_reason(_counted(pod).reason, pod, pod.get("status") or {})
+    reason, status = _progress(pod).reason, pod.get("status") or {}
+    if not get(pod, "metadata", "deletionTimestamp"):
+        return reason
+    if status.get("reason") == "NodeLost":
+        return "Unknown"
+    return reason if status.get("phase") in _ENDS else "Terminating"
 
 
 def _pod_restarts(pod: Plain, now: datetime) -> str:
-    return _counted(pod).restart_text(now)
+    """Return the number of restarts, and how long ago the last one was."""
+    counted = _progress(pod).counted
+    restarts = sum(container.get("restartCount") or 0 for container in counted)
+    ends = (get(one, "lastState", "terminated", "finishedAt") or "" for one in counted)
+    # Times sort as text.
+    last = max(ends, default="")
+    return f"{restarts} ({since(last, now)} ago)" if restarts and last else str(restarts)
 
 
 def _first_reason(status: Plain) -> str:
@@ -145,36 +159,6 @@ def _first_reason(status: Plain) -> str:
         if (condition.get("type"), condition.get("reason")) == ("PodScheduled", "SchedulingGated"):
             return "SchedulingGated"
     return status.get("reason") or status.get("phase") or ""
-
-
-def _count_containers(count: _Count, spec: Plain, status: Plain) -> None:
-    init_containers = spec.get("initContainers") or ()
-    sidecars = {
-        one["name"]: None for one in init_containers if one.get("restartPolicy") == "Always"
-    }
-    count.total += len(sidecars)
-    of_sidecars = _Count("", 0)
-    is_initializing = False
-    for index, container in enumerate(status.get("initContainerStatuses") or ()):
-        count.add_restarts(container)
-        is_sidecar = container.get("name") in sidecars
-        if is_sidecar:
-            of_sidecars.add_restarts(container)
-        if get(container, "state", "terminated") is not None and not _exit_code(container):
-            continue
-        if is_sidecar and container.get("started"):
-            count.ready += bool(container.get("ready"))
-            continue
-        count.reason = _init_reason(container, index, len(init_containers))
-        is_initializing = True
-        break
-    if not is_initializing or _is_true(status, "Initialized"):
-        count.restarts, count.last_restart = of_sidecars.restarts, of_sidecars.last_restart
-        _count_main_containers(count, status)
-
-
-def _exit_code(container: Plain) -> int:
-    return int(get(container, "state", "terminated", "exitCode") or 0)
 
 
 def _init_reason(container: Plain, index: int, total: int) -> str:
@@ -195,41 +179,33 @@ def _end_of(terminated: Plain) -> str:
     return f"ExitCode:{terminated.get('exitCode') or 0}"
 
 
-def _count_main_containers(count: _Count, status: Plain) -> None:
-    is_running = False
+def _is_running(container: Plain) -> bool:
+    """Return whether a container is ready, and nothing else is known of it."""
+    state = container.get("state") or {}
+    is_over = (state.get("waiting") or {}).get("reason") or state.get("terminated") is not None
+    return bool(not is_over and container.get("ready") and state.get("running") is not None)
+
+
+def _main_reason(reason: str, containers: list[Plain], is_running: bool, status: Plain) -> str:
+    """Return the status to show for a pod that is initialized; its first container counts most."""
     error = ""
-    for container in reversed(status.get("containerStatuses") or ()):
-        count.add_restarts(container)
+    for container in reversed(containers):
         terminated = get(container, "state", "terminated")
         if waits_for := get(container, "state", "waiting", "reason"):
-            count.reason = waits_for
+            reason = waits_for
         elif terminated is not None:
-            count.reason = _end_of(terminated)
-            if _exit_code(container):
-                error = count.reason
-        elif container.get("ready") and get(container, "state", "running") is not None:
-            is_running = True
-            count.ready += 1
-    if count.reason == "Completed":
-        if is_running and _is_true(status, "Ready"):
-            count.reason = "Running"
-        elif error:
-            count.reason = error
-        elif is_running:
-            count.reason = "NotReady"
+            reason = _end_of(terminated)
+            error = reason if terminated.get("exitCode") else error
+    if reason != "Completed":
+        return reason
+    if is_running:
+        return "Running" if _is_true(status, "Ready") else error or "NotReady"
+    return error or reason
 
 
 def _is_true(status: Plain, condition_type: str) -> bool:
     held = ((one.get("type"), one.get("status")) for one in status.get("conditions") or ())
     return (condition_type, "True") in held
-
-
-def _final_reason(reason: str, pod: Plain, status: Plain) -> str:
-    if not get(pod, "metadata", "deletionTimestamp"):
-        return reason
-    if status.get("reason") == "NodeLost":
-        return "Unknown"
-    return reason if status.get("phase") in _ENDS else "Terminating"
 
 
 def _pod_address(pod: Plain, _now: datetime) -> str:
@@ -290,24 +266,6 @@ def _kernel(node: Plain, _now: datetime) -> str:
 # Events.
 
 
-def _event_first(event: Plain, now: datetime) -> str:
-    return since(event.get("firstTimestamp") or event.get("eventTime"), now)
-
-
-def _event_last(event: Plain, now: datetime) -> str:
-    if series := event.get("series"):
-        return since(series.get("lastObservedTime"), now)
-    last = event.get("lastTimestamp")
-    return since(last, now) if last else _event_first(event, now)
-
-
-def _event_count(event: Plain, _now: datetime) -> int:
-    if series := event.get("series"):
-        return int(series.get("count") or 0)
-    # An event that happened once has no count in the newer form.
-    return event.get("count") or 1
-
-
 def _event_object(event: Plain, _now: datetime) -> str:
     about = event.get("involvedObject") or {}
     kind = str(about.get("kind", "")).lower()
@@ -334,12 +292,6 @@ def _phase(value: Plain, _now: datetime) -> str:
     return str(get(value, "status", "phase") or "")
 
 
-def _storage_class(value: Plain, _now: datetime) -> str:
-    annotations = get(value, "metadata", "annotations") or {}
-    old = annotations.get("volume.beta.kubernetes.io/storage-class")
-    return str(get(value, "spec", "storageClassName") or "") if old is None else str(old)
-
-
 def _claim_of_volume(volume: Plain, _now: datetime) -> str:
     claim = get(volume, "spec", "claimRef")
     return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
@@ -360,8 +312,7 @@ def modes_text(modes: Sequence[str] | None) -> str:
 
 def _class_name(storage_class: Plain, _now: datetime) -> str:
     annotations = get(storage_class, "metadata", "annotations") or {}
-    names = ("storageclass.kubernetes.io", "storageclass.beta.kubernetes.io")
-    is_default = any(annotations.get(f"{name}/is-default-class") == "true" for name in names)
+    is_default = annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
     name = str(get(storage_class, "metadata", "name") or "")
     return f"{name} (default)" if is_default else name
 
@@ -455,9 +406,6 @@ CELLS: Final[Mapping[str, Callable[[Plain, datetime], Any]]] = {
     "claim_state": _claim_state,
     "class_name": _class_name,
     "completions": _completions,
-    "event_count": _event_count,
-    "event_first": _event_first,
-    "event_last": _event_last,
     "event_message": _event_message,
     "event_object": _event_object,
     "event_source": _event_source,
@@ -478,6 +426,5 @@ CELLS: Final[Mapping[str, Callable[[Plain, datetime], Any]]] = {
     "pod_status": _pod_status,
     "service_address": _service_address,
     "service_ports": _service_ports,
-    "storage_class": _storage_class,
 }
 """By their names in `columns.txt`."""

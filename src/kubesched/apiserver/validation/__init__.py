@@ -25,11 +25,12 @@ from kubesched.apiserver.validation.rules import Rules, check_changes, fixed_obj
 _RULES: Final = Rules(
     {**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS}, pods.UNIONS
 )
-_POD_UPDATES: Final[Mapping[str, UpdateCheck]] = {
-    "": pod_updates.check_pod_update,
-    "ephemeralcontainers": pod_updates.check_ephemeral_update,
-    "resize": pod_updates.check_resize,
-    "status": pod_updates.check_status_update,
+_UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
+    **kinds.UPDATE_CHECKS,
+    ("Pod", ""): pod_updates.check_pod_update,
+    ("Pod", "ephemeralcontainers"): pod_updates.check_ephemeral_update,
+    ("Pod", "resize"): pod_updates.check_resize,
+    ("Pod", "status"): pod_updates.check_status_update,
 }
 # Fields that an update does not check.
 _SKIPPED: Final = {"Node": (), "PriorityClass": ("preemptionPolicy",)}
@@ -42,27 +43,15 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
     is_first = not (resource.is_plain and resource.name_form == "path_segment")
     if is_first:
         check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
-    object_type = resource.type
     # The statuses of pods are set by the server.
     skipped = ("metadata", "status") if resource.built_in_kind == "Pod" else ("metadata",)
-    _RULES.check(object_type, obj, errors, skipped=skipped)
-    if resource.built_in_kind == "Pod":
-        pods.check_new_pod(obj, errors)
-        _check_creation(obj, errors)
+    _RULES.check(resource.type, obj, errors, skipped=skipped)
     check = kinds.NEW_CHECKS.get(resource.built_in_kind)
     if check is not None:
         check(obj, errors)
     if not is_first and not errors:
         check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
     return errors
-
-
-def _check_creation(pod: Plain, errors: FieldErrors) -> None:
-    if pod["spec"].get("ephemeralContainers"):
-        errors.forbidden("spec.ephemeralContainers", "cannot be set on create")
-    if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
-        detail = "cannot be set until all schedulingGates have been cleared"
-        errors.forbidden("spec.nodeName", detail)
 
 
 def errors_of_update(
@@ -78,29 +67,17 @@ def errors_of_update(
     check_metadata(resource, new["metadata"], dict.fromkeys(forms), errors)
     check_metadata_update(new["metadata"], old["metadata"], errors)
     object_type = resource.type
-    if resource.built_in_kind == "Pod":
-        _check_pod_update(object_type, new, old, subresource, errors)
-        return errors
     status = object_type.fields.get("status")
     if subresource != "status" or resource.built_in_kind == "Node":
         skipped = ("metadata", *_SKIPPED.get(resource.built_in_kind, ("status",)))
         skipped += fixed_objects(object_type)
         _RULES.check(object_type, new, errors, skipped=skipped)
+        if resource.built_in_kind == "Pod":
+            pods.check_pod(new, errors)
         check_changes(object_type, new, old, errors)
     elif status is not None and isinstance(status.type, ObjectType):
         _RULES.check(status.type, new.get("status") or {}, errors, "status")
-    check = kinds.UPDATE_CHECKS.get((resource.built_in_kind, subresource))
+    check = _UPDATE_CHECKS.get((resource.built_in_kind, subresource))
     if check is not None:
         check(new, old, errors)
     return errors
-
-
-def _check_pod_update(
-    object_type: ObjectType, new: Plain, old: Plain, subresource: str, errors: FieldErrors
-) -> None:
-    if subresource != "status":
-        _RULES.check(object_type, new, errors, skipped=("metadata", "status"))
-        pods.check_new_pod(new, errors)
-    elif isinstance(status := object_type.child("status"), ObjectType):
-        _RULES.check(status, new["status"], errors, "status")
-    _POD_UPDATES[subresource](new, old, errors)

@@ -20,11 +20,11 @@ from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.apiserver.amounts import check_amount, check_overhead
-from kubesched.apiserver.plain import Plain, get
+from kubesched.apiserver.plain import Plain, get, without
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_finalizer
-from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_taints
+from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_new_pod, check_taints
 from kubesched.apiserver.validation.rules import POSITIVE, Check
 
 UpdateCheck: TypeAlias = Callable[[Plain, Plain, FieldErrors], None]
@@ -195,8 +195,7 @@ def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     reference = "controllerExpandSecretRef"
     if before.get("csi") is not None and before["csi"].get(reference) is None:
         # It may be added.
-        csi = spec.get("csi") or {}
-        spec = {**spec, "csi": {name: csi[name] for name in csi if name != reference}}
+        spec = {**spec, "csi": without(spec.get("csi") or {}, reference)}
     errors.changed("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
     if any(spec.get(name) != before.get(name) for name in VOLUME_SOURCES):
         detail = "spec.persistentvolumesource is immutable after creation\n"
@@ -421,6 +420,7 @@ LATE_CHECKS: Final[Mapping[str, Check]] = {
 NEW_CHECKS: Final[Mapping[str, Callable[[Plain, FieldErrors], None]]] = {
     "CustomResourceDefinition": _check_definition,
     "Event": _check_event,
+    "Pod": check_new_pod,
     "PriorityClass": _check_new_priority_class,
 }
 """What is wrong with a new object of a kind, besides."""

@@ -218,12 +218,9 @@ def _without_amounts(container: Plain) -> Plain:
 
 def _without_resized(resources: Plain) -> Plain:
     """Return resources without cpu and memory, and without parts that are empty then."""
-    kept = without(resources, *_AMOUNTS)
-    for kind in _AMOUNTS:
-        amounts = without(resources.get(kind) or {}, "cpu", "memory")
-        if amounts:
-            kept[kind] = amounts
-    return kept
+    amounts = {kind: without(resources.get(kind) or {}, "cpu", "memory") for kind in _AMOUNTS}
+    kept = {kind: others for kind, others in amounts.items() if others}
+    return without(resources, *_AMOUNTS) | kept
 
 
 # Statuses.

@@ -411,6 +411,16 @@ def _check_template(template: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
+    """Add field errors for what only pods have that are created."""
+    check_pod(pod, errors)
+    if pod["spec"].get("ephemeralContainers"):
+        errors.forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
+        detail = "cannot be set until all schedulingGates have been cleared"
+        errors.forbidden("spec.nodeName", detail)
+
+
+def check_pod(pod: Plain, errors: FieldErrors) -> None:
     """Add field errors for a pod besides those of its specification."""
     spec = pod["spec"]
     for kind in ("containers", "initContainers"):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,7 +22,7 @@ import msgspec
 from kubesched.api.field_errors import ConfigError, FieldError, invalid
 from kubesched.api.go_text import go_quote
 from kubesched.api.yaml_syntax import YamlError, load_documents
-from kubesched.app.metrics.family import UNEXPECTED
+from kubesched.app.metrics.family import FAMILIES
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _METRIC: Final = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 _KEY: Final = re.compile(f"{_METRIC},{_LABEL}")
+
+_UNEXPECTED: Final = "unexpected"
 
 AllowedValues = Mapping[str, Mapping[str, frozenset[str]]]
 """Metric name -> label name -> the values that are shown."""
@@ -53,16 +55,22 @@ class Exposure(msgspec.Struct, frozen=True):
             return list(kept)
         return [self._constrained(metric) for metric in kept]
 
-    def unexpected(self, metrics: Iterable[Metric]) -> float:
-        """Count the observations that allow-lists put under "unexpected"."""
-        return sum(
+    def metrics(self, counted: Iterable[Metric]) -> Iterator[Metric]:
+        """Yield what is known of the exposure itself, given the metrics that are counted."""
+        unexpected = sum(
             sample.value
-            for metric in metrics
+            for metric in counted
             if _full_name(metric) in self.allowed
             for sample in metric.samples
             if sample.name == _counting_name(metric)
             and self._renamed(_full_name(metric), sample.labels) != sample.labels
         )
+        for name, value in (
+            ("cardinality_enforcement_unexpected_categorizations_total", unexpected),
+            ("disabled_metrics_total", len(self.disabled)),
+            ("hidden_metrics_total", 0),
+        ):
+            yield FAMILIES[name].metric([((), value)])
 
     def _constrained(self, metric: Metric) -> Metric:
         name = _full_name(metric)
@@ -81,7 +89,7 @@ class Exposure(msgspec.Struct, frozen=True):
     def _renamed(self, metric: str, labels: Mapping[str, str]) -> dict[str, str]:
         allowed = self.allowed[metric]
         return {
-            name: UNEXPECTED if name in allowed and value not in allowed[name] else value
+            name: _UNEXPECTED if name in allowed and value not in allowed[name] else value
             for name, value in labels.items()
         }
 

@@ -1,28 +1,27 @@
 """Metric families, and the counters and histograms that accumulate their values.
 
 An observation is a dict look-up, a bisection and two additions; pages are formatted on request. The
-number of label sets is bounded: further ones are counted under "unexpected", so that memory is
-bounded. The families are in `families.txt`.
+families are in `families.txt`.
 
 Upstream: pkg/scheduler/metrics/metrics.go,
           pkg/scheduler/framework/plugins/volumebinding/metrics/metrics.go (v1.36)
-Differs:  upstream bounds only the labels that an allow-list names; here every family is bounded.
-          The families in `ABSENT` are missing, for the reasons given in the table.
+Differs:  the families in `ABSENT` are missing, for the reasons given in the table.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from kubesched.api.go_text import go_float
-from kubesched.framework.plugin_observer import (
+from kubesched.framework.services import (
     BindingConditionsStatus,
     PluginObserver,
     VolumeSchedulingStage,
@@ -33,50 +32,6 @@ if TYPE_CHECKING:
 
 Labels = tuple[str, ...]
 """Label values, in the order of the family's label names."""
-
-SERIES_MAX: Final = 2048
-UNEXPECTED: Final = "unexpected"
-
-
-class CounterVec:
-    """Counters by label values; also used for gauges that are set.
-
-    `folded` is the number of additions counted under "unexpected".
-    """
-
-    __slots__ = ("_values", "folded")
-
-    def __init__(self) -> None:
-        self._values: dict[Labels, float] = {}
-        self.folded = 0
-
-    def add(self, labels: Labels = (), amount: float = 1) -> None:
-        """Add to the series of these label values."""
-        known = self._values.get(labels)
-        if known is None:
-            labels, known = self._start(labels)
-        self._values[labels] = known + amount
-
-    def set(self, labels: Labels, value: float) -> None:
-        """Replace the value of a series."""
-        if labels not in self._values:
-            labels, _ = self._start(labels)
-        self._values[labels] = value
-
-    def _start(self, labels: Labels) -> tuple[Labels, float]:
-        if len(self._values) < SERIES_MAX:
-            return labels, 0
-        self.folded += 1
-        labels = (UNEXPECTED,) * len(labels)
-        return labels, self._values.get(labels, 0)
-
-    def series(self) -> list[tuple[Labels, float]]:
-        """Return all series, sorted by label values."""
-        return sorted(self._values.items())
-
-    def reset(self) -> None:
-        """Remove all series."""
-        self._values.clear()
 
 
 class Distribution:
@@ -104,43 +59,17 @@ class Distribution:
         return sums
 
 
-class HistogramVec:
-    """Histograms by label values.
-
-    Attributes:
-        bounds: Upper bounds, ascending, without infinity.
-        folded: The number of label sets counted under "unexpected".
-    """
-
-    __slots__ = ("_series", "bounds", "folded")
+class HistogramVec(dict[Labels, Distribution]):
+    """A histogram's series by label values; a missing one is created when it is looked up."""
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self._series: dict[Labels, Distribution] = {}
-        self.folded = 0
+        """Take the upper bounds of the buckets, ascending, without infinity."""
+        super().__init__()
+        self._bounds = bounds
 
-    def observe(self, value: float, labels: Labels = (), times: int = 1) -> None:
-        """Observe one value, or the same several times."""
-        known = self._series.get(labels)
-        (known or self.of(labels)).observe(value, times)
-
-    def of(self, labels: Labels) -> Distribution:
-        """Return the series of these label values, created if missing; valid until `reset`."""
-        known = self._series.get(labels)
-        if known is not None:
-            return known
-        if len(self._series) >= SERIES_MAX:
-            self.folded += 1
-            labels = (UNEXPECTED,) * len(labels)
-        return self._series.setdefault(labels, Distribution(self.bounds))
-
-    def series(self) -> list[tuple[Labels, Distribution]]:
-        """Return all series, sorted by label values."""
-        return sorted(self._series.items(), key=lambda item: item[0])
-
-    def reset(self) -> None:
-        """Remove all series."""
-        self._series.clear()
+    def __missing__(self, labels: Labels) -> Distribution:
+        made = self[labels] = Distribution(self._bounds)
+        return made
 
 
 # Families.
@@ -191,11 +120,11 @@ class Family(msgspec.Struct, frozen=True):
             made.add_sample(f"{self.name}_count", labels, sums[-1])
         return made
 
-    def of(self, held: CounterVec | HistogramVec) -> Metric:
-        """Return the metric of an accumulator."""
+    def of(self, held: Counter[Labels] | HistogramVec) -> Metric:
+        """Return the metric of an accumulator, its series sorted by label values."""
         if isinstance(held, HistogramVec):
-            return self.histogram(held.series())
-        return self.metric(held.series())
+            return self.histogram(sorted(held.items()))
+        return self.metric(sorted(held.items()))
 
     def _empty(self) -> Metric:
         # Only pages need it, and with its HTTP server it takes a twentieth of a start's imports.
@@ -246,34 +175,31 @@ class Accumulators:
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
-        self._held: dict[Family, CounterVec | HistogramVec] = {}
+        self._held: dict[Family, Counter[Labels] | HistogramVec] = {}
 
     def family(self, name: str) -> Family:
         """Return a family by the rest of its name."""
         return FAMILIES[self._prefix + name]
 
-    def counter(self, name: str) -> CounterVec:
-        """Create the counter of a family; one without labels exists from the start."""
-        held = self._held[self.family(name)] = CounterVec()
+    def counter(self, name: str) -> Counter[Labels]:
+        """Return the counter of a family, created if missing."""
+        held = self._held.setdefault(self.family(name), Counter())
+        assert isinstance(held, Counter), f"{name} is a histogram"
         _start(self.family(name), held)
         return held
 
     def histogram(self, name: str) -> HistogramVec:
-        """Create the histogram of a family; one without labels exists from the start."""
+        """Return the histogram of a family, created if missing."""
         family = self.family(name)
-        held = self._held[family] = HistogramVec(family.bounds)
+        held = self._held.setdefault(family, HistogramVec(family.bounds))
+        assert isinstance(held, HistogramVec), f"{name} is a counter"
         _start(family, held)
         return held
-
-    @property
-    def folded(self) -> int:
-        """The number of observations counted under "unexpected" because of the bound."""
-        return sum(held.folded for held in self._held.values())
 
     def reset(self) -> None:
         """Reset the counts."""
         for family, held in self._held.items():
-            held.reset()
+            held.clear()
             _start(family, held)
 
     def collect(self) -> list[Metric]:
@@ -281,22 +207,17 @@ class Accumulators:
         return [family.of(held) for family, held in self._held.items()]
 
 
-def _start(family: Family, held: CounterVec | HistogramVec) -> None:
-    if not family.labels:
-        held.of(()) if isinstance(held, HistogramVec) else held.add((), 0)
+def _start(family: Family, held: Counter[Labels] | HistogramVec) -> None:
+    """Create the series of a family without labels, which exists from the start."""
+    if family.labels:
+        return
+    if isinstance(held, HistogramVec):
+        held.setdefault((), Distribution(family.bounds))
+    else:
+        held.setdefault((), 0)
 
 
 # Counts of plugin evaluations.
-
-
-class PluginTallies:
-    """The accumulators of plugins of all profiles."""
-
-    def __init__(self, own: Accumulators) -> None:
-        self.claim_creates = own.counter("resourceclaim_creates_total")
-        self.binding_conditions = own.counter("dra_bindingconditions_allocations_total")
-        self.binding_waits = own.histogram("dra_bindingconditions_wait_duration_seconds")
-        self.volume_errors = own.counter("volume_scheduling_stage_error_total")
 
 
 class PluginCounts(PluginObserver):
@@ -305,36 +226,38 @@ class PluginCounts(PluginObserver):
     `unsettled` counts failures in filtering, which do not count if the cycle starts over.
     """
 
-    def __init__(self, scheduler_name: str, tallies: PluginTallies) -> None:
+    def __init__(self, scheduler_name: str, own: Accumulators) -> None:
+        """Set up; `own` has the metrics of the scheduler."""
         self.unsettled = 0
         self._name = scheduler_name
-        self._tallies = tallies
+        self._claim_creates = own.counter("resourceclaim_creates_total")
+        self._binding_conditions = own.counter("dra_bindingconditions_allocations_total")
+        self._binding_waits = own.histogram("dra_bindingconditions_wait_duration_seconds")
+        self._volume_errors = own.counter("volume_scheduling_stage_error_total")
 
     def settle(self) -> None:
         """Count the unsettled failures."""
         if self.unsettled:
-            self._tallies.volume_errors.add(
-                (VolumeSchedulingStage.PREDICATE.value,), self.unsettled
-            )
+            self._volume_errors[VolumeSchedulingStage.PREDICATE.value,] += self.unsettled
             self.unsettled = 0
 
     def resource_claim_create_requested(self, *, is_success: bool) -> None:
         """Count a claim."""
-        self._tallies.claim_creates.add(("success" if is_success else "failure",))
+        self._claim_creates["success" if is_success else "failure",] += 1
 
     def binding_conditions_awaited(
         self, driver: str, status: BindingConditionsStatus, seconds: float
     ) -> None:
         """Observe how long the pod waited for a device."""
-        self._tallies.binding_waits.observe(seconds, (self._name, driver, status.value))
+        self._binding_waits[self._name, driver, status.value].observe(seconds)
 
     def binding_conditions_used(self, driver: str, status: BindingConditionsStatus) -> None:
         """Count a device."""
-        self._tallies.binding_conditions.add((self._name, driver, status.value))
+        self._binding_conditions[self._name, driver, status.value] += 1
 
     def volume_scheduling_failed(self, stage: VolumeSchedulingStage) -> None:
         """Count a failure; in filtering only once the cycle continues."""
         if stage is VolumeSchedulingStage.PREDICATE:
             self.unsettled += 1
         else:
-            self._tallies.volume_errors.add((stage.value,))
+            self._volume_errors[stage.value,] += 1

@@ -58,23 +58,6 @@ _AFFINITY: Final = "InterPodAffinity"
 _DIVIDED: Final = frozenset((_AFFINITY, "PodTopologySpread"))
 
 
-class Observations:
-    """The accumulators of the timers of all profiles.
-
-    Attributes:
-        points, plugins, permit_waits: The histograms.
-        hints: The histogram of look-ups of remembered answers.
-        preemption_attempts: The number of calls of DefaultPreemption.
-    """
-
-    def __init__(self, own: Accumulators) -> None:
-        self.points = own.histogram("framework_extension_point_duration_seconds")
-        self.plugins = own.histogram("plugin_execution_duration_seconds")
-        self.permit_waits = own.histogram("permit_wait_duration_seconds")
-        self.hints = own.histogram("get_node_hint_duration_seconds")
-        self.preemption_attempts = own.counter("preemption_attempts_total")
-
-
 class ProfileTimer(phases.PhaseTimer):
     """Times phases and plugins.
 
@@ -86,12 +69,12 @@ class ProfileTimer(phases.PhaseTimer):
     def __init__(
         self,
         profile: Profile,
-        observations: Observations,
+        own: Accumulators,
         clock: Callable[[], float],
         draw: Callable[[], float],
         counts: PluginCounts,
     ) -> None:
-        """Set up; `clock` is a monotonic clock in seconds.
+        """Set up; `own` has the metrics of the scheduler, `clock` is a monotonic clock in seconds.
 
         `draw` returns random numbers in [0, 1), to choose the cycles whose plugins are timed.
         """
@@ -100,7 +83,11 @@ class ProfileTimer(phases.PhaseTimer):
         self.is_sampling = self._was_sampling = False
         self._recalled_seconds = 0.0
         self._draw = draw
-        self._observations = observations
+        self._point_seconds = own.histogram("framework_extension_point_duration_seconds")
+        self._plugin_seconds = own.histogram("plugin_execution_duration_seconds")
+        self._permit_waits = own.histogram("permit_wait_duration_seconds")
+        self._hint_seconds = own.histogram("get_node_hint_duration_seconds")
+        self._preemption_attempts = own.counter("preemption_attempts_total")
         self._name = profile.scheduler_name
         self._pre_filters = _Asked(profile.pre_filter_plugins)
         self._filters = _Asked(profile.filter_plugins)
@@ -211,7 +198,7 @@ class ProfileTimer(phases.PhaseTimer):
     def _point(self, point: str, code: Code) -> Distribution:
         known = self._points.get((point, code))
         if known is None:
-            known = self._observations.points.of((point, code.label, self._name))
+            known = self._point_seconds[point, code.label, self._name]
             self._points[point, code] = known
         return known
 
@@ -223,7 +210,7 @@ class ProfileTimer(phases.PhaseTimer):
 
     def waited_on_permit(self, code: Code, started: float) -> None:
         """Observe how long a pod waited on Permit."""
-        self._observations.permit_waits.observe(self.now() - started, (code.label,))
+        self._permit_waits[code.label,].observe(self.now() - started)
 
     def begin_gates(self) -> float:
         """Decide whether to time PreEnqueue plugins; return the time."""
@@ -260,8 +247,8 @@ class ProfileTimer(phases.PhaseTimer):
         """Return the series of a plugin's signs, None if it has no part in the answers."""
         known = self._signs.get((plugin, code))
         if known is None and plugin.name in self._signers:
-            labels = (plugin.name, phases.SIGN, code.label)
-            known = self._signs[plugin, code] = self._observations.plugins.of(labels)
+            known = self._plugin_seconds[plugin.name, phases.SIGN, code.label]
+            self._signs[plugin, code] = known
         return known
 
     # Remembered answers.
@@ -271,7 +258,7 @@ class ProfileTimer(phases.PhaseTimer):
         known = self._hinted if is_hinted else self._unhinted
         if known is None:
             label = "hint" if is_hinted else "no_hint"
-            known = self._observations.hints.of((label, self._name))
+            known = self._hint_seconds[label, self._name]
             if is_hinted:
                 self._hinted = known
             else:
@@ -305,8 +292,8 @@ class ProfileTimer(phases.PhaseTimer):
 
     def answered(self, extension_point: str, plugin: str, code: Code, started: float) -> None:
         """Observe the time of a plugin."""
-        labels = (plugin, extension_point, code.label)
-        self._observations.plugins.observe(self.now() - started, labels)
+        series = self._plugin_seconds[plugin, extension_point, code.label]
+        series.observe(self.now() - started)
 
     # Counts of calls.
 
@@ -348,7 +335,7 @@ class ProfileTimer(phases.PhaseTimer):
     def post_filtered(self, plugin: str, times: int = 1) -> None:
         """Count attempts to preempt."""
         if plugin == "DefaultPreemption":
-            self._observations.preemption_attempts.add((), times)
+            self._preemption_attempts[()] += times
 
 
 class _Asked:

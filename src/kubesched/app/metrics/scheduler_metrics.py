@@ -17,19 +17,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from kubesched.api.core import Pod
-from kubesched.app.metrics.family import (
-    Accumulators,
-    HistogramVec,
-    Labels,
-    PluginCounts,
-    PluginTallies,
-)
-from kubesched.app.metrics.profile_timer import Observations, ProfileTimer
+from kubesched.app.metrics.family import Accumulators, HistogramVec, Labels, PluginCounts
+from kubesched.app.metrics.profile_timer import ProfileTimer
 from kubesched.framework.status import Code
 from kubesched.queue.gates import GateTimer
 from kubesched.queue.hinting import ask_hint
-from kubesched.queue.moves import QueueMove, QueuePlace
-from kubesched.queue.queue_events import ClusterChange
+from kubesched.queue.moves import ClusterChange, QueueMove, QueuePlace
 from kubesched.queue.registrations import Registration
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt, RejectedAgain
@@ -78,9 +71,8 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         self._victims = own.histogram("preemption_victims")
         self._preemption_seconds = own.histogram("preemption_goroutines_duration_seconds")
         self._preemptions = own.counter("preemption_goroutines_execution_total")
-        self._observations = Observations(own)
-        self._points = self._observations.points
-        self._tallies = PluginTallies(own)
+        self._preemption_attempts = own.counter("preemption_attempts_total")
+        self._points = own.histogram("framework_extension_point_duration_seconds")
         self._group_attempts = groups.counter("schedule_attempts_total")
         self._group_attempt_seconds = groups.histogram("scheduling_attempt_duration_seconds")
         self._group_algorithm_seconds = groups.histogram("scheduling_algorithm_duration_seconds")
@@ -96,7 +88,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
 
     def plugin_observer(self, scheduler_name: str) -> PluginCounts:
         """Return what receives the counts of a profile's plugins."""
-        return PluginCounts(scheduler_name, self._tallies)
+        return PluginCounts(scheduler_name, self._own)
 
     def attach(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
         """Put timers and observers into a scheduler that has just been assembled."""
@@ -104,9 +96,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         for profile in scheduler.profiles.values():
             counts = profile.services.observer
             assert isinstance(counts, PluginCounts), "it comes from `plugin_observer`"
-            profile.timer = timer = ProfileTimer(
-                profile, self._observations, self._now, self._draw, counts
-            )
+            profile.timer = timer = ProfileTimer(profile, self._own, self._now, self._draw, counts)
             self._timers.append(timer)
         scheduler.queue.observers.append(self.moved)
         scheduler.queue.gates.timer = self
@@ -119,18 +109,18 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
 
     def decided(self, decision: Decision, now: float) -> None:
         """Time the algorithm."""
-        self._algorithm_seconds.observe(self._now() - now)
+        self._algorithm_seconds[()].observe(self._now() - now)
 
     def bound(self, assumed: Assumed, now: float) -> None:
         """Count a pod that got its node."""
         queued = assumed.queued
         self._attempt("scheduled", assumed.profile.scheduler_name, now - assumed.started)
-        self._pod_attempts.observe(queued.attempts)
+        self._pod_attempts[()].observe(queued.attempts)
         if queued.initial_attempt_timestamp is not None:
             label = str(queued.attempts) if queued.attempts < _ATTEMPTS_MAX else "15+"
-            self._sli_seconds.observe(now - queued.initial_attempt_timestamp, (label,))
+            self._sli_seconds[label,].observe(now - queued.initial_attempt_timestamp)
         if queued.was_flushed:
-            self._after_flush.add()
+            self._after_flush[()] += 1
 
     def failed(self, attempt: FailedAttempt, now: float) -> None:
         """Count a failed attempt."""
@@ -139,26 +129,26 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
 
     def rejected_again(self, again: RejectedAgain, now: float) -> None:
         """Count pods that were rejected as before."""
-        self._algorithm_seconds.observe(self._now() - again.started, (), again.pods)
+        self._algorithm_seconds[()].observe(self._now() - again.started, again.pods)
         profile = again.attempt.scheduler_name
         self._attempt("unschedulable", profile, now - again.started, again.pods)
 
     def _attempt(self, result: str, profile: str, seconds: float, times: int = 1) -> None:
         labels = (result, profile)
-        self._attempts.add(labels, times)
-        self._attempt_seconds.observe(seconds, labels, times)
+        self._attempts[labels] += times
+        self._attempt_seconds[labels].observe(seconds, times)
 
     def pod_group_tried(self, scheduler_name: str, started: float, now: float) -> None:
         """Time the algorithm of a group."""
-        self._group_algorithm_seconds.observe(self._now() - started)
+        self._group_algorithm_seconds[()].observe(self._now() - started)
 
     def pod_group_decided(
         self, scheduler_name: str, outcome: Outcome, started: float, now: float
     ) -> None:
         """Count an attempt to schedule a group."""
         labels = (_result_of(outcome), scheduler_name)
-        self._group_attempts.add(labels)
-        self._group_attempt_seconds.observe(self._now() - started, labels)
+        self._group_attempts[labels] += 1
+        self._group_attempt_seconds[labels].observe(self._now() - started)
 
     # The queue.
 
@@ -166,7 +156,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
         """Count a pod that enters a queue."""
         place = move.destination
         if place is not QueuePlace.IN_FLIGHT and place is not QueuePlace.NOWHERE:
-            self._incoming.add((place.value, move.event), move.pods)
+            self._incoming[place.value, move.event] += move.pods
 
     def ask_hint(self, registration: Registration, change: ClusterChange, pod: Pod) -> bool:
         """Call a queueing hint, and time it."""
@@ -177,7 +167,7 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
             return is_worth_it
         finally:
             labels = (registration.plugin, change.event.label, label)
-            self._hint_seconds.observe(self._now() - began, labels)
+            self._hint_seconds[labels].observe(self._now() - began)
 
     def begin_gates(self) -> float:
         """Start the PreEnqueue phase of a pod."""
@@ -188,26 +178,21 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
     def asked_gates(self, scheduler_name: str, started: float, pods: int) -> None:
         """Time the PreEnqueue phase, which upstream always counts as Success."""
         labels = (PRE_ENQUEUE, Code.SUCCESS.label, scheduler_name)
-        self._points.observe((self._now() - started) / pods, labels, pods)
+        self._points[labels].observe((self._now() - started) / pods, pods)
 
     # Preemption.
 
     def preempting(self, victims: int) -> None:
         """Count victims."""
-        self._victims.observe(victims)
+        self._victims[()].observe(victims)
 
     def preempted(self, preemption: Preemption, started: float, *, is_success: bool) -> None:
         """Count a preemption in the background."""
         labels = ("success" if is_success else "error",)
-        self._preemptions.add(labels)
-        self._preemption_seconds.observe(self._now() - started, labels)
+        self._preemptions[labels] += 1
+        self._preemption_seconds[labels].observe(self._now() - started)
 
     # The page.
-
-    @property
-    def folded(self) -> int:
-        """The number of observations counted under "unexpected" because of the bound."""
-        return self._own.folded + self._of_groups.folded
 
     def reset(self) -> None:
         """Reset the counts; sizes are not affected."""
@@ -261,17 +246,16 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
             )
 
     def _running(self, scheduler: Scheduler) -> list[tuple[Labels, float]]:
-        points = {labels[0] for labels, _ in self._points.series()}
+        points = {labels[0] for labels in self._points}
         divided = {name for timer in self._timers for name in timer.plugins_with_workers()}
         running: list[tuple[Labels, float]] = []
-        attempts = self._observations.preemption_attempts.series()
-        if any(times for _, times in attempts) or len(scheduler.evictions):
+        if self._preemption_attempts[()] or len(scheduler.evictions):
             # Upstream counts the workers that search for victims and those that evict them.
             running.append(((PREEMPTING_PLUGIN,), len(scheduler.evictions)))
         # No page is requested while these run.
         at_rest = divided.union(point for point in _WITH_WORKERS if point in points)
         running += [((operation,), 0) for operation in sorted(at_rest)]
-        if self._pod_attempts.of(()).cumulative()[-1] or scheduler.bindings:
+        if sum(self._pod_attempts[()].counts) or scheduler.bindings:
             running.append(((_BINDING,), len(scheduler.bindings)))
         return running
 
@@ -284,7 +268,7 @@ class _Handling(HandlingObserver):
         self._seconds = seconds
 
     def handled(self, event: str, seconds: float) -> None:
-        self._seconds.observe(seconds, (event,))
+        self._seconds[event,].observe(seconds)
 
 
 def _result_of(outcome: Outcome) -> str:

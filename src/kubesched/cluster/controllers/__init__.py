@@ -18,19 +18,15 @@ from kubesched.cluster.controllers.cron_jobs import CronJobController
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.deployments import DeploymentController
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
-from kubesched.cluster.controllers.garbage_collector import (
-    GarbageCollector,
-    NamespaceController,
-    PodCollector,
-)
-from kubesched.cluster.controllers.indexes import OwnedPods, PodsByNode
+from kubesched.cluster.controllers.garbage_collector import GarbageCollector, NamespaceController
 from kubesched.cluster.controllers.jobs import JobController
+from kubesched.cluster.controllers.owner_controller import OwnedPods
+from kubesched.cluster.controllers.pods_on_nodes import PodCollector, PodsByNode, TaintEviction
 from kubesched.cluster.controllers.replica_sets import (
     ReplicaSetController,
     ReplicationControllerController,
 )
 from kubesched.cluster.controllers.stateful_sets import StatefulSetController
-from kubesched.cluster.controllers.taint_eviction import TaintEviction
 from kubesched.cluster.server import AnyKindServer, Watching
 
 _ACCOUNT: Final = "system:serviceaccount:kube-system:"

@@ -19,23 +19,23 @@ from typing import Final
 import msgspec
 
 from kubesched.api.codec import encode_json
-from kubesched.api.core import (
-    Node,
+from kubesched.api.core import FINISHED, Node, Pod
+from kubesched.api.meta import (
+    LabelSelector,
     NodeSelector,
-    ObjectReference,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
 )
-from kubesched.api.meta import LabelSelector, ObjectMeta
-from kubesched.api.node import NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.pod import FINISHED
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.resource import POD_CLAIM_ANNOTATION
 from kubesched.api.selectors import matches_label_selector
 from kubesched.api.volume import (
     CSIPersistentVolumeSource,
     HostPathVolumeSource,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
     PersistentVolumeSpec,
     VolumeNodeAffinity,
 )
@@ -46,9 +46,9 @@ from kubesched.api.well_known import (
     SELECTED_NODE,
     ZONE,
 )
-from kubesched.cluster.controllers.indexes import with_owner
+from kubesched.cluster.controllers.owner_controller import with_owner
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
-from kubesched.cluster.server import AnyKindServer, Plain, key_of_plain, reference_to
+from kubesched.cluster.server import AnyKindServer, Plain, annotated, key_of_plain, reference_to
 from kubesched.cluster.store import Key
 
 _CLAIMS: Final = "persistentvolumeclaims"
@@ -86,7 +86,8 @@ class VolumeController(Following):
 
     def _volume_changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
         self._queue.add(key)
-        if before is None and after is not None:
+        # A volume that is meant for one claim, such as a provisioned one, suits no other.
+        if before is None and after is not None and not after["spec"].get("claimRef"):
             self._look_at_pending_claims()
 
     def _look_at_pending_claims(self) -> None:
@@ -179,7 +180,7 @@ class VolumeController(Following):
         spec = volume["spec"]
         written = {**volume, "spec": {**spec, "claimRef": reference_to(claim)}}
         if not spec.get("claimRef"):
-            written["metadata"] = _annotated(volume, {BOUND_BY_CONTROLLER: "yes"})
+            written["metadata"] = annotated(volume, {BOUND_BY_CONTROLLER: "yes"})
         self._server.write(volume_key, {**written, "status": {"phase": "Bound"}})
         annotations = {BIND_COMPLETED: "yes"}
         if not claim["spec"].get("volumeName"):
@@ -188,7 +189,7 @@ class VolumeController(Following):
             key,
             {
                 **claim,
-                "metadata": _annotated(claim, annotations),
+                "metadata": annotated(claim, annotations),
                 "spec": {**claim["spec"], "volumeName": volume_key.name},
                 "status": {
                     **claim.get("status", {}),
@@ -321,11 +322,6 @@ def provisioned_volume(
             host_path=None if is_driver else HostPathVolumeSource(path=f"/var/lib/volumes/{name}"),
         ),
     )
-
-
-def _annotated(obj: Plain, annotations: Plain) -> Plain:
-    metadata = obj["metadata"]
-    return {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}
 
 
 # Claims of single pods.

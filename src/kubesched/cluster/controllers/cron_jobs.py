@@ -16,10 +16,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import msgspec
 
 from kubesched.api.times import second_time
-from kubesched.cluster.controllers.indexes import OwnedKind
 from kubesched.cluster.controllers.jobs import final_condition
-from kubesched.cluster.controllers.owner_controller import OwnerController, seconds_of
-from kubesched.cluster.server import Plain, Server, reference_to
+from kubesched.cluster.controllers.owner_controller import ObjectsController, seconds_of
+from kubesched.cluster.server import Plain, reference_to
 from kubesched.cluster.store import Key
 
 _NAMED: Final = {
@@ -131,20 +130,16 @@ _MISSED_SECONDS_MAX: Final = 7 * 86_400.0
 _SECONDS_PER_MINUTE: Final = 60
 
 
-class CronJobController(OwnerController):
+class CronJobController(ObjectsController):
     """Reconciles CronJobs."""
 
     kind = "cronjobs.batch"
     owner_kind = "CronJob"
-
-    def __init__(self, server: Server) -> None:
-        super().__init__(server)
-        self._owned = OwnedKind(server, _JOBS, self.kind, self.owner_kind, self._queue)
-        self._followed.append(self._owned)
+    owned = _JOBS
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create a Job if it is due, and set a timer for the next one."""
-        jobs = self._owned.of(owner)
+        jobs = self.owned_by(owner)
         self._forget_old(owner["spec"], jobs)
         self._write(key, jobs, {})
         if owner["spec"].get("suspend"):
@@ -183,17 +178,17 @@ class CronJobController(OwnerController):
     def _run(self, key: Key, owner: Plain, due: datetime) -> None:
         spec = owner["spec"]
         policy = spec.get("concurrencyPolicy", "Allow")
-        active = [job for job in self._owned.of(owner) if final_condition(job) is None]
+        active = [job for job in self.owned_by(owner) if final_condition(job) is None]
         if active and policy == "Forbid":
             return
         if policy == "Replace":
             for job in active:
-                self._owned.delete(job)
+                self.delete_owned(job)
         name = f"{key.name}-{int(due.timestamp()) // _SECONDS_PER_MINUTE}"
         if self.server.find(_JOBS, key.namespace, name) is None:
-            self._owned.create(owner, job_of(owner, name))
+            self.create_owned(owner, job_of(owner, name))
         time = second_time(due)
-        self._write(key, self._owned.of(owner), {"lastScheduleTime": time})
+        self._write(key, self.owned_by(owner), {"lastScheduleTime": time})
 
     def _forget_old(self, spec: Plain, jobs: list[Plain]) -> None:
         """Delete the oldest finished Jobs beyond the history limits."""
@@ -204,7 +199,7 @@ class CronJobController(OwnerController):
         ):
             ended = [job for job, end in ends if end is not None and end["type"] == type_]
             for job in ended[: max(len(ended) - limit, 0)]:
-                self._owned.delete(job)
+                self.delete_owned(job)
 
     def _write(self, key: Key, jobs: list[Plain], more: Plain) -> None:
         owner = self.server.find(*key)

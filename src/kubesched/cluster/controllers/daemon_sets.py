@@ -15,9 +15,9 @@ from kubesched.api.core import Node, Pod, PodSpec
 from kubesched.api.selectors import required_node_affinity
 from kubesched.api.tolerations import HARD_EFFECTS, NO_EXECUTE, find_untolerated
 from kubesched.cluster.controllers.deployments import template_hash
-from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.owner_controller import (
     BURST,
+    OwnedPods,
     PodsController,
     is_active,
     pod_of,
@@ -77,7 +77,9 @@ class DaemonSetController(PodsController):
         """Return the pod of each node; surplus, failed and misplaced pods are deleted."""
         found: dict[str, Pod] = {}
         for pod in self.pods.of(owner):
-            name = _node_name_of(pod)
+            name = node_name_of(pod)
+            if not name:
+                continue
             if not is_active(pod):
                 if not pod.metadata.deletion_timestamp:
                     self.pods.delete(pod)
@@ -111,7 +113,7 @@ class DaemonSetController(PodsController):
                 self.pods.delete(pod)
 
     def _count(self, key: Key, owner: Plain, wanted: dict[str, None]) -> None:
-        pods = {_node_name_of(pod): pod for pod in self.pods.of(owner) if is_active(pod)}
+        pods = {node_name_of(pod): pod for pod in self.pods.of(owner) if is_active(pod)}
         here = [pod for name, pod in pods.items() if name in wanted]
         ready = sum(self.unavailable_seconds(pod, 0) is not None for pod in here)
         current = template_hash(owner)
@@ -189,13 +191,12 @@ def _bound_to(pod: Plain, node_name: str) -> Plain:
     return {**pod, "spec": {**pod["spec"], "affinity": {**affinity, "nodeAffinity": node_affinity}}}
 
 
-def _node_name_of(pod: Pod) -> str:
-    """Return the node that a daemon pod is on, or is meant for."""
-    if pod.spec.node_name:
-        return pod.spec.node_name
+def node_name_of(pod: Pod) -> str:
+    """Return the node that a daemon pod is on, or is meant for; "" for an adopted pod of none."""
     affinity = pod.spec.affinity
     node_affinity = None if affinity is None else affinity.node_affinity
-    assert node_affinity is not None, "daemons have an affinity"
-    required = node_affinity.required_during_scheduling_ignored_during_execution
-    assert required is not None, "daemons require one node"
-    return required.node_selector_terms[0].match_fields[0].values[0]
+    required = node_affinity and node_affinity.required_during_scheduling_ignored_during_execution
+    if pod.spec.node_name or not required:
+        return pod.spec.node_name
+    fields = [field for term in required.node_selector_terms for field in term.match_fields]
+    return fields[0].values[0] if fields else ""

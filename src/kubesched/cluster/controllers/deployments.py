@@ -13,9 +13,12 @@ from typing import Final
 import msgspec
 
 from kubesched.api.well_known import TEMPLATE_HASH
-from kubesched.cluster.controllers.indexes import OwnedKind
-from kubesched.cluster.controllers.owner_controller import OwnerController, scaled, with_conditions
-from kubesched.cluster.server import Plain, Server, key_of_plain
+from kubesched.cluster.controllers.owner_controller import (
+    ObjectsController,
+    scaled,
+    with_conditions,
+)
+from kubesched.cluster.server import Plain, key_of_plain
 from kubesched.cluster.store import Key
 
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -24,16 +27,12 @@ _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _HASH_LENGTH: Final = 10
 
 
-class DeploymentController(OwnerController):
+class DeploymentController(ObjectsController):
     """Reconciles Deployments."""
 
     kind = "deployments.apps"
     owner_kind = "Deployment"
-
-    def __init__(self, server: Server) -> None:
-        super().__init__(server)
-        self.owned = OwnedKind(server, _SETS, self.kind, self.owner_kind, self._queue)
-        self._followed.append(self.owned)
+    owned = _SETS
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the ReplicaSet of the template, and scale it up step by step."""
@@ -48,14 +47,14 @@ class DeploymentController(OwnerController):
         self._count(key, owner, new)
 
     def _sets(self, owner: Plain) -> list[Plain]:
-        found = self.owned.of(owner)
+        found = self.owned_by(owner)
         return [one for one in found if not one["metadata"].get("deletionTimestamp")]
 
     def _create(self, owner: Plain, sets: list[Plain]) -> Plain:
         revision = 1 + max((_revision_of(one) for one in sets), default=0)
         wanted = current_replica_set(owner)
         wanted["metadata"]["annotations"] = {REVISION: str(revision)}
-        return self.owned.create(owner, wanted)
+        return self.create_owned(owner, wanted)
 
     def _mark_newest(self, owner: Plain, new: Plain, sets: list[Plain]) -> None:
         """Give the current template the highest revision, on both objects."""
@@ -78,7 +77,7 @@ class DeploymentController(OwnerController):
         if spec.get("strategy", {}).get("type") == "Recreate":
             for one in old:
                 self._resize(one, 0)
-            is_free = not any(one.get("status", {}).get("replicas") for one in old)
+            is_free = not any(_counted(one, "replicas") for one in old)
             self._resize(new, wanted if is_free else 0)
             return
         surge, unavailable = _limits(spec, wanted)
@@ -119,13 +118,11 @@ class DeploymentController(OwnerController):
         idle = [
             one
             for one in self._sets(owner)
-            if _uid(one) != _uid(new)
-            and not _replicas(one)
-            and not one.get("status", {}).get("replicas")
+            if _uid(one) != _uid(new) and not _replicas(one) and not _counted(one, "replicas")
         ]
         idle.sort(key=_revision_of)
         for one in idle[: max(len(idle) - limit, 0)]:
-            self.owned.delete(one)
+            self.delete_owned(one)
 
     # Status.
 
@@ -133,23 +130,28 @@ class DeploymentController(OwnerController):
         sets = self._sets(owner)
         newest = [one for one in sets if new is not None and _uid(one) == _uid(new)]
         wanted = owner["spec"].get("replicas", 1)
+        replicas = sum(_counted(one, "replicas") for one in sets)
+        updated = sum(_counted(one, "replicas") for one in newest)
         available = sum(map(_available, sets))
-        counts = {
-            "replicas": sum(one.get("status", {}).get("replicas", 0) for one in sets),
-            "updatedReplicas": sum(one.get("status", {}).get("replicas", 0) for one in newest),
-            "readyReplicas": sum(one.get("status", {}).get("readyReplicas", 0) for one in sets),
-            "availableReplicas": available,
-        }
-        total = sum(map(_replicas, sets))
-        counts["unavailableReplicas"] = max(total - available, 0)
         _, unavailable = _limits(owner["spec"], wanted)
-        is_enough = available >= wanted - unavailable
-        is_done = counts["updatedReplicas"] == counts["replicas"] == available == wanted
         name = newest[0]["metadata"]["name"] if newest else ""
-        conditions = _conditions(name, is_enough=is_enough, is_done=is_done)
-        now = self.server.timestamp()
-        status = owner.get("status", {})
-        self.write_status(key, {**counts, "conditions": with_conditions(status, conditions, now)})
+        conditions = _conditions(
+            name,
+            is_enough=available >= wanted - unavailable,
+            is_done=updated == replicas == available == wanted,
+        )
+        now, before = self.server.timestamp(), owner.get("status", {})
+        self.write_status(
+            key,
+            {
+                "replicas": replicas,
+                "updatedReplicas": updated,
+                "readyReplicas": sum(_counted(one, "readyReplicas") for one in sets),
+                "availableReplicas": available,
+                "unavailableReplicas": max(sum(map(_replicas, sets)) - available, 0),
+                "conditions": with_conditions(before, conditions, now),
+            },
+        )
 
 
 def current_replica_set(deployment: Plain) -> Plain:
@@ -199,7 +201,12 @@ def _replicas(replica_set: Plain) -> int:
 
 
 def _available(replica_set: Plain) -> int:
-    return int(replica_set.get("status", {}).get("availableReplicas", 0))
+    return _counted(replica_set, "availableReplicas")
+
+
+def _counted(replica_set: Plain, field: str) -> int:
+    """Return a number of its status."""
+    return int(replica_set.get("status", {}).get(field, 0))
 
 
 def _limits(spec: Plain, wanted: int) -> tuple[int, int]:

@@ -27,8 +27,7 @@ from kubesched.api.policy import (
 )
 from kubesched.api.requirements import CompiledSelector, SelectorError
 from kubesched.api.selectors import compile_label_selector
-from kubesched.cluster.controllers.indexes import controller_of_plain
-from kubesched.cluster.controllers.owner_controller import scaled, seconds_of
+from kubesched.cluster.controllers.owner_controller import controller_of_plain, scaled, seconds_of
 from kubesched.cluster.controllers.work_queue import Following, Pause, WorkQueue, short_pause
 from kubesched.cluster.eviction import is_ready, plain_status, with_allowed_condition
 from kubesched.cluster.server import Plain, Server, Subscription

@@ -1,25 +1,21 @@
-"""Three controllers delete objects without an owner, without a namespace, and pods without a node.
+"""Two controllers delete objects without an owner, and the objects of terminating namespaces.
 
-Upstream: pkg/controller/garbagecollector, pkg/controller/namespace/deletion, pkg/controller/podgc
-          (v1.36)
+Upstream: pkg/controller/garbagecollector, pkg/controller/namespace/deletion (v1.36)
 Invariants: an object is deleted when none of its owners exists; one that waits for its dependents
             is deleted after the last dependent that blocks it.
 Differs:  events are not collected; references to deleted owners stay while other owners exist;
           owners of kinds that are not served count as existing. No condition of the namespace lists
-          its remaining objects. Pods that have ended are kept, however many there are.
+          its remaining objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from kubesched.api.core import Node, Pod
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.cluster.controllers.indexes import PodsByNode, node_name_of
 from kubesched.cluster.controllers.work_queue import Following, WorkQueue
-from kubesched.cluster.server import AnyKindServer, Plain, Server, Subscription, key_of_plain
+from kubesched.cluster.server import AnyKindServer, Plain, Subscription, key_of_plain
 from kubesched.cluster.store import Key
 
 _FOREGROUND: Final = "foregroundDeletion"
@@ -214,7 +210,7 @@ class NamespaceController(Following):
         """Delete the objects of a namespace; return whether none is left."""
         is_empty = True
         for kind in self._server.kinds(only_namespaced=True):
-            if not self._server.count(kind):
+            if not self._server.store.count(kind):
                 continue
             for plain in self._server.list(kind, name):
                 if not plain["metadata"].get("deletionTimestamp"):
@@ -232,42 +228,3 @@ class NamespaceController(Following):
         if "finalizers" not in spec and not namespace["metadata"].get("finalizers"):
             with suppress(NotFoundError):
                 self._server.delete(key, namespace["metadata"]["uid"])
-
-
-# Pods whose node is gone.
-
-# A node may come back under its name; its pods are left alone for this time.
-_QUARANTINE_SECONDS: Final = 40.0
-
-
-class PodCollector(Following):
-    """Deletes the pods of removed nodes; `on_collected` is called with each before that."""
-
-    def __init__(
-        self, server: Server, pods: PodsByNode, quarantine_seconds: float = _QUARANTINE_SECONDS
-    ) -> None:
-        self.on_collected: Callable[[Pod], None] = lambda _pod: None
-        self._server = server
-        self._quarantine_seconds = quarantine_seconds
-        self._queue = WorkQueue(self._reconcile)
-        self._pods = pods
-        pods.subscribe(self._pod_changed)
-        self._followed = (server.watch(Node, self._node_changed),)
-
-    def _node_changed(self, key: Key, _before: Node | None, after: Node | None) -> None:
-        if after is None:
-            self._queue.add_after(key, self._quarantine_seconds)
-
-    def _pod_changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
-        name = node_name_of(after)
-        is_new = name and name != node_name_of(before)
-        if is_new and self._server.read(Node, "", name) is None:
-            self._queue.add_after(Key("nodes", "", name), self._quarantine_seconds)
-
-    def _reconcile(self, node: Key) -> None:
-        if self._server.read(Node, "", node.name) is None:
-            for key in self._pods.on(node.name):
-                pod = self._server.read(Pod, key.namespace, key.name)
-                if pod is not None:
-                    self.on_collected(pod)
-                    self._server.delete(key, grace_seconds=0)

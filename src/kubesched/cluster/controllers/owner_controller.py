@@ -1,22 +1,31 @@
-"""OwnerController is the base of controllers of workloads.
+"""Bases of the controllers of workloads: owners of pods, and owners of objects of another kind.
 
-Upstream: pkg/controller (v1.36)
-Differs:  nothing.
+Upstream: pkg/controller, pkg/controller/controller_ref_manager.go (v1.36)
+Invariants: pods that a controller creates or deletes count immediately, so none is created twice.
+Differs:  objects without an owner are not adopted, and none are released.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from math import ceil, floor
 from typing import ClassVar, Final
 
 from kubesched.api.conditions import find_condition
-from kubesched.api.core import Pod
-from kubesched.api.pod import FINISHED
+from kubesched.api.core import FINISHED, Pod
+from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.api.times import parse_time
-from kubesched.cluster.controllers.indexes import OwnedPods
 from kubesched.cluster.controllers.work_queue import Following, Pause, WorkQueue, short_pause
-from kubesched.cluster.server import Plain, Server, Subscription, since_changed
+from kubesched.cluster.server import (
+    AnyKindServer,
+    Plain,
+    Server,
+    Subscription,
+    Watching,
+    key_of_plain,
+    since_changed,
+)
 from kubesched.cluster.store import Key
 
 BURST: Final = 50
@@ -61,6 +70,142 @@ class OwnerController(Following, ABC):
             after = {**before, **status, "observedGeneration": generation}
             if before != after:
                 self.server.patch_status(key, after)
+
+
+class ObjectsController(OwnerController):
+    """Reconciles owners of objects of a kind `owned`, such as the ReplicaSets of Deployments."""
+
+    owned: ClassVar[str]
+    server: AnyKindServer
+
+    def __init__(self, server: AnyKindServer) -> None:
+        super().__init__(server)
+        self._followed.append(server.follow(self.owned, self._owned_changed))
+
+    def owned_by(self, owner: Plain) -> list[Plain]:
+        """Return the objects of an owner, oldest first."""
+        metadata = owner["metadata"]
+        found = self.server.list(self.owned, metadata["namespace"])
+        owners = ((one, controller_of_plain(one)) for one in found)
+        return [one for one, owner in owners if owner and owner["uid"] == metadata["uid"]]
+
+    def create_owned(self, owner: Plain, obj: Plain) -> Plain:
+        """Create an object of an owner; raises ApiError if it is refused."""
+        return self.server.create(self.owned, with_owner(owner, obj))
+
+    def delete_owned(self, obj: Plain) -> None:
+        """Delete an object; raises ApiError if it is refused."""
+        self.server.delete(key_of_plain(self.owned, obj), obj["metadata"]["uid"])
+
+    def _owned_changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
+        for obj in filter(None, (before, after)):
+            owner = controller_of_plain(obj)
+            if owner is not None and owner["kind"] == self.owner_kind:
+                self._queue.add_soon(Key(self.kind, key.namespace, owner["name"]))
+
+
+def controller_of_plain(obj: Plain) -> Plain | None:
+    """Return the reference to the owner that is an object's controller, None if none is."""
+    owners: list[Plain] = obj["metadata"].get("ownerReferences", [])
+    return next((owner for owner in owners if owner.get("controller")), None)
+
+
+# Owners of pods.
+
+OnOwnedChange = Callable[[str, str, Pod | None, Pod | None], None]
+"""Receives namespace and name of an owner, and one of its pods before and after a change."""
+
+
+class OwnedPods(Watching):
+    """All pods that have a controller."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._by_owner: dict[str, dict[str, Pod]] = {}
+        self._subscribers: dict[str, list[OnOwnedChange]] = {}
+        self._followed = [server.watch(Pod, self._changed)]
+
+    def subscribe(self, owner_kind: str, on_change: OnOwnedChange) -> None:
+        """Report changes to the pods of owners of a kind, such as `ReplicaSet`."""
+        self._subscribers.setdefault(owner_kind, []).append(on_change)
+
+    def of(self, owner: Plain) -> list[Pod]:
+        """Return the pods of an owner, oldest first."""
+        return list(self._by_owner.get(owner["metadata"]["uid"], {}).values())
+
+    def create(self, owner: Plain, pod: Plain) -> Pod:
+        """Create a pod of an owner; raises ApiError if it is refused."""
+        created = self._server.create_pod(with_owner(owner, pod))
+        self._by_owner.setdefault(owner["metadata"]["uid"], {})[created.metadata.uid] = created
+        return created
+
+    def delete(self, pod: Pod) -> None:
+        """Delete a pod, which may be gone already; raises ApiError if it is refused."""
+        metadata = pod.metadata
+        if self._current(pod) is not None:
+            self._server.delete(Key("pods", metadata.namespace, metadata.name), metadata.uid)
+        owner = controller_of(metadata)
+        assert owner is not None, "owned pods have an owner"
+        current = self._current(pod)
+        if current is None:
+            self._drop(owner, metadata.uid)
+        else:
+            self._by_owner.setdefault(owner.uid, {})[metadata.uid] = current
+
+    def _current(self, pod: Pod) -> Pod | None:
+        metadata = pod.metadata
+        found = self._server.read(Pod, metadata.namespace, metadata.name)
+        return found if found is not None and found.metadata.uid == metadata.uid else None
+
+    def _drop(self, owner: OwnerReference, uid: str) -> Pod | None:
+        pods = self._by_owner.get(owner.uid, {})
+        dropped = pods.pop(uid, None)
+        if not pods:
+            self._by_owner.pop(owner.uid, None)
+        return dropped
+
+    def _changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
+        old = None if before is None else controller_of(before.metadata)
+        new = None if after is None else controller_of(after.metadata)
+        is_same_pod = before and after and before.metadata.uid == after.metadata.uid
+        if before is not None and old is not None and not (is_same_pod and old == new):
+            self._report(before, old, self._drop(old, before.metadata.uid), None)
+        if after is not None and new is not None:
+            pods = self._by_owner.setdefault(new.uid, {})
+            known = pods.get(after.metadata.uid)
+            # Writes through this object are recorded before the watch reports them.
+            if known is None or known is before or _version(known) <= _version(after):
+                pods[after.metadata.uid] = after
+                self._report(after, new, known, after)
+
+    def _report(
+        self, pod: Pod, owner: OwnerReference, before: Pod | None, after: Pod | None
+    ) -> None:
+        for on_change in self._subscribers.get(owner.kind, ()):
+            on_change(pod.metadata.namespace, owner.name, before, after)
+
+
+def _version(pod: Pod) -> int:
+    return int(pod.metadata.resource_version)
+
+
+def with_owner(owner: Plain, obj: Plain) -> Plain:
+    """Return an object with the owner as its controller, in the owner's namespace."""
+    metadata = owner["metadata"]
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    given = {
+        **obj["metadata"],
+        "namespace": metadata["namespace"],
+        "ownerReferences": [reference],
+    }
+    return {**obj, "metadata": given}
 
 
 class PodsController(OwnerController):

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesched.api.core import Pod
-from kubesched.api.pod import FINISHED
+from kubesched.api.core import FINISHED, Pod
 from kubesched.cluster.controllers.deployments import template_hash
 from kubesched.cluster.controllers.owner_controller import BURST, PodsController, pod_of
-from kubesched.cluster.server import Plain
+from kubesched.cluster.server import AnyKindServer, Plain
 from kubesched.cluster.store import Key
 
 _CLAIMS: Final = "persistentvolumeclaims"
@@ -27,6 +26,7 @@ class StatefulSetController(PodsController):
 
     kind = "statefulsets.apps"
     owner_kind = "StatefulSet"
+    server: AnyKindServer
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create, delete or replace the next pod, or several with parallel pod management."""

@@ -122,25 +122,17 @@ class ClaimTracker:
 
     def get(self, objects: Objects, namespace: str, name: str) -> ResourceClaim | None:
         """Return the claim, or the version that the scheduler wrote if that is newer."""
-        claim = objects.get(ResourceClaim, name, namespace)
-        if not self._assumed:
+        key, claim = (namespace, name), objects.get(ResourceClaim, name, namespace)
+        assumed = self._assumed.get(key)
+        if assumed is None:
             return claim
-        return self._newest((namespace, name), claim)
-
-    def list(self, objects: Objects) -> Iterable[ResourceClaim]:
-        """Yield all claims, each as `get` returns it."""
-        if not self._assumed:
-            yield from objects.list(ResourceClaim)
-            return
-        keys: set[_Key] = set()
-        for claim in objects.list(ResourceClaim):
-            key = (claim.metadata.namespace, claim.metadata.name)
-            keys.add(key)
-            yield self._newest(key, claim) or claim
-        for key in [key for key in self._assumed if key not in keys]:
-            created = self._newest(key, None)
-            if created is not None:
-                yield created
+        if claim is None and key in self._unseen:
+            return assumed
+        self._unseen.discard(key)
+        if claim is not None and _version(claim) < _version(assumed):
+            return assumed
+        self.restore(*key)
+        return claim
 
     def special_claim(self, objects: Objects, pod_uid: str) -> ResourceClaim | None:
         """Return the claim that was created for a pod's extended resources, or None."""
@@ -169,18 +161,6 @@ class ClaimTracker:
     def turn(self, uid: str) -> asyncio.Lock:
         """Return the lock for writing a claim; every write needs the version before it."""
         return self._turns.setdefault(uid, asyncio.Lock())
-
-    def _newest(self, key: _Key, claim: ResourceClaim | None) -> ResourceClaim | None:
-        assumed = self._assumed.get(key)
-        if assumed is None:
-            return claim
-        if claim is None and key in self._unseen:
-            return assumed
-        self._unseen.discard(key)
-        if claim is not None and _version(claim) < _version(assumed):
-            return assumed
-        self.restore(*key)
-        return claim
 
     # Allocations that are not written yet.
 
@@ -241,10 +221,11 @@ class ClaimTracker:
         if objects is self._seen_in:
             changed = objects.changed_since(ResourceClaim, self._seen_version)
         if changed is None:
-            current = [
-                (claim.metadata.namespace, claim.metadata.name) for claim in self.list(objects)
+            stored = [
+                (claim.metadata.namespace, claim.metadata.name)
+                for claim in objects.list(ResourceClaim)
             ]
-            changed = (*self._seen, *current)
+            changed = (*self._seen, *stored, *self._assumed)
         written, self._changed = self._changed, []
         for key in dict.fromkeys((*changed, *written)):
             namespace, name = key

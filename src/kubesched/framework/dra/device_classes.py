@@ -50,37 +50,35 @@ def needed_classes(pod: PodInfo, snapshot: Snapshot) -> NeededKind | None:
 
 
 class DeviceClasses:
-    """Device classes by name and by the extended resource they back."""
+    """Device classes by name and by the extended resource they back.
+
+    Attributes:
+        by_name: Name -> class.
+        by_resource: Extended resource -> the class that backs it.
+    """
 
     def __init__(self, classes: Iterable[DeviceClass]) -> None:
         ordered = sorted(classes, key=lambda item: item.metadata.name)
-        self._by_name = {item.metadata.name: item for item in ordered}
-        self._by_resource: dict[str, DeviceClass] = {}
-        for item in ordered:
-            self._map_resources(item)
-
-    def _map_resources(self, item: DeviceClass) -> None:
-        explicit = item.spec.extended_resource_name
-        if explicit is not None:
-            rival = self._by_resource.get(explicit)
-            if rival is not None and not _precedes(item, rival):
-                # As upstream, this class does not get its implicit resource name either.
-                return
-            self._by_resource[explicit] = item
-        self._by_resource[IMPLICIT_EXTENDED_RESOURCE_PREFIX + item.metadata.name] = item
-
-    @property
-    def by_resource(self) -> Mapping[str, DeviceClass]:
-        """Extended resource -> the class that backs it."""
-        return self._by_resource
-
-    def get(self, name: str) -> DeviceClass | None:
-        """Return the class of that name, or None."""
-        return self._by_name.get(name)
+        self.by_name: Mapping[str, DeviceClass] = {item.metadata.name: item for item in ordered}
+        self.by_resource: Mapping[str, DeviceClass] = _by_resource(ordered)
 
     def backs(self, resource: str) -> bool:
         """Whether a class backs the resource."""
-        return resource in self._by_resource
+        return resource in self.by_resource
+
+
+def _by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
+    found: dict[str, DeviceClass] = {}
+    for item in classes:
+        explicit = item.spec.extended_resource_name
+        if explicit is not None:
+            rival = found.get(explicit)
+            if rival is not None and not _precedes(item, rival):
+                # As upstream, this class does not get its implicit resource name either.
+                continue
+            found[explicit] = item
+        found[IMPLICIT_EXTENDED_RESOURCE_PREFIX + item.metadata.name] = item
+    return found
 
 
 def device_classes_of(objects: Objects) -> DeviceClasses:

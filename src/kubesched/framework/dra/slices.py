@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec.structs import replace
 
 from kubesched.api import selectors
-from kubesched.api.core import Node, NodeSelector
+from kubesched.api.core import Node
+from kubesched.api.meta import NodeSelector
 from kubesched.api.resource import (
     Device,
     DeviceTaintRule,

@@ -99,10 +99,6 @@ class DisruptionBudgets:
         was = before._budgets
         return [key for key, each in self._budgets.items() if was.get(key) is not each]
 
-    def get(self, key: BudgetKey) -> PodDisruptionBudget | None:
-        """Return a budget that can select pods; None if there is none of that name."""
-        return self._budgets.get(key)
-
     def protection(self, key: BudgetKey, pods: int) -> Hashable:
         """Return a value that changes if a budget may protect others of at most `pods` pods."""
         status = self._budgets[key].status
@@ -132,7 +128,9 @@ class DisruptionBudgets:
         violating: list[PodInfo] = []
         others: list[PodInfo] = []
         for victim in victims:
-            (violating if self._violates(victim, allowed) else others).append(victim)
+            # min() counts the victim in all budgets; any() would stop at the first.
+            violates = min(self._uses_up(victim, allowed), default=0) < 0
+            (violating if violates else others).append(victim)
         return violating, others
 
     def protects(self, units: Sequence[Sequence[PodInfo]]) -> list[bool]:
@@ -142,10 +140,9 @@ class DisruptionBudgets:
         pods use no disruptions.
         """
         allowed: dict[BudgetKey, int] = {}
-        return [any(self._exhausts(pod, allowed) for pod in unit) for unit in units]
-
-    def _exhausts(self, victim: PodInfo, allowed: dict[BudgetKey, int]) -> bool:
-        return any(left < 0 for left in self._uses_up(victim, allowed))
+        return [
+            any(left < 0 for pod in unit for left in self._uses_up(pod, allowed)) for unit in units
+        ]
 
     def _uses_up(self, victim: PodInfo, allowed: dict[BudgetKey, int]) -> Iterator[int]:
         """Count the victim in each budget that selects it; yield the disruptions left there."""
@@ -156,10 +153,6 @@ class DisruptionBudgets:
             left = allowed.get(key, budget.status.disruptions_allowed) - 1
             allowed[key] = left
             yield left
-
-    def _violates(self, victim: PodInfo, allowed: dict[BudgetKey, int]) -> bool:
-        # min() counts the victim in all budgets; any() would stop at the first.
-        return min(self._uses_up(victim, allowed), default=0) < 0
 
 
 def _selects_something(budget: PodDisruptionBudget) -> bool:

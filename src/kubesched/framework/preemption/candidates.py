@@ -16,9 +16,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.preemption.candidate import select_candidate
 from kubesched.framework.preemption.eligibility import has_lower_priority_pods
-from kubesched.framework.preemption.report import PreemptionReport
+from kubesched.framework.preemption.report import PreemptionReport, select_candidate
 from kubesched.framework.preemption.verdict_memory import VerdictMemory, Verdicts
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question
 from kubesched.framework.status import Code, NodeToStatus
@@ -118,5 +117,13 @@ def collect(
         kept = np.concatenate((kept, rows[violations > 0][:wanted]))
     candidates = verdicts.found.take(kept)
     costs = verdicts.costs.take(kept, axis=1)
-    choice = select_candidate(candidates, costs) if len(kept) else None
-    return PreemptionReport(candidates, choice, verdicts.found.take(others), others, names)
+    choice, ties, decided_by = select_candidate(candidates, costs)
+    return PreemptionReport(
+        kept=candidates,
+        choice=choice,
+        ties=ties,
+        decided_by=decided_by,
+        others=verdicts.found.take(others),
+        other_rows=others,
+        names=names,
+    )

@@ -20,11 +20,13 @@ from typing import Final
 import msgspec
 
 from kubesched.api.scheduling import PodGroup
-from kubesched.framework.pod_group_plugin import PodGroupPostFilterResult, PodGroupTrial
-from kubesched.framework.pod_group_states import pod_group_name_of
+from kubesched.framework.pod_groups import (
+    PodGroupPostFilterResult,
+    PodGroupTrial,
+    pod_group_name_of,
+)
 from kubesched.framework.preemption.budgets import DisruptionBudgets
-from kubesched.framework.preemption.eligibility import POLICY_NEVER
-from kubesched.framework.preemption.importance import start_time_nanoseconds
+from kubesched.framework.preemption.eligibility import POLICY_NEVER, start_time_nanoseconds
 from kubesched.framework.status import SUCCESS, unresolvable, unschedulable
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import Objects

@@ -12,17 +12,16 @@ Invariants: a kept verdict equals a computed one. It is valid while the stamp, t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.preemption.budgets import BudgetKey, DisruptionBudgets
-from kubesched.framework.preemption.candidate import CRITERIA, Candidate
 from kubesched.framework.preemption.eligibility import lower_priority_pods
+from kubesched.framework.preemption.report import CRITERIA, Candidate
 from kubesched.framework.preemption.screening import Screening
-from kubesched.framework.preemption.victim_rows import contested_rows, select_victims_on_rows
 from kubesched.framework.preemption.victim_sums import (
     KnownSums,
     rows_of_sums,
@@ -33,6 +32,7 @@ from kubesched.framework.preemption.victims import (
     Question,
     Verdict,
     select_victims_on_node,
+    select_victims_on_rows,
 )
 from kubesched.framework.status import Status
 from kubesched.snapshot.node_columns import NodeColumns
@@ -133,11 +133,10 @@ class Verdicts:
             found |= self._screening.reject(question, uncontested)
             remaining = [row for row in rows if row not in found]
         by_sums = rows_of_sums(question, remaining, self._contested)
-        verdicts = select_victims_by_sums(question, by_sums, self._contested, self._sums)
-        found |= zip(by_sums, verdicts, strict=True)
+        found |= select_victims_by_sums(question, by_sums, self._contested, self._sums)
         if question.rows_are_independent:
             together = [row for row in remaining if row not in found and row not in self._contested]
-            found |= zip(together, select_victims_on_rows(question, together), strict=True)
+            found |= select_victims_on_rows(question, together)
         return [
             found[row] if row in found else select_victims_on_node(question, row) for row in rows
         ]
@@ -199,3 +198,22 @@ class VerdictMemory:
     def _bound(self, nodes: NodeColumns) -> None:
         while len(self._known) > max(1, _ROWS_MAX // max(1, len(nodes))):
             self._known.popitem(last=False)
+
+
+def contested_rows(question: Question, names: Collection[str]) -> dict[int, list[PodInfo]]:
+    """Return the pods that the preemptor must not displace, by the row they are nominated to.
+
+    `names` are the nodes to look at.
+    """
+    pod, snapshot = question.pod, question.snapshot
+    by_node, row_of = snapshot.nominated.by_node, snapshot.nodes.row_of
+    contested: dict[int, list[PodInfo]] = {}
+    for name in by_node.keys() & names:
+        rivals = [
+            rival
+            for rival in by_node[name]
+            if rival.priority >= pod.priority and rival.uid != pod.uid
+        ]
+        if name in row_of and rivals:
+            contested[row_of[name]] = rivals
+    return contested

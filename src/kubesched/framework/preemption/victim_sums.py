@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import OF_SUMS, Scope
-from kubesched.framework.preemption.eligibility import lower_priority_pods
-from kubesched.framework.preemption.importance import by_importance
+from kubesched.framework.preemption.eligibility import by_importance, lower_priority_pods
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict, verdict
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.snapshot.pod_info import PodInfo
@@ -84,13 +83,13 @@ class KnownSums:
 
 def select_victims_by_sums(
     question: Question, rows: Sequence[int], rivals: Rivals, known: KnownSums
-) -> list[Verdict]:
-    """Return one verdict for each of `rows`, which must be `rows_of_sums`.
+) -> dict[int, Verdict]:
+    """Return the verdict on each of `rows`, which must be `rows_of_sums`.
 
     `rivals` are the pods that are nominated to rows; `known` is what earlier calls found, and is
     updated.
     """
-    verdicts: list[Verdict] = [NO_VICTIMS] * len(rows)
+    verdicts: dict[int, Verdict] = dict.fromkeys(rows, NO_VICTIMS)
     trials = _trials(question, rows, rivals)
     fits, outcomes = known.fits_node, known.outcomes
     tried = [each for each in trials if not (fits.item(each.row) and each.key in outcomes)]
@@ -101,7 +100,7 @@ def select_victims_by_sums(
         for at, status in zip(new, columns.without_pods(new), strict=True):
             fits[tried[at].row] = status.is_success
             if not status.is_success:
-                verdicts[tried[at].place] = status
+                verdicts[tried[at].row] = status
                 question.handle.count_filters(question.cycle, 1, status.plugin)
         unknown = {
             each.key: at
@@ -115,7 +114,7 @@ def select_victims_by_sums(
             continue
         outcome = found_now[trial.key] if trial.key in found_now else outcomes[trial.key]
         if isinstance(outcome, Status):
-            verdicts[trial.place] = outcome
+            verdicts[trial.row] = outcome
             question.handle.count_filters(question.cycle, 1, outcome.plugin)
         else:
             # Without all pods of lower priority, and with each that may return.
@@ -123,7 +122,7 @@ def select_victims_by_sums(
             rejections += len(outcome)
             name = question.snapshot.nodes.names[trial.row]
             evicted = [trial.pods[at] for at in outcome]
-            verdicts[trial.place] = verdict(name, trial.pods, evicted, trial.violating)
+            verdicts[trial.row] = verdict(name, trial.pods, evicted, trial.violating)
     _count_evaluations(question, passes, rejections)
     known.keep(found_now)
     return verdicts
@@ -142,7 +141,6 @@ class _Trial(NamedTuple):
     """A row, and its pods of lower priority.
 
     Attributes:
-        place: The place of the row among those in question.
         row: The row.
         violating: The pods that a disruption budget protects.
         pods: All pods in the order in which they may return.
@@ -150,7 +148,6 @@ class _Trial(NamedTuple):
         key: The amounts of the row and of all these pods.
     """
 
-    place: int
     row: int
     violating: list[PodInfo]
     pods: list[PodInfo]
@@ -162,7 +159,7 @@ def _trials(question: Question, rows: Sequence[int], rivals: Rivals) -> list[_Tr
     """Return a trial for each row that has pods of lower priority."""
     nodes = question.snapshot.nodes
     trials: list[_Trial] = []
-    for place, row in enumerate(rows):
+    for row in rows:
         potential = lower_priority_pods(question.pod, nodes, row)
         if potential:
             violating, others = question.budgets.split(by_importance(potential))
@@ -172,7 +169,7 @@ def _trials(question: Question, rows: Sequence[int], rivals: Rivals) -> list[_Tr
                 tuple([pod.template.amounts for pod in pods]),
                 tuple([pod.template.amounts for pod in there]),
             )
-            trials.append(_Trial(place, row, violating, pods, there, key))
+            trials.append(_Trial(row, violating, pods, there, key))
     return trials
 
 

@@ -1,10 +1,12 @@
-"""Victims on one node: the least important pods whose eviction lets the preemptor fit.
+"""Victims on a node: the least important pods whose eviction lets the preemptor fit.
 
 All pods of lower priority are removed. If the preemptor fits then, they return one by one, as long
-as it still fits. The pods that cannot return are the victims.
+as it still fits. The pods that cannot return are the victims. If a row's answer depends on that row
+alone, many rows are decided together.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption, SelectVictimsOnNode (v1.36)
 Reads:    pods on the node, PodDisruptionBudgets, nominated pods
+Invariants: rows that are decided together have the verdicts of `select_victims_on_node`.
 Rejects:  UnschedulableAndUnresolvable if no pod has a lower priority; otherwise with the status of
           the filter that rejects the node even without these pods.
 Differs:  nothing.
@@ -12,21 +14,21 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
 
-from kubesched.framework.cycle_state import CycleState, is_clonable
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import FilterReads, Handle
 from kubesched.framework.plugin import Scope
 from kubesched.framework.preemption.budgets import DisruptionBudgets
-from kubesched.framework.preemption.candidate import Candidate
-from kubesched.framework.preemption.eligibility import lower_priority_pods
-from kubesched.framework.preemption.importance import by_importance
-from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
+from kubesched.framework.preemption.eligibility import by_importance, lower_priority_pods
+from kubesched.framework.preemption.report import Candidate
+from kubesched.framework.status import Status, failure, unresolvable
 from kubesched.snapshot.node_table import SelectedRows
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -71,41 +73,95 @@ class Question(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def rows_are_independent(self) -> bool:
-        """Whether rows can be filtered together: no plugin's state changes with pods on nodes.
-
-        A state that `add_pod` changes must be clonable, because each what-if changes its own copy.
-        """
-        return not any(
-            is_clonable(state)
-            for name, state in self.cycle.filter_states.items()
-            if name not in self.cycle.skip_filter
-        )
+        """Whether rows can be filtered together: no filter's state changes with pods on nodes."""
+        return not self.cycle.follows_pods
 
 
 def select_victims_on_node(question: Question, row: int) -> Verdict:
     """Return the verdict on one row."""
-    potential = lower_priority_pods(question.pod, question.snapshot.nodes, row)
+    handle, pod, snapshot = question.handle, question.pod, question.snapshot
+    potential = lower_priority_pods(pod, snapshot.nodes, row)
     if not potential:
         return NO_VICTIMS
-    what_if = _WhatIf(question, row)
+    cycle, node = question.cycle.clone(), snapshot.nodes.take(np.array([row], np.intp))
     for victim in potential:
-        status = what_if.remove(victim)
+        status = handle.remove_pod(cycle, pod, victim, node)
         if not status.is_success:
-            return status
-    status = what_if.fits()
+            return failure(status.message)
+    status = handle.filter_with_nominated_pods(cycle, pod, snapshot, node)
     if not status.is_success:
         return status
     violating, others = question.budgets.split(by_importance(potential))
     tried = (*violating, *others)
     evicted: list[PodInfo] = []
     for victim in tried:
-        status = what_if.add(victim)
-        if status.is_success and not what_if.fits().is_success:
-            status = what_if.remove(victim)
-            evicted.append(victim)
+        status = handle.add_pod(cycle, pod, victim, node)
         if not status.is_success:
-            return status
-    return verdict(question.snapshot.nodes.names[row], tried, evicted, violating)
+            return failure(status.message)
+        if not handle.filter_with_nominated_pods(cycle, pod, snapshot, node).is_success:
+            status = handle.remove_pod(cycle, pod, victim, node)
+            evicted.append(victim)
+            if not status.is_success:
+                return failure(status.message)
+    return verdict(snapshot.nodes.names[row], tried, evicted, violating)
+
+
+@dataclass(slots=True, eq=False)
+class _Reprieve:
+    """A row, its row in the what-if table, and its pods in the order in which they may return."""
+
+    row: int
+    at: int
+    violating: list[PodInfo]
+    pods: list[PodInfo]
+    evicted: list[PodInfo] = field(default_factory=list)
+
+
+def select_victims_on_rows(question: Question, rows: Iterable[int]) -> dict[int, Verdict]:
+    """Return the verdict on each row; the rows must be independent and without rivals.
+
+    Pods return in rounds: each round adds the next pod of every row, and one call of the filters
+    decides on which rows it stays.
+    """
+    nodes = question.snapshot.nodes
+    potential = {row: lower_priority_pods(question.pod, nodes, row) for row in rows}
+    found: dict[int, Verdict] = dict.fromkeys(potential, NO_VICTIMS)
+    potential = {row: pods for row, pods in potential.items() if pods}
+    if not potential:
+        return found
+    what_if = nodes.take(np.array(list(potential), np.intp))
+    what_if.remove_pods(
+        [(at, victim) for at, pods in enumerate(potential.values()) for victim in pods]
+    )
+    statuses = question.handle.filter_rows(question.cycle, question.pod, what_if)
+    reprieves: list[_Reprieve] = []
+    for at, (row, pods) in enumerate(potential.items()):
+        if statuses.index[at]:
+            found[row] = statuses[at]
+        else:
+            violating, others = question.budgets.split(by_importance(pods))
+            reprieves.append(_Reprieve(row, at, violating, violating + others))
+    _let_pods_come_back(question, what_if, reprieves)
+    for each in reprieves:
+        found[each.row] = verdict(nodes.names[each.row], each.pods, each.evicted, each.violating)
+    return found
+
+
+def _let_pods_come_back(
+    question: Question, what_if: SelectedRows, reprieves: list[_Reprieve]
+) -> None:
+    """Add the pods back, one per row and round; those that cannot stay go to `evicted`."""
+    turn = 0
+    while reprieves := [each for each in reprieves if turn < len(each.pods)]:
+        what_if.add_pods([(each.at, each.pods[turn]) for each in reprieves])
+        # Rows whose pods are all decided are not filtered again.
+        remaining = what_if.take(np.array([each.at for each in reprieves], np.intp))
+        fits = question.handle.filter_rows(question.cycle, question.pod, remaining).passed.tolist()
+        leaving = [each for each, fit in zip(reprieves, fits, strict=True) if not fit]
+        what_if.remove_pods([(each.at, each.pods[turn]) for each in leaving])
+        for each in leaving:
+            each.evicted.append(each.pods[turn])
+        turn += 1
 
 
 def verdict(
@@ -126,33 +182,3 @@ def verdict(
     # Protected pods were tried first, regardless of importance.
     victims = by_importance(evicted) if 0 < len(violating) < len(tried) else evicted
     return Candidate(node_name, tuple(victims), violations)
-
-
-class _WhatIf:
-    """Copies of one node and of a cycle's states, in which pods are added and removed."""
-
-    def __init__(self, question: Question, row: int) -> None:
-        self._question = question
-        self._cycle = question.cycle.clone()
-        self._node: SelectedRows = question.snapshot.nodes.take(np.array([row], np.intp))
-
-    def add(self, victim: PodInfo) -> Status:
-        question = self._question
-        return _as_failure(question.handle.add_pod(self._cycle, question.pod, victim, self._node))
-
-    def remove(self, victim: PodInfo) -> Status:
-        question = self._question
-        return _as_failure(
-            question.handle.remove_pod(self._cycle, question.pod, victim, self._node)
-        )
-
-    def fits(self) -> Status:
-        question = self._question
-        return question.handle.filter_with_nominated_pods(
-            self._cycle, question.pod, question.snapshot, self._node
-        )
-
-
-def _as_failure(status: Status) -> Status:
-    """Turn any status but success into a failure, because adding or removing must succeed."""
-    return SUCCESS if status.is_success else failure(status.message)

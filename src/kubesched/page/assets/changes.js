@@ -1,15 +1,14 @@
 // Answers about changes: do workloads fit, what a drain, a plan, an upgrade or a removal does.
 
 import { html } from "./dom.js";
-import { Change, Stack } from "./bars.js";
-import { amount, number, plural, podsThat } from "./format.js";
+import { amount, grouped, largest, number, plural, podsThat, some, sum } from "./format.js";
 import { Records } from "./other.js";
-import { Bar, DataTable, Notes } from "./tables.js";
+import { Bar, Change, DataTable, Listing, Notes, Stack } from "./tables.js";
 
 // Fit.
 
 export function fitSentence({ fits, workloads, nodes, more }) {
-  const missing = workloads.reduce((sum, one) => sum + one.wanted - one.placed, 0);
+  const missing = sum(workloads.map((one) => one.wanted - one.placed));
   const room = more ? ` ${more.atLeast ? "At least " : ""}${plural(more.count, "more pod fits", "more pods fit")}.` : "";
   const what = fits ? "Everything fits" : `${plural(missing, "pod has", "pods have")} no place`;
   return `${what} in a cluster of ${plural(nodes, "node")}.${room}`;
@@ -50,7 +49,7 @@ export function FitPage({ report }) {
 
 function PodsPerNode({ nodes, caption }) {
   if (!nodes.length) return null;
-  const most = Math.max(...nodes.map((one) => one.pods));
+  const most = largest(nodes.map((one) => one.pods));
   return html`<${DataTable}
     caption=${caption}
     part=${15}
@@ -69,31 +68,22 @@ function Reasons({ groups, heading }) {
   return html`${heading && html`<h2>${heading}</h2>`}
     <ul class="causes">${groups.map(
       (group) => html`<li><strong>${plural(group.pods.length, "pod")}</strong> ${group.unknown ? "not known, because the input lacks objects" : group.message}
-        <p class="dim">${some(group.pods)}</p></li>`,
+        <p class="dim">${some(group.pods, 5)}</p></li>`,
     )}</ul>`;
 }
 
-/** The first of several names, and how many more there are. */
-function some(names) {
-  return `${names.slice(0, 5).join(", ")}${names.length > 5 ? ` and ${number(names.length - 5)} more` : ""}`;
-}
-
 function Preempted({ pods, heading }) {
-  if (!pods.length) return null;
-  return html`<section>
-    <h2>${heading}</h2>
-    <${DataTable}
-      label=${heading}
-      rows=${pods}
-      columns=${[
-        { heading: "Pod", text: (one) => one.pod },
-        { heading: "Priority", text: (one) => one.priority, isNumber: true },
-        { heading: "On node", text: (one) => one.node },
-        { heading: "For", text: (one) => one.preemptor },
-        { heading: "Then", text: (one) => (one.newNode ? `goes to ${one.newNode}` : one.controller ? "stays pending" : "nothing creates it again") },
-      ]}
-    />
-  </section>`;
+  return html`<${Listing}
+    heading=${heading}
+    rows=${pods}
+    columns=${[
+      { heading: "Pod", text: (one) => one.pod },
+      { heading: "Priority", text: (one) => one.priority, isNumber: true },
+      { heading: "On node", text: (one) => one.node },
+      { heading: "For", text: (one) => one.preemptor },
+      { heading: "Then", text: (one) => (one.newNode ? `goes to ${one.newNode}` : one.controller ? "stays pending" : "nothing creates it again") },
+    ]}
+  />`;
 }
 
 // Drain.
@@ -153,9 +143,7 @@ function troubleOf({ fate, budgets, message, unknown }) {
 
 /** Pods without a place, those with the same reason together. */
 function troubles(pods) {
-  const groups = new Map();
-  for (const pod of pods) groups.set(troubleOf(pod), [...(groups.get(troubleOf(pod)) ?? []), pod.pod]);
-  return [...groups].map(([why, names]) => `${some(names)}: ${why}`).join("; ");
+  return [...grouped(pods, troubleOf)].map(([why, found]) => `${some(found.map((pod) => pod.pod), 5)}: ${why}`).join("; ");
 }
 
 // A plan.
@@ -163,7 +151,7 @@ function troubles(pods) {
 export function planSentence(report) {
   const parts = [
     [report.lost.length, "is lost", "are lost"],
-    [report.nowPending.reduce((sum, group) => sum + group.pods.length, 0), "is pending", "are pending"],
+    [podsIn(report.nowPending), "is pending", "are pending"],
     [report.waiting.length, "is kept by a budget", "are kept by budgets"],
     [report.moved.length, "moves", "move"],
     [report.noLongerPending.length, "is no longer pending", "are no longer pending"],
@@ -173,8 +161,11 @@ export function planSentence(report) {
   return `The plan ${report.works ? "works" : "leaves pods without a place"}: ${podsThat(parts) || "no pod changes"}.`;
 }
 
+function podsIn(groups) {
+  return sum(groups.map((group) => group.pods.length));
+}
+
 export function PlanPage({ report }) {
-  const pending = report.nowPending.reduce((sum, group) => sum + group.pods.length, 0);
   return html`<${Notes} report=${report} />
     <section>
       <h2>What becomes of the pods</h2>
@@ -182,7 +173,7 @@ export function PlanPage({ report }) {
         ["moved", report.moved.length, "s0"],
         ["new, with a node", report.created.length, "good"],
         ["no longer pending", report.noLongerPending.length, "s6"],
-        ["newly pending", pending, "wrong"],
+        ["newly pending", podsIn(report.nowPending), "wrong"],
         ["kept by a budget", report.waiting.length, "s4"],
         ["lost", report.lost.length, "s5"],
         ["removed as planned", report.removed.length, "calm"],
@@ -217,13 +208,13 @@ export function UpgradePage({ report }) {
 }
 
 export function compactSentence({ removable, before }) {
-  const count = removable.reduce((sum, step) => sum + step.nodes.length, 0);
+  const count = sum(removable.map((step) => step.nodes.length));
   return `${count ? number(count) : "None"} of ${plural(before.nodes, "node")} can be removed${lostIn(removable) || " so that every pod keeps a place"}.`;
 }
 
 /** What it costs in pods that nothing creates again; "" if none. */
 function lostIn(steps) {
-  const lost = steps.reduce((sum, step) => sum + step.lost, 0);
+  const lost = sum(steps.map((step) => step.lost));
   return lost ? `; ${plural(lost, "pod without a controller goes", "pods without a controller go")} for good` : "";
 }
 
@@ -239,38 +230,30 @@ export function CompactPage({ report }) {
 }
 
 function Steps({ steps, heading }) {
-  if (!steps.length) return null;
-  const most = Math.max(1, ...steps.map((step) => step.moved));
-  return html`<section>
-    <h2>${heading}</h2>
-    <${DataTable}
-      label=${heading}
-      rows=${steps.map((step, at) => ({ ...step, at: at + 1 }))}
-      columns=${[
-        { heading: "Step", text: (step) => step.at, isNumber: true },
-        { heading: "Nodes", text: (step) => step.nodes.join(", ") },
-        { heading: "Pods evicted", text: (step) => step.moved, isNumber: true },
-        ...(steps.some((step) => step.lost) ? [{ heading: "For good", text: (step) => step.lost, isNumber: true }] : []),
-        { heading: "Compared", text: (step) => step.moved, cell: (step) => html`<${Bar} share=${step.moved / most} bare />` },
-      ]}
-    />
-  </section>`;
+  const most = largest(steps.map((step) => step.moved));
+  return html`<${Listing}
+    heading=${heading}
+    rows=${steps.map((step, at) => ({ ...step, at: at + 1 }))}
+    columns=${[
+      { heading: "Step", text: (step) => step.at, isNumber: true },
+      { heading: "Nodes", text: (step) => step.nodes.join(", ") },
+      { heading: "Pods evicted", text: (step) => step.moved, isNumber: true },
+      ...(steps.some((step) => step.lost) ? [{ heading: "For good", text: (step) => step.lost, isNumber: true }] : []),
+      { heading: "Compared", text: (step) => step.moved, cell: (step) => html`<${Bar} share=${step.moved / most} bare />` },
+    ]}
+  />`;
 }
 
 function Blocked({ nodes, heading }) {
-  if (!nodes.length) return null;
-  return html`<section>
-    <h2>${heading}</h2>
-    <${DataTable}
-      label=${heading}
-      rows=${nodes}
-      columns=${[
-        { heading: "Node", text: (one) => one.node },
-        { heading: "Pods in the way", text: (one) => one.pods.length, isNumber: true },
-        { heading: "Why", text: (one) => troubles(one.pods) || "pods elsewhere would be evicted without a place" },
-      ]}
-    />
-  </section>`;
+  return html`<${Listing}
+    heading=${heading}
+    rows=${nodes}
+    columns=${[
+      { heading: "Node", text: (one) => one.node },
+      { heading: "Pods in the way", text: (one) => one.pods.length, isNumber: true },
+      { heading: "Why", text: (one) => troubles(one.pods) || "pods elsewhere would be evicted without a place" },
+    ]}
+  />`;
 }
 
 // What pods request.

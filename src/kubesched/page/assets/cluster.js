@@ -1,11 +1,11 @@
 // The view of a cluster: the map, what a node holds, pending pods by cause, and the same as tables.
 
 import { html, useMemo, useState } from "./dom.js";
-import { amount, number, percent, plural, requests } from "./format.js";
+import { amount, grouped, number, percent, plural, requests, sum } from "./format.js";
 import { ClusterMap, Legend } from "./map.js";
 import { measuresOf, podsOf } from "./measures.js";
-import { PendingGroups } from "./pending.js";
 import { Bar, DataTable } from "./tables.js";
+import { PendingGroups } from "./why.js";
 
 export function ClusterPage({ report: view }) {
   return html`<${MapSection} view=${view} />
@@ -31,10 +31,6 @@ export function clusterSentence(view) {
   const detail = fitting ? `; ${number(fitting)} of them ${fitting === 1 ? "fits" : "fit"} now` : causes ? ` for ${plural(causes, "reason")}` : "";
   const waits = view.pendingPods ? `${plural(view.pendingPods, "pod is", "pods are")} pending${detail}.` : "No pod is pending.";
   return [`Pods request ${used || "nothing"} on ${plural(view.nodes.names.length, "node")}${where}.`, ...free.map((text) => `${text}.`), waits].join(" ");
-}
-
-function sum(values) {
-  return values.reduce((total, value) => total + value, 0);
 }
 
 /** The map with its controls and the selected node; `own` are measures before the usual ones. */
@@ -136,18 +132,13 @@ function NodeDetails({ view, row, text, onClose }) {
 function Tables({ view }) {
   const { names, zones, pools } = view.nodes;
   const groups = useMemo(() => {
-    const found = new Map();
-    names.forEach((_, row) => {
-      const key = `${zones[row]} ${pools[row]}`;
-      if (!found.has(key)) found.set(key, { zone: view.zones[zones[row]], pool: view.pools[pools[row]], rows: [] });
-      found.get(key).rows.push(row);
-    });
-    return [...found.values()];
+    const places = grouped(names.keys(), (row) => `${zones[row]} ${pools[row]}`);
+    return [...places.values()].map((rows) => ({ zone: view.zones[zones[rows[0]]], pool: view.pools[pools[rows[0]]], rows }));
   }, [view]);
   const resources = view.resources.flatMap((name, at) => (sum(view.nodes.allocatable[at]) ? [{ name, at }] : []));
   const share = (at, rows) => {
-    const given = rows.reduce((total, row) => total + view.nodes.allocatable[at][row], 0);
-    return given ? rows.reduce((total, row) => total + view.nodes.requested[at][row], 0) / given : null;
+    const given = sum(rows.map((row) => view.nodes.allocatable[at][row]));
+    return given ? sum(rows.map((row) => view.nodes.requested[at][row])) / given : null;
   };
   const shares = (rowsOf) =>
     resources.map(({ name, at }) => ({

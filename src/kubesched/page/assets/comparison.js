@@ -1,10 +1,9 @@
 // Comparisons, the difference first: of simulations over time, and of clusters.
 
 import { html, useMemo } from "./dom.js";
-import { Change, Counts } from "./bars.js";
 import { duration, number, percent, podsThat, words } from "./format.js";
 import { Records } from "./other.js";
-import { DataTable } from "./tables.js";
+import { Change, Counts, DataTable } from "./tables.js";
 import { Charts, withUnit } from "./timechart.js";
 
 const SHOWN = { share: percent, seconds: duration, pods: number, podHours: number };

@@ -1,10 +1,9 @@
 // A decision, drilled down: which filter rejects how many nodes, what each score adds, every node.
 
 import { html, useMemo } from "./dom.js";
-import { Counts } from "./bars.js";
 import { MapSection } from "./cluster.js";
-import { number, plural } from "./format.js";
-import { DataTable, Notes } from "./tables.js";
+import { byLength, grouped, largest, number, plural, sum } from "./format.js";
+import { Counts, DataTable, Listing, Notes } from "./tables.js";
 
 const BARS = 12;
 
@@ -34,24 +33,16 @@ export function ExplanationPage({ report, documents }) {
 
 /** How many nodes each plugin rejects; a node counts for its first rejection. */
 function Filters({ report }) {
-  const groups = new Map();
-  for (const { rejections } of report.nodes) {
-    if (!rejections.length) continue;
-    const { plugin, reasons } = rejections[0];
-    const key = `${plugin} ${reasons.join(", ")}`;
-    const group = groups.get(key) ?? { plugin, remark: reasons.join(", "), count: 0 };
-    group.count += 1;
-    groups.set(key, group);
-  }
-  const rows = [...groups.values()].sort((one, other) => other.count - one.count);
+  const first = report.nodes.flatMap(({ rejections }) => rejections.slice(0, 1));
+  const groups = byLength(grouped(first, ({ plugin, reasons }) => `${plugin} ${reasons.join(", ")}`));
   const step = report.preFilter;
-  if (!rows.length && !(step && step.plugin) && !report.feasibleCount) return null;
+  if (!groups.length && !(step && step.plugin) && !report.feasibleCount) return null;
   return html`<section>
     <h2>Filters: ${number(report.feasibleCount)} of ${plural(report.nodeCount, "node")} left</h2>
     ${step?.plugin && html`<p><strong>${step.plugin}</strong> rejects the pod before any node: ${step.reasons.join(", ")}. ${step.detail}</p>`}
     ${step?.restrictedTo && html`<p>${step.restrictedBy.join(" and ")} ${step.restrictedBy.length > 1 ? "allow" : "allows"} ${plural(step.restrictedTo.length, "node")} only.</p>`}
     <${Counts} rows=${[
-      ...rows.map(({ plugin, remark, count }) => [plugin, count, remark]),
+      ...groups.map(([, found]) => [found[0].plugin, found.length, found[0].reasons.join(", ")]),
       ...(report.feasibleCount ? [["feasible", report.feasibleCount, ""]] : []),
     ]} />
   </section>`;
@@ -131,8 +122,8 @@ function outcomeMeasure(report, view) {
 /** If no node fits: for how many reasons each rejects the pod, those with the fewest the darkest. */
 function distanceMeasure(report, view) {
   const verdicts = new Map(report.nodes.map((one) => [one.node, one]));
-  const reasons = ({ rejections }) => rejections.reduce((sum, answer) => sum + Math.max(1, answer.reasons.length), 0);
-  const most = Math.max(1, ...report.nodes.map(reasons));
+  const reasons = ({ rejections }) => sum(rejections.map((answer) => Math.max(1, answer.reasons.length)));
+  const most = largest(report.nodes.map(reasons));
   const of = (row) => verdicts.get(view.nodes.names[row]);
   return {
     id: "outcome",
@@ -177,20 +168,17 @@ function Preemption({ found }) {
 }
 
 function Nodes({ report }) {
-  if (!report.nodes.length) return null;
   const ranks = new Map(report.scores.map((score) => [score.node, score]));
   const verdict = (one) => (one.unknown ? "not known" : one.feasible ? "fits" : one.tried ? "rejected" : "not tried");
-  return html`<section>
-    <h2>Every node</h2>
-    <${DataTable}
-      caption="What the filters and scores say of each node"
-      rows=${report.nodes}
-      columns=${[
-        { heading: "Node", text: (one) => one.node },
-        { heading: "Outcome", text: verdict },
-        { heading: "Score", text: (one) => ranks.get(one.node)?.total ?? "", isNumber: true },
-        { heading: "Rejected by", text: whyRejected },
-      ]}
-    />
-  </section>`;
+  return html`<${Listing}
+    heading="Every node"
+    caption="What the filters and scores say of each node"
+    rows=${report.nodes}
+    columns=${[
+      { heading: "Node", text: (one) => one.node },
+      { heading: "Outcome", text: verdict },
+      { heading: "Score", text: (one) => ranks.get(one.node)?.total ?? "", isNumber: true },
+      { heading: "Rejected by", text: whyRejected },
+    ]}
+  />`;
 }

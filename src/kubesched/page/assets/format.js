@@ -37,6 +37,36 @@ export function plural(count, word, words = `${word}s`) {
   return `${number(count)} ${count === 1 ? word : words}`;
 }
 
+export function sum(values) {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/** The largest of several values, at least `least`. */
+export function largest(values, least = 1) {
+  return values.reduce((most, value) => Math.max(most, value), least);
+}
+
+/** Items by what a function returns for each, as a map of lists. */
+export function grouped(items, keyOf) {
+  const groups = new Map();
+  for (const item of items) {
+    const key = keyOf(item);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(item);
+  }
+  return groups;
+}
+
+/** Groups as pairs of a key and a list, the longest list first. */
+export function byLength(groups) {
+  return [...groups].sort(([, one], [, other]) => other.length - one.length);
+}
+
+/** The first of several names, and how many more there are. */
+export function some(names, most = 3) {
+  return `${names.slice(0, most).join(", ")}${names.length > most ? ` and ${number(names.length - most)} more` : ""}`;
+}
+
 /** Numbers of pods with what becomes of them, such as "2 pods are lost, 1 moves"; those of 0 are left out. */
 export function podsThat(parts) {
   return parts

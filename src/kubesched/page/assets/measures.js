@@ -1,6 +1,6 @@
 // What the map's colours can mean: the use of a resource, free devices, pods of a priority.
 
-import { amount, number, percent, plural } from "./format.js";
+import { amount, grouped, largest, number, percent, plural, sum } from "./format.js";
 
 const COMMON = ["cpu", "memory", "pods", "ephemeral-storage"];
 
@@ -33,7 +33,7 @@ function use(view, name, at) {
 function devices(view) {
   return view.resources.flatMap((name, at) => {
     const [given, asked] = [view.nodes.allocatable[at], view.nodes.requested[at]];
-    const most = given.reduce((one, other) => Math.max(one, other), 0);
+    const most = largest(given, 0);
     if (COMMON.includes(name) || name.startsWith("hugepages-") || !most) return [];
     const free = (row) => Math.max(0, given[row] - asked[row]);
     return [
@@ -51,16 +51,16 @@ function devices(view) {
 }
 
 function priorities(view) {
-  const classes = new Map();
-  view.workloads.forEach(({ priority, priorityClass }, at) => {
-    const name = priorityClass || `priority ${priority}`;
-    if (!classes.has(name)) classes.set(name, { name, priority, workloads: new Set() });
-    classes.get(name).workloads.add(at);
+  const classes = grouped(view.workloads.keys(), (at) => {
+    const { priority, priorityClass } = view.workloads[at];
+    return priorityClass || `priority ${priority}`;
   });
-  const found = [...classes.values()].sort((one, other) => other.priority - one.priority);
-  return found.map(({ name, workloads }) => {
-    const counts = view.nodes.pods.map((pods) => podsOf(pods).reduce((sum, [at, n]) => sum + (workloads.has(at) ? n : 0), 0));
-    const most = counts.reduce((one, other) => Math.max(one, other), 1);
+  const priorityOf = ([, [first]]) => view.workloads[first].priority;
+  const found = [...classes].sort((one, other) => priorityOf(other) - priorityOf(one));
+  return found.map(([name, rows]) => {
+    const workloads = new Set(rows);
+    const counts = view.nodes.pods.map((pods) => sum(podsOf(pods).map(([at, n]) => (workloads.has(at) ? n : 0))));
+    const most = largest(counts);
     return {
       id: `priority:${name}`,
       group: "Pods by priority",

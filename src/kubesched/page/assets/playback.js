@@ -2,11 +2,11 @@
 
 import { MapSection } from "./cluster.js";
 import { html, useEffect, useMemo, useRef, useState } from "./dom.js";
-import { duration, number, percent, plural } from "./format.js";
-import { PendingGroups } from "./pending.js";
+import { duration, largest, number, percent, plural, some, sum } from "./format.js";
 import { replayOf, viewAt } from "./replay.js";
 import { DataTable } from "./tables.js";
 import { clock, TimeChart, Zoom } from "./timechart.js";
+import { PendingGroups } from "./why.js";
 
 const STEPS = 1000;
 const SECONDS_OF_A_RUN = 40;
@@ -83,7 +83,7 @@ export function PlaybackPage({ report: playback }) {
         columns=${[
           { heading: "Time", text: (one) => one.at, cell: (one) => html`<button type="button" onClick=${() => choose(one.at)}>${clock(one.at)}</button>` },
           { heading: "Event", text: eventWords },
-          { heading: "Names", text: (one) => listed(one.names) },
+          { heading: "Names", text: (one) => some(one.names) },
         ]}
       />` : html`<p>Nothing happened to nodes, and no pod was stopped.</p>`}
     </section>
@@ -92,7 +92,7 @@ export function PlaybackPage({ report: playback }) {
 
 /** When most pods waited, and how many. */
 function worstOf({ times, pods: [{ values }] }) {
-  const waiting = values.reduce((most, value) => Math.max(most, value), 0);
+  const waiting = largest(values, 0);
   return { waiting, at: times[waiting ? values.indexOf(waiting) : times.length - 1] };
 }
 
@@ -100,7 +100,7 @@ function worstOf({ times, pods: [{ values }] }) {
 export function playbackSentence(playback) {
   const { events, lines } = replayOf(playback);
   const worst = worstOf(lines);
-  const count = (kind) => events.reduce((total, one) => total + (one.kind === kind ? one.names.length : 0), 0);
+  const count = (kind) => sum(events.map((one) => (one.kind === kind ? one.names.length : 0)));
   const found = [
     [count("failure"), "node failed", "nodes failed"],
     [count("cordon"), "node was cordoned", "nodes were cordoned"],
@@ -140,18 +140,14 @@ function goToEvent(events, at, sign, choose) {
 function inWords(view) {
   const { nodes, resources } = view;
   const shares = resources.flatMap((name, i) => {
-    const given = sumOf(nodes.allocatable[i]);
-    return given > 0 && name !== "pods" ? [`${percent(sumOf(nodes.requested[i]) / given)} of ${name}`] : [];
+    const given = sum(nodes.allocatable[i]);
+    return given > 0 && name !== "pods" ? [`${percent(sum(nodes.requested[i]) / given)} of ${name}`] : [];
   });
   const cordoned = nodes.cordoned.filter(Boolean).length;
   const failed = nodes.ready.filter((one) => !one).length;
   const states = [cordoned && `${number(cordoned)} cordoned`, failed && `${number(failed)} unreachable`].filter(Boolean);
   const waits = view.pendingPods ? `${plural(view.pendingPods, "pod waits", "pods wait")}` : "no pod waits";
   return `${plural(nodes.names.length, "node")}${states.length ? ` (${states.join(", ")})` : ""}, ${shares.slice(0, 3).join(", ")} requested, ${waits}.`;
-}
-
-function sumOf(values) {
-  return values.reduce((total, value) => total + value, 0);
 }
 
 /** What happened in the last fiftieth of the time. */
@@ -162,10 +158,6 @@ function RecentEvents({ events, at, end }) {
 
 function eventWords({ what: [one, many], names }) {
   return plural(names.length, one, many);
-}
-
-function listed(names) {
-  return names.length > 3 ? `${names.slice(0, 3).join(", ")} and ${number(names.length - 3)} more` : names.join(", ");
 }
 
 function kindWords(kind, events) {

@@ -1,5 +1,7 @@
 // A playback's columns: the view of the cluster at a moment, lines over time, and events.
 
+import { byLength, grouped } from "./format.js";
+
 const ABSENT = -1;
 const BINS = 400;
 
@@ -102,14 +104,7 @@ function pendingGroups(replay, waiting, at) {
   const { pods, podReasons, reasons, workloads } = replay.playback;
   const last = new Map();
   for (let i = 0; i < podReasons.at.length && podReasons.at[i] <= at; i++) last.set(podReasons.pods[i], podReasons.reasons[i]);
-  const groups = new Map();
-  for (const pod of waiting) {
-    const reason = last.get(pod) ?? -1;
-    if (!groups.has(reason)) groups.set(reason, []);
-    groups.get(reason).push(pod);
-  }
-  const found = [...groups].sort(([, one], [, other]) => other.length - one.length);
-  return found.map(([reason, rows]) => ({
+  return byLength(grouped(waiting, (pod) => last.get(pod) ?? -1)).map(([reason, rows]) => ({
     reasons: reason < 0 ? ["not rejected yet"] : reasons[reason].split("; "),
     fits: false,
     count: rows.length,
@@ -120,9 +115,7 @@ function pendingGroups(replay, waiting, at) {
 }
 
 function countedNames(names) {
-  const counts = new Map();
-  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
-  return [...counts].sort(([, one], [, other]) => other - one).map(([name, count]) => (count > 1 ? `${name}, ${count} pods` : name));
+  return byLength(grouped(names, (name) => name)).map(([name, found]) => (found.length > 1 ? `${name}, ${found.length} pods` : name));
 }
 
 function workloadName({ kind, namespace, name }) {

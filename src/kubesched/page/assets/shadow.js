@@ -1,9 +1,8 @@
 // How decisions compare with another scheduler's or with recorded ones: how many are the same, then each difference with its reason.
 
 import { html } from "./dom.js";
-import { Stack } from "./bars.js";
 import { duration, number, plural } from "./format.js";
-import { DataTable, Notes } from "./tables.js";
+import { Listing, Notes, Stack } from "./tables.js";
 
 export function shadowSentence({ schedulerName, judged, different, seconds }) {
   if (!judged) return `${schedulerName} decided nothing in ${duration(seconds)}.`;
@@ -55,21 +54,18 @@ export function ReplayPage({ report }) {
 
 /** Decisions that differ; `theirs` and `ours` head the columns of the nodes. */
 function Disagreements({ rows, theirs, ours }) {
-  if (!rows.length) return null;
   // Which of equal nodes is drawn is chance.
   const tiesLast = [...rows].sort((one, other) => (one.verdict === "Tie") - (other.verdict === "Tie"));
-  return html`<section>
-    <h2>Decisions that differ</h2>
-    <${DataTable}
-      caption="Each with its reason"
-      rows=${tiesLast}
-      columns=${[
-        { heading: "Pod", text: (one) => one.pod },
-        { heading: "Verdict", text: (one) => one.verdict },
-        { heading: theirs, text: (one) => one.theirNode || "pending" },
-        { heading: ours, text: (one) => one.ourNode || "pending" },
-        { heading: "Why", text: (one) => one.sentence },
-      ]}
-    />
-  </section>`;
+  return html`<${Listing}
+    heading="Decisions that differ"
+    caption="Each with its reason"
+    rows=${tiesLast}
+    columns=${[
+      { heading: "Pod", text: (one) => one.pod },
+      { heading: "Verdict", text: (one) => one.verdict },
+      { heading: theirs, text: (one) => one.theirNode || "pending" },
+      { heading: ours, text: (one) => one.ourNode || "pending" },
+      { heading: "Why", text: (one) => one.sentence },
+    ]}
+  />`;
 }

@@ -1,10 +1,9 @@
 // Where the pending pods of a cluster go: who stays pending and why, the nodes afterwards, totals.
 
 import { html, useMemo } from "./dom.js";
-import { Change, Stack } from "./bars.js";
 import { MapSection } from "./cluster.js";
-import { number, plural } from "./format.js";
-import { DataTable, Notes } from "./tables.js";
+import { byLength, grouped, largest, number, plural, some } from "./format.js";
+import { Change, Listing, Notes, Stack } from "./tables.js";
 
 export function simulationSentence({ summary }) {
   const where = summary.placed ? `, on ${number(summary.nodesUsed)} of ${plural(summary.nodes, "node")}` : "";
@@ -33,8 +32,8 @@ export function SimulationPage({ report }) {
         after=${summary.resources.map((use) => ({ ...use, requested: use.requestedAfter, share: use.shareAfter }))}
       />
     </section>
-    ${report.evictions.length > 0 &&
-    html`<section><h2>Evicted pods</h2><${DataTable}
+    <${Listing}
+      heading="Evicted pods"
       caption="In order of eviction"
       rows=${report.evictions}
       columns=${[
@@ -44,9 +43,9 @@ export function SimulationPage({ report }) {
         { heading: "For", text: (one) => one.preemptor },
         { heading: "Controller", text: (one) => one.controller || "none: nothing creates it again" },
       ]}
-    /></section>`}
-    ${report.placements.length > 0 &&
-    html`<section><h2>Placements</h2><${DataTable}
+    />
+    <${Listing}
+      heading="Placements"
       caption="In the order of placing"
       rows=${report.placements}
       columns=${[
@@ -56,26 +55,20 @@ export function SimulationPage({ report }) {
         { heading: "Evicted for it", text: (one) => one.preempted.join(", ") },
         { heading: "Waits for", text: (one) => one.waitsFor.join(", ") },
       ]}
-    /></section>`}`;
+    />`;
 }
 
 /** Pods without a node by reason, the most frequent first. */
 function Unplaced({ pods }) {
   if (!pods.length) return null;
-  const groups = new Map();
-  for (const pod of pods) {
-    const key = pod.unknown ? "not known, because the input lacks objects" : pod.reasons.join("; ");
-    if (!groups.has(key)) groups.set(key, []);
-    groups.get(key).push(pod);
-  }
-  const sorted = [...groups].sort(([, one], [, other]) => other.length - one.length);
+  const reason = (pod) => (pod.unknown ? "not known, because the input lacks objects" : pod.reasons.join("; "));
   return html`<section>
     <h2>Pods that stay pending, by cause</h2>
-    <ol class="cards">${sorted.map(
-      ([reason, found]) => html`<li class="card">
-        <h3><span class="count">${plural(found.length, "pod")}</span> ${reason}</h3>
+    <ol class="cards">${byLength(grouped(pods, reason)).map(
+      ([why, found]) => html`<li class="card">
+        <h3><span class="count">${plural(found.length, "pod")}</span> ${why}</h3>
         <p>${found[0].message}</p>
-        <p class="dim">${found.slice(0, 6).map((pod) => pod.pod).join(", ")}${found.length > 6 ? ` and ${number(found.length - 6)} more` : ""}</p>
+        <p class="dim">${some(found.map((pod) => pod.pod), 6)}</p>
         <p>What would help: <code>kubesched why ${found[0].pod}</code></p>
       </li>`,
     )}</ol>
@@ -110,7 +103,7 @@ function viewOf(report) {
 
 function placedMeasure(view) {
   const { placed } = view.nodes;
-  const most = placed.reduce((one, other) => Math.max(one, other), 1);
+  const most = largest(placed);
   return {
     id: "placed",
     group: "Simulation",

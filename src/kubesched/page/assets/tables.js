@@ -1,7 +1,7 @@
-// Tables that sort, filter and show long lists in parts; bars of shares.
+// Tables that sort, filter and show long lists in parts; bars of shares and of parts.
 
 import { html, useMemo, useState } from "./dom.js";
-import { amount, number, percent, plural } from "./format.js";
+import { amount, grouped, number, percent, plural } from "./format.js";
 
 const PART = 20;
 const LONG = 44;
@@ -18,9 +18,62 @@ export function Bar({ share, text = "", bare = false }) {
 }
 
 /** Requests of a resource: a record with requested, allocatable and share. */
-export function useBar(use) {
-  const of = `${amount(use.resource, use.requested)} of ${amount(use.resource, use.allocatable)}`;
-  return html`<${Bar} share=${use.share} text=${of} />`;
+function Use({ use }) {
+  const text = `${amount(use.resource, use.requested)} of ${amount(use.resource, use.allocatable)}`;
+  return html`<${Bar} share=${use.share} text=${text} />`;
+}
+
+/** One bar with a part per name, and a legend; parts have a name, a count and a tone: good, wrong or calm. */
+export function Stack({ parts }) {
+  const there = parts.filter(([, count]) => count > 0);
+  const total = there.reduce((sum, [, count]) => sum + count, 0);
+  if (!total) return null;
+  return html`<div class="stack">
+    <div class="track" aria-hidden="true">${parts.map(
+      ([, count, tone]) => count > 0 && html`<span class=${tone} style=${{ width: `${(100 * count) / total}%` }}></span>`,
+    )}</div>
+    <ul>${parts.map(
+      ([name, count, tone]) =>
+        count > 0 && html`<li><span class=${`key ${tone}`} aria-hidden="true"></span>${name}: ${number(count)}</li>`,
+    )}</ul>
+  </div>`;
+}
+
+/** Counts per name as bars of one colour; rows are triples of a name, a count and a remark. */
+export function Counts({ rows, word = "node" }) {
+  const most = Math.max(1, ...rows.map(([, count]) => count));
+  return html`<ul class="counts">${rows.map(
+    ([name, count, remark]) => html`<li>
+      <span class="name">${name}</span>
+      <span class="share" aria-hidden="true"><span style=${{ width: `${(100 * count) / most}%` }}></span></span>
+      <span class="number">${plural(count, word)}</span>
+      ${remark && html`<span class="dim remark">${remark}</span>`}
+    </li>`,
+  )}</ul>`;
+}
+
+/** How full two clusters are, or one before and after, per resource; two lists of uses. */
+export function Change({ before, after, names = ["Before", "After"] }) {
+  const earlier = new Map(before.map((use) => [use.resource, use]));
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Requested of allocatable"><table class="wordy">
+    <caption>Requested of allocatable</caption>
+    <thead><tr><th scope="col">Resource</th><th scope="col">${names[0]}</th><th scope="col">${names[1]}</th><th scope="col" class="number">Difference</th></tr></thead>
+    <tbody>${after.map((use) => {
+      const was = earlier.get(use.resource) ?? use;
+      const points = use.share === null || was.share === null ? null : use.share - was.share;
+      return html`<tr>
+        <th scope="row">${use.resource}</th>
+        <td data-heading=${names[0]}><${Use} use=${was} /></td>
+        <td data-heading=${names[1]}><${Use} use=${use} /></td>
+        <td class="number" data-heading="Difference">${points === null ? "" : signed(points * 100)}</td>
+      </tr>`;
+    })}</tbody>
+  </table></div>`;
+}
+
+/** A difference with its sign, in percentage points. */
+function signed(points) {
+  return Math.abs(points) < 0.005 ? "±0" : `${points > 0 ? "+" : "−"}${number(Math.abs(points))} pp`;
 }
 
 /**
@@ -80,6 +133,15 @@ export function DataTable({ caption = "", label = caption, columns, rows, part =
   </div>`;
 }
 
+/** A table below a heading; nothing without rows. */
+export function Listing({ heading, caption = "", columns, rows }) {
+  if (!rows.length) return null;
+  return html`<section>
+    <h2>${heading}</h2>
+    <${DataTable} caption=${caption} label=${caption || heading} columns=${columns} rows=${rows} />
+  </section>`;
+}
+
 function shownText(value) {
   return typeof value === "number" ? number(value) : value;
 }
@@ -92,12 +154,10 @@ function compare(one, other) {
 /** Notes and what is not known, which most documents have. */
 export function Notes({ report }) {
   const { notes = [], unknown = [] } = report;
-  const reasons = [...new Set(unknown.map((one) => one.why))];
   return html`${notes.map((note) => html`<p class="note">Note: ${note}</p>`)}
-  ${reasons.map((why) => {
-    const found = unknown.filter((one) => one.why === why);
-    return html`<p class="note">
+  ${[...grouped(unknown, (one) => one.why)].map(
+    ([why, found]) => html`<p class="note">
       Not known, because the input has none: ${found.map((one) => one.kind).join(", ")} (${why}). To know, also read what ${found.map((one, at) => html`${at ? " and " : ""}<code>${one.command}</code>`)} ${found.length > 1 ? "print" : "prints"}.
-    </p>`;
-  })}`;
+    </p>`,
+  )}`;
 }

@@ -1,7 +1,7 @@
 // The report of a simulation over time: waits, charts of every series, and totals.
 
 import { html, useMemo } from "./dom.js";
-import { duration, number, plural } from "./format.js";
+import { duration, grouped, largest, number, plural } from "./format.js";
 import { Records } from "./other.js";
 import { Bar, DataTable } from "./tables.js";
 import { Charts, withUnit } from "./timechart.js";
@@ -55,7 +55,7 @@ const TOTALS = {
 /** How long pods waited, by priority and as a histogram, and how full nodes were. */
 function Waits({ report }) {
   const { boundsSeconds, counts } = report.waitHistogram;
-  const most = counts.reduce((one, other) => Math.max(one, other), 1);
+  const most = largest(counts);
   const bars = counts.map((count, at) => ({
     name: at < boundsSeconds.length ? `under ${duration(boundsSeconds[at])}` : "longer",
     count,
@@ -103,13 +103,12 @@ function Waits({ report }) {
 
 /** A chart for every group of series. */
 function chartsOf(series) {
-  const found = new Map();
-  for (const one of series) {
-    const title = withUnit(one.chart, one);
-    if (!found.has(title)) found.set(title, { title, unit: one.unit, ...timesOf(one.values), lines: [] });
-    found.get(title).lines.push({ name: one.name, values: one.values.means });
-  }
-  return [...found.values()];
+  return [...grouped(series, (one) => withUnit(one.chart, one))].map(([title, found]) => ({
+    title,
+    unit: found[0].unit,
+    ...timesOf(found[0].values),
+    lines: found.map((one) => ({ name: one.name, values: one.values.means })),
+  }));
 }
 
 /** The middles of the bins, and what they cover together. */

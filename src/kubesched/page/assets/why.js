@@ -1,7 +1,7 @@
-// Why a pod is pending: the answer, changes that would help, and why nodes reject it.
+// Why pods are pending: the answer about one, changes that would help, and pending pods by cause.
 
 import { html } from "./dom.js";
-import { number, plural } from "./format.js";
+import { plural, some } from "./format.js";
 import { Notes } from "./tables.js";
 
 export function WhyPage({ report }) {
@@ -15,7 +15,7 @@ export function WhyPage({ report }) {
     ${records.length > 0 && html`<section><h2>Last decisions</h2><ul>${records.map((record) => html`<li>${record.time} ${record.outcome} ${record.node}</li>`)}</ul></section>`}`;
 }
 
-export function Changes({ report }) {
+function Changes({ report }) {
   const { changes, together } = report;
   if (!changes.length && !together.length) return null;
   const shown = changes.length ? changes : together;
@@ -28,15 +28,45 @@ export function Changes({ report }) {
 }
 
 /** Groups of nodes with the plugins that reject the pod there; bars are shares of the nodes. */
-export function Causes({ causes }) {
+function Causes({ causes }) {
   const most = Math.max(1, ...causes.map((cause) => cause.count));
   return html`<ul class="causes">${causes.map(
     (cause) => html`<li>
       <strong>${plural(cause.count, "node")}</strong> ${cause.plugins.map((plugin, at) => cause.reasons[at] || plugin).join("; ")}
       <span class="share" aria-hidden="true"><span style=${{ width: `${(100 * cause.count) / most}%` }}></span></span>
       ${cause.examples.map(
-        (example) => html`<p class="dim">${example.nodes.slice(0, 3).join(", ")}${example.nodes.length > 3 ? ` and ${number(example.nodes.length - 3)} more` : ""}${example.details.length ? `: ${example.details.join("; ")}` : ""}</p>`,
+        (example) => html`<p class="dim">${some(example.nodes)}${example.details.length ? `: ${example.details.join("; ")}` : ""}</p>`,
       )}
     </li>`,
   )}</ul>`;
+}
+
+// Pending pods by cause, each group with its explanation and the first suggested change.
+
+/** The groups; those of a `past` moment cannot be asked about any more. */
+export function PendingGroups({ groups, past = false }) {
+  return html`<section aria-labelledby="pending-heading">
+    <h2 id="pending-heading">Pending pods by cause</h2>
+    <ol class="cards">${groups.map((group) => html`<${Group} group=${group} past=${past} />`)}</ol>
+  </section>`;
+}
+
+function Group({ group, past }) {
+  const { why } = group;
+  const title = group.fits ? "fit now, and wait for the scheduler" : group.reasons.join("; ");
+  const first = why?.changes[0];
+  return html`<li class="card">
+    <h3><span class="count">${plural(group.count, "pod")}</span> ${title}</h3>
+    ${why && html`<p>${why.sentence}</p>`}
+    ${first && html`<p class="change"><strong>Would help:</strong> ${first.sentence}${first.node && html`<span class="dim">; then it goes to ${first.node}</span>`}</p>`}
+    ${why && !first && why.together.length > 0 && html`<${Changes} report=${why} />`}
+    <p class="dim">${group.workloads.slice(0, 4).join("; ")}${group.workloads.length > 4 ? "; …" : ""}</p>
+    <details>
+      <summary>${past ? "Pods" : "Pods, nodes and other changes"}</summary>
+      ${why && html`<${Causes} causes=${why.causes} />`}
+      ${why && why.changes.length > 1 && html`<${Changes} report=${why} />`}
+      <p>${group.pods.join(", ")}${group.count > group.pods.length ? `, and ${plural(group.count - group.pods.length, "more", "more")}` : ""}</p>
+      ${!past && html`<p>Every node and every score: <code>kubesched explain ${group.pods[0]} --html explanation.html</code></p>`}
+    </details>
+  </li>`;
 }

@@ -10,32 +10,25 @@ Differs:  the search ends after a number of tries, where upstream uses the clock
           generated when the node is chosen.
 """
 
-import operator
 from collections.abc import Sequence
 from typing import Final
 
 from kubesched.api.core import Node
-from kubesched.api.resource import (
-    ALL,
-    ALLOCATION_RESULTS_MAX,
-    AllocationResult,
-    DeviceRequest,
-    ResourceClaim,
-)
+from kubesched.api.resource import ALL, ALLOCATION_RESULTS_MAX, AllocationResult, ResourceClaim
 from kubesched.framework.dra import AllocatedState, DeviceClasses
 from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt, GiveBack
 from kubesched.plugins.dynamic_resources.consumption import AvailableCounters, ConsumedCounters
-from kubesched.plugins.dynamic_resources.node_devices import Features, NodeDevices, Wanted
+from kubesched.plugins.dynamic_resources.node_devices import (
+    DeviceMatcher,
+    Features,
+    NodeDevices,
+    Wanted,
+)
 from kubesched.plugins.dynamic_resources.pools import CandidateDevice, PoolIndex
-from kubesched.plugins.dynamic_resources.remembered_searches import NodeResults, RememberedSearches
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest, requests_of
 from kubesched.plugins.dynamic_resources.results import allocation_result
-from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 
 _ALL_FEATURES: Final = Features()
-
-
-Requests = list[tuple[ParsedRequest, ...]]
 
 
 class NodeRejected(Exception):  # noqa: N818 - a rejection, not a failure
@@ -61,40 +54,21 @@ class Allocator:
         matcher: DeviceMatcher,
         features: Features = _ALL_FEATURES,
         tries_max: int = 0,
-        searches: RememberedSearches | None = None,
     ) -> None:
-        """Create an allocator that tries at most `tries_max` devices on a node; 0 means no limit.
-
-        `searches` keeps results for other pods with the same allocated devices, slices, classes,
-        features and tries; None keeps nothing.
-        """
+        """Create an allocator that tries up to `tries_max` devices on a node; 0 means no limit."""
         self.allocated = allocated
         self.features = features
         self.tries_max = tries_max
         self.available = AvailableCounters(allocated.is_allocated)
-        self._requests: dict[int, tuple[tuple[DeviceRequest, ...], Requests]] = {}
         self._classes = classes
         self._index = index
         self._matcher = matcher
-        # Where pools share counters, what is left depends on the node that is tried first.
-        self._searches = None if index.shares_accounts else searches
-        self._asked: tuple[list[ResourceClaim], NodeResults] = ([], NodeResults())
-
-    def requests(self, claim: ResourceClaim) -> Requests:
-        """Return the requests of a claim, which do not depend on the node.
-
-        Raises AllocationError.
-        """
-        written = claim.spec.devices.requests
-        known = self._requests.get(id(written))
-        if known is None:
-            # The tuple is kept so that its id stays unique.
-            known = self._requests[id(written)] = (written, requests_of(claim))
-        return known[1]
 
     def devices(self, node: Node) -> NodeDevices:
         """Return the devices that the node can use. Raises AllocationError."""
-        return NodeDevices(node, self._index, self._classes, self._matcher, self.features)
+        return NodeDevices(
+            node, self._index, self._classes, self._matcher, self.features, self.allocated
+        )
 
     def allocate(
         self, node: Node, claims: Sequence[ResourceClaim]
@@ -106,24 +80,7 @@ class Allocator:
             NodeRejected: There is no solution, and pools of the node are invalid.
             SearchExhausted: The search exceeded its number of tries.
         """
-        kept = self.kept_results(claims)
-        known = None if kept is None else kept.get(node)
-        if known is not None:
-            return known.results
-        results = _Search(self, node, claims).run()
-        if kept is not None:
-            kept.put(node, results)
-        return results
-
-    def kept_results(self, claims: Sequence[ResourceClaim]) -> NodeResults | None:
-        """Return the kept results for such claims; None if none are kept."""
-        asked, found = self._asked
-        if self._searches is not None and (
-            len(asked) != len(claims) or any(map(operator.is_not, asked, claims))
-        ):
-            found = self._searches.of(claims)
-            self._asked = (list(claims), found)
-        return None if self._searches is None else found
+        return _Search(self, node, claims).run()
 
 
 class _Search:
@@ -131,15 +88,13 @@ class _Search:
 
     def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
         self._features = allocator.features
-        self._requests_of = allocator.requests
         self._tries_left = allocator.tries_max or None
         self._node = node
         self._claims = claims
         self._devices_of_node = allocator.devices(node)
-        self._wanted = [self._want(claim, allocator.allocated) for claim in claims]
+        self._wanted = [self._want(claim) for claim in claims]
         self._attempt = AllocationAttempt(
             claims,
-            self._devices_of_node,
             allocator.allocated,
             ConsumedCounters(allocator.available),
             allocator.features,
@@ -157,13 +112,13 @@ class _Search:
             raise NodeRejected("invalid resource pools were encountered")
         return None
 
-    def _want(self, claim: ResourceClaim, allocated: AllocatedState) -> list[tuple[Wanted, ...]]:
+    def _want(self, claim: ResourceClaim) -> list[tuple[Wanted, ...]]:
         """Return, per request of the claim, its alternatives. Raises AllocationError."""
         every: list[tuple[Wanted, ...]] = []
-        for alternatives in self._requests_of(claim):
+        for alternatives in requests_of(claim):
             self._check_features(claim, alternatives)
             want = self._devices_of_node.want
-            every.append(tuple(want(claim, one, allocated.capacity) for one in alternatives))
+            every.append(tuple(want(claim, one) for one in alternatives))
         least = sum(min(one.count for one in alternatives) for alternatives in every)
         if least > ALLOCATION_RESULTS_MAX:
             raise AllocationError(

@@ -16,13 +16,12 @@ from collections.abc import Callable, Sequence
 from kubesched.api.quantity import Quantity, nano_value
 from kubesched.api.resource import DeviceAttribute, DeviceConstraint, ResourceClaim
 from kubesched.framework.dra import AllocatedState, DeviceID
-from kubesched.plugins.dynamic_resources.consumption import ConsumedCounters, consumed_capacity
-from kubesched.plugins.dynamic_resources.node_devices import (
-    Capacities,
-    Features,
-    NodeDevices,
-    Wanted,
+from kubesched.plugins.dynamic_resources.consumption import (
+    ConsumedCounters,
+    consumed_capacity,
+    has_capacity,
 )
+from kubesched.plugins.dynamic_resources.node_devices import Features, Wanted
 from kubesched.plugins.dynamic_resources.pools import CandidateDevice
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 from kubesched.plugins.dynamic_resources.results import Chosen
@@ -104,20 +103,18 @@ class AllocationAttempt:
     def __init__(
         self,
         claims: Sequence[ResourceClaim],
-        devices: NodeDevices,
         allocated: AllocatedState,
         counters: ConsumedCounters,
         features: Features,
     ) -> None:
         """Start without devices. Raises AllocationError for a constraint of an unknown kind."""
         self._claims = claims
-        self._devices = devices
         self._allocated = allocated
         self._counters = counters
         self._features = features
         self._constraints = [_constraints(claim) for claim in claims]
         self._users: dict[DeviceID, set[int]] = {}
-        self._capacity: Capacities = {}
+        self._capacity: dict[DeviceID, dict[str, int]] = {}
         self.chosen: list[list[Chosen]] = [[] for _ in claims]
 
     def is_free(self, claim: int, request: ParsedRequest, device: DeviceID) -> bool:
@@ -129,9 +126,11 @@ class AllocationAttempt:
 
     def has_capacity(self, request: ParsedRequest, candidate: CandidateDevice) -> bool:
         """Whether the device has enough capacity left."""
-        return self._devices.has_capacity(
-            request, candidate, self._allocated.capacity, self._capacity
-        )
+        if not self._features.consumable_capacity:
+            return True
+        allocated = self._allocated.capacity.get(candidate.id, {})
+        allocating = self._capacity.get(candidate.id, {})
+        return has_capacity(request.capacity, candidate.device, allocated, allocating)
 
     def take(
         self, claim: int, wanted: Wanted, candidate: CandidateDevice, *, must: bool

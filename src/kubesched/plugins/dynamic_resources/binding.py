@@ -20,7 +20,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import FINALIZER, AllocationResult, ResourceClaim
 from kubesched.api.times import parse_time
 from kubesched.framework.dra import ClaimTracker, ClaimWriter
-from kubesched.framework.plugin_observer import BindingConditionsStatus, PluginObserver
+from kubesched.framework.services import BindingConditionsStatus, PluginObserver
 from kubesched.plugins.dynamic_resources.claims import (
     BindingFailedError,
     consumer_reference,
@@ -105,7 +105,7 @@ class ClaimBinder:
         return known if known is not None and is_same else claim
 
     def _found(self) -> NodeAllocation:
-        return self._state.nodes.get(self._node_name) or NodeAllocation()
+        return self._state.chosen.get(self._node_name) or NodeAllocation()
 
     async def _create(self) -> ResourceClaim:
         special = self._found().special.claim

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from kubesched.api.core import Node, NodeSelector
+from kubesched.api.core import Node
+from kubesched.api.meta import NodeSelector
 from kubesched.api.resource import ALL, DeviceConstraint, ResourceClaim
 from kubesched.framework.dra import matches_node_selector
 from kubesched.plugins.dynamic_resources.allocator import Allocator
@@ -17,7 +18,7 @@ from kubesched.plugins.dynamic_resources.claims import results_of
 from kubesched.plugins.dynamic_resources.consumption import ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import NodeDevices, Wanted
 from kubesched.plugins.dynamic_resources.pools import CandidateDevice
-from kubesched.plugins.dynamic_resources.requests import ParsedRequest
+from kubesched.plugins.dynamic_resources.requests import ParsedRequest, requests_of
 from kubesched.plugins.shared.node_selector_text import describe_selector
 
 _FREE = ""
@@ -57,7 +58,7 @@ class _Count:
 
     def shortages(self, at: int) -> Iterator[str]:
         """Yield, per unsatisfiable request of a claim, what it needs and what the node has."""
-        for alternatives in self._allocator.requests(self._claims[at]):
+        for alternatives in requests_of(self._claims[at]):
             texts = [self._shortage(at, request) for request in alternatives]
             if all(texts):
                 yield from texts
@@ -65,8 +66,8 @@ class _Count:
     def _shortage(self, at: int, request: ParsedRequest) -> str:
         """Return what the request lacks; "" if it could be satisfied alone."""
         claim, devices = self._claims[at], self._devices
-        wanted = self._want(claim, request)
-        of_class = self._want(claim, replace(request, selectors=()))
+        wanted = devices.want(claim, request)
+        of_class = devices.want(claim, replace(request, selectors=()))
         found: Counter[str] = Counter()
         for candidate in devices.candidates:
             if devices.is_selectable(claim, wanted, candidate):
@@ -88,14 +89,10 @@ class _Count:
         there = f"{free} of {len(devices.candidates)} devices free"
         return f"{text}{there} ({listed}){self._unusable_pools()}" if listed else f"{text}{there}"
 
-    def _want(self, claim: ResourceClaim, request: ParsedRequest) -> Wanted:
-        return self._devices.want(claim, request, self._allocator.allocated.capacity)
-
     def _why_not_free(self, at: int, wanted: Wanted, candidate: CandidateDevice) -> str:
         allocator, request = self._allocator, wanted.request
         attempt = AllocationAttempt(
             self._claims,
-            self._devices,
             allocator.allocated,
             ConsumedCounters(allocator.available),
             allocator.features,

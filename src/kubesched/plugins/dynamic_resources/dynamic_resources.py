@@ -69,7 +69,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.pod_group_states import pod_group_name_of
+from kubesched.framework.pod_groups import pod_group_name_of
 from kubesched.framework.status import (
     SKIP,
     SUCCESS,
@@ -87,8 +87,11 @@ from kubesched.plugins.dynamic_resources.binding import (
     with_finalizer,
 )
 from kubesched.plugins.dynamic_resources.claims import (
+    BY_CLAIM,
     ClaimsNotReadyError,
     GetClaim,
+    after_claim_change,
+    after_pod_change,
     can_be_deallocated,
     is_reserved_for,
     pod_resource_claims,
@@ -99,12 +102,10 @@ from kubesched.plugins.dynamic_resources.extended_resources import (
     requested_scalars,
 )
 from kubesched.plugins.dynamic_resources.filtering import NodeFilter
-from kubesched.plugins.dynamic_resources.hints import BY_CLAIM, after_claim_change, after_pod_change
-from kubesched.plugins.dynamic_resources.node_devices import Features
+from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher, Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import RememberedSearches
 from kubesched.plugins.dynamic_resources.results import number_shares
-from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
@@ -116,6 +117,8 @@ _BINDING_TIMEOUT_SECONDS: Final = 600.0
 _TRIES_PER_SECOND: Final = 200_000
 
 _NO_STATE: Final = failure("not found")
+_NO_CLAIMS: Final = DynamicResourcesState()
+"""The state of every pod without claims; never changed."""
 
 
 class DynamicResourcesArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -156,14 +159,12 @@ class DynamicResources(
     def __init__(self, args: DynamicResourcesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         enabled = handle.feature_gates.enabled
-        self._enabled = enabled("DynamicResourceAllocation")
         self._extended_resources = enabled("DRAExtendedResource")
         self._prioritized_list = enabled("DRAPrioritizedList")
         self._has_pod_groups = enabled("GenericWorkload")
         self._taint_rules = enabled("DRADeviceTaintRules")
         self._binding_conditions = _has_binding_conditions(handle.feature_gates)
         self._features = Features(
-            admin_access=enabled("DRAAdminAccess"),
             prioritized_list=self._prioritized_list,
             partitionable_devices=enabled("DRAPartitionableDevices"),
             device_taints=enabled("DRADeviceTaints"),
@@ -197,8 +198,6 @@ class DynamicResources(
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return changes of slices, classes, claims, pods and nodes."""
-        if not self._enabled:
-            return ()
         add_update = Action.ADD | Action.UPDATE
         node_actions = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
         return (
@@ -221,7 +220,7 @@ class DynamicResources(
 
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Reject the pod until all its claims exist."""
-        if not self._enabled or not pod.spec.resource_claims:
+        if not pod.spec.resource_claims:
             return SUCCESS
         try:
             pod_resource_claims(pod.pod, self._getter(snapshot.objects))
@@ -233,42 +232,29 @@ class DynamicResources(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[DynamicResourcesState]:
         """Find the claims, and the devices if a claim must be allocated."""
-        nothing = DynamicResourcesState()
-        if not self._enabled:
-            return PreFilterResult(nothing, SKIP)
         scalars = requested_scalars(pod.template.requests) if self._extended_resources else {}
         if not pod.spec.resource_claims and not scalars:
-            return PreFilterResult(nothing, SKIP)
+            return PreFilterResult(_NO_CLAIMS, SKIP)
         try:
             claims = pod_resource_claims(pod.pod, self._getter(snapshot.objects))
         except ClaimsNotReadyError as error:
-            return PreFilterResult(nothing, unresolvable(str(error)))
+            return PreFilterResult(_NO_CLAIMS, unresolvable(str(error)))
         special = self._special_claim(pod.pod, scalars, snapshot.objects)
         if not claims and special is None:
-            return PreFilterResult(nothing, SKIP)
-        state = DynamicResourcesState.of(claims, special)
-        state.snapshot = snapshot
-        state.scalars = scalars
-        state.classes = device_classes_of(snapshot.objects)
+            return PreFilterResult(_NO_CLAIMS, SKIP)
+        has_special = special is not None
+        every = claims if special is None else [*claims, special]
+        classes = device_classes_of(snapshot.objects)
+        state = DynamicResourcesState(every, has_special, snapshot, scalars, classes)
         problem = next(self._problems(state, self._group_of(pod.pod), snapshot.objects), None)
         if problem is not None:
-            return PreFilterResult(nothing, problem)
+            return PreFilterResult(_NO_CLAIMS, problem)
         if any(True for _ in state.to_allocate()):
-            state.allocator = self._allocator(snapshot.objects)
+            self._prepare_search(state, snapshot.objects)
         return PreFilterResult(state)
-
-    def filter_state(
-        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
-    ) -> DynamicResourcesState | NoState | None:
-        """Return a failure, unless the plugin has nothing to do."""
-        if not self._enabled:
-            return DynamicResourcesState()
-        return super().filter_state(cycle, pod, snapshot)
 
     def filter(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where claims cannot be used or allocated; keep the allocations found."""
-        if not self._enabled:
-            return NodeToStatus.passing(len(nodes))
         is_timed_out = self._is_timed_out if self._binding_conditions else None
         node_filter = NodeFilter(state, pod.pod, is_timed_out)
         assert state.snapshot is not None, "pre_filter sets it"
@@ -276,8 +262,6 @@ class DynamicResources(
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return claims, and slices and classes if a claim must be allocated."""
-        if not self._enabled:
-            return
         objects, claims = snapshot.objects, pod.spec.resource_claims
         if claims:
             yield NeededKind(ResourceClaim, "pods name them, and they hold devices")
@@ -308,10 +292,8 @@ class DynamicResources(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
     ) -> PostFilterResult:
         """Deallocate a claim that only this pod uses, so that other devices can be tried."""
-        if not self._enabled:
-            return PostFilterResult(unschedulable("plugin disabled"))
-        state = cycle.filter_states.get(self.name)
-        if not isinstance(state, DynamicResourcesState):
+        state = self._state(cycle)
+        if state is None:
             return PostFilterResult(_NO_STATE)
         if not state.claims:
             return PostFilterResult(unschedulable("no new claims to deallocate"))
@@ -321,12 +303,11 @@ class DynamicResources(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
     ) -> DynamicResourcesState | NoState:
         """Return the state of `filter`."""
-        state = cycle.filter_states.get(self.name)
-        if isinstance(state, DynamicResourcesState):
+        state = self._state(cycle)
+        if state is not None:
             return state
         # Without alternatives to score, the state is not needed.
-        is_scored = self._enabled and self._prioritized_list
-        return NoState(_NO_STATE) if is_scored else DynamicResourcesState()
+        return NoState(_NO_STATE) if self._prioritized_list else _NO_CLAIMS
 
     def score(
         self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable
@@ -344,14 +325,14 @@ class DynamicResources(
         rows: NDArray[np.intp],
     ) -> NDArray[np.int64]:
         """Scale to 0..100; a higher number is better."""
-        return normalize_scores(scores) if self._enabled else scores
+        return normalize_scores(scores)
 
     def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Reserve the devices found for the node until the claims are written."""
-        if self._has_no_state(cycle):
-            return _NO_STATE
         state = self._state(cycle)
-        if state is None or state.allocator is None:
+        if state is None:
+            return _NO_STATE
+        if state.allocator is None:
             return SUCCESS
         to_allocate = list(state.to_allocate())
         found = state.allocation_on(node_name)
@@ -394,15 +375,18 @@ class DynamicResources(
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Return success if the pod has claims to write."""
-        if self._has_no_state(cycle):
+        state = self._state(cycle)
+        if state is None:
             return _NO_STATE
-        return SKIP if self._state(cycle) is None else SUCCESS
+        return SUCCESS if state.claims else SKIP
 
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write allocations and reservations, then wait until the devices are ready."""
         state = self._state(cycle)
         if state is None:
-            return _NO_STATE if self._has_no_state(cycle) else SUCCESS
+            return _NO_STATE
+        if not state.claims:
+            return SUCCESS
         if self._writer is None:
             return failure("no client to write ResourceClaims with")
         state.forget_others(node_name)
@@ -432,15 +416,10 @@ class DynamicResources(
     def _getter(self, objects: Objects) -> GetClaim:
         return lambda namespace, name: self._tracker.get(objects, namespace, name)
 
-    def _has_no_state(self, cycle: CycleState) -> bool:
-        """Whether pre_filter did not run."""
-        state = cycle.filter_states.get(self.name)
-        return self._enabled and not isinstance(state, DynamicResourcesState)
-
     def _state(self, cycle: CycleState) -> DynamicResourcesState | None:
-        """Return the pod's state, or None if it has no claims."""
+        """Return the pod's state, or None if pre_filter did not run."""
         state = cycle.filter_states.get(self.name)
-        return state if isinstance(state, DynamicResourcesState) and state.claims else None
+        return state if isinstance(state, DynamicResourcesState) else None
 
     def _special_claim(
         self, pod: Pod, scalars: dict[str, int], objects: Objects
@@ -494,24 +473,8 @@ class DynamicResources(
                 name = f"{request.name}/{sub.name}"
                 yield from _problems_of_class(sub.device_class_name, name, objects)
 
-    def _allocator(self, objects: Objects) -> Allocator:
-        index, matcher = self._devices(objects)
-        classes, allocated = device_classes_of(objects), self._tracker.allocated_state(objects)
-        searches = self._searches
-        if searches is None or searches.index is not index or searches.classes is not classes:
-            searches = self._searches = RememberedSearches(allocated, classes, index)
-        return Allocator(
-            allocated,
-            classes,
-            index,
-            matcher,
-            self._features,
-            self._tries_max,
-            searches,
-        )
-
-    def _devices(self, objects: Objects) -> tuple[PoolIndex, DeviceMatcher]:
-        """Return the index of all slices, and the matcher with its cached results."""
+    def _prepare_search(self, state: DynamicResourcesState, objects: Objects) -> None:
+        """Set the allocator, and what earlier searches among the same devices have found."""
         versions = objects.version(ResourceSlice), objects.version(DeviceTaintRule)
         known = self._index
         if known is None or known[0] is not objects or known[1] != versions:
@@ -520,7 +483,14 @@ class DynamicResources(
                 slices = with_taints(slices, objects.list(DeviceTaintRule))
             index = PoolIndex(slices, partitionable=self._features.partitionable_devices)
             known = self._index = (objects, versions, index, DeviceMatcher())
-        return known[2], known[3]
+        _, _, index, matcher = known
+        allocated, searches = self._tracker.allocated_state(objects), self._searches
+        if searches is None or searches.index is not index or searches.classes is not state.classes:
+            searches = self._searches = RememberedSearches(allocated, state.classes, index)
+        state.remembered = searches
+        state.allocator = Allocator(
+            allocated, state.classes, index, matcher, self._features, self._tries_max
+        )
 
     def _is_timed_out(self, claim: ResourceClaim) -> bool:
         return self._writer is not None and is_timed_out(
@@ -586,5 +556,5 @@ def _has_binding_conditions(gates: FeatureGates) -> bool:
 def _problems_of_class(name: str, request_name: str, objects: Objects) -> Iterator[Status]:
     if not name:
         yield failure(f"request {request_name}: unsupported request type")
-    elif device_classes_of(objects).get(name) is None:
+    elif name not in device_classes_of(objects).by_name:
         yield unresolvable(f"request {request_name}: device class {name} does not exist")

@@ -29,19 +29,6 @@ IN_MEMORY_NAME = "<extended-resources>"
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRequests:
-    """The requests for resources that a node's allocatable amounts lack.
-
-    Attributes:
-        requests: The requests of the special claim.
-        mappings: Which request provides which container's resource.
-    """
-
-    requests: tuple[DeviceRequest, ...]
-    mappings: tuple[ContainerExtendedResourceRequest, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class NodeClaim:
     """The special claim as some nodes need it.
 
@@ -90,27 +77,25 @@ def claim_on_node(
     special: ResourceClaim, pod: Pod, resources: Iterable[str], classes: DeviceClasses
 ) -> NodeClaim:
     """Return the special claim for nodes on which devices must provide `resources`."""
-    found = node_requests(pod, resources, classes)
-    spec = ResourceClaimSpec(devices=DeviceClaim(requests=found.requests))
-    return NodeClaim(replace(special, spec=spec), found.mappings)
-
-
-def node_requests(pod: Pod, resources: Iterable[str], classes: DeviceClasses) -> NodeRequests:
-    """Return the requests with which devices provide `resources` to the pod's containers."""
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(resources):
         device_class = classes.by_resource.get(resource)
         if device_class is not None:
-            found = _requests_for(pod.spec, resource, device_class.metadata.name)
-            requests += found.requests
-            mappings += found.mappings
+            _add_requests(pod.spec, resource, device_class.metadata.name, requests, mappings)
     requests.sort(key=lambda request: request.name)
-    return NodeRequests(tuple(requests), tuple(mappings))
+    spec = ResourceClaimSpec(devices=DeviceClaim(requests=tuple(requests)))
+    return NodeClaim(replace(special, spec=spec), tuple(mappings))
 
 
-def _requests_for(spec: PodSpec, resource: str, class_name: str) -> NodeRequests:
-    """Return the requests for one resource.
+def _add_requests(
+    spec: PodSpec,
+    resource: str,
+    class_name: str,
+    requests: list[DeviceRequest],
+    mappings: list[ContainerExtendedResourceRequest],
+) -> None:
+    """Add the requests for one resource, and which of them provides it to which container.
 
     Containers that run for the pod's whole life get devices of their own. Init containers run
     before, one after another, so they use the devices of later containers and share the rest.
@@ -148,7 +133,8 @@ def _requests_for(spec: PodSpec, resource: str, class_name: str) -> NodeRequests
     # The largest of the passing requests suffices for all of them.
     largest = [max(passing.values(), key=_count)] if passing else []
     shared = {each.name: largest[0].name for each in passing.values()}
-    mappings = (
+    requests += (*largest, *lasting.values())
+    mappings += (
         ContainerExtendedResourceRequest(
             container_name=containers[at].name,
             resource_name=resource,
@@ -156,7 +142,6 @@ def _requests_for(spec: PodSpec, resource: str, class_name: str) -> NodeRequests
         )
         for at, name in uses
     )
-    return NodeRequests((*largest, *lasting.values()), tuple(mappings))
 
 
 def _whole_amount(container: Container, resource: str) -> int:

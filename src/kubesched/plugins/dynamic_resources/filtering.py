@@ -15,25 +15,21 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.quantity import value
-from kubesched.api.resource import AllocationResult, ResourceClaim
+from kubesched.api.resource import ResourceClaim
 from kubesched.framework.dra import matches_node_selector
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected, SearchExhausted
 from kubesched.plugins.dynamic_resources.claims import BindingFailedError, is_ready_for_binding
 from kubesched.plugins.dynamic_resources.describing import describe_allocation, describe_devices
-from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim, claim_on_node
+from kubesched.plugins.dynamic_resources.extended_resources import claim_on_node
 from kubesched.plugins.dynamic_resources.remembered_searches import (
     NOT_SEARCHED,
     SOLVED,
     UNSOLVED,
-    NodeResults,
+    ClaimSearch,
 )
 from kubesched.plugins.dynamic_resources.requests import AllocationError
-from kubesched.plugins.dynamic_resources.state import (
-    NO_CLAIM,
-    DynamicResourcesState,
-    NodeAllocation,
-)
+from kubesched.plugins.dynamic_resources.state import NO_CLAIM, DynamicResourcesState
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -75,11 +71,11 @@ class NodeFilter:
 
         If only the search for devices decides, nodes with a kept result are not searched again.
         """
-        kept = self._kept_results()
-        if kept is None:
+        common = self._state.common_search = self._common_search()
+        if common is None:
             return NodeToStatus.of([self.filter(node) for node in nodes.nodes])
         rows = snapshot.rows_of(nodes)
-        index = np.array(kept.outcomes(snapshot.nodes)[rows])
+        index = np.array(common.results.outcomes(snapshot.nodes)[rows])
         if self._state.has_special_claim:
             index[self._needs_another_claim(nodes)] = NOT_SEARCHED
         missing = np.flatnonzero(index == NOT_SEARCHED)
@@ -90,25 +86,37 @@ class NodeFilter:
 
     def filter(self, node: Node) -> Status:
         """Return success if the node satisfies all claims."""
-        special = NO_CLAIM
-        if self._state.special_claim is not None:
-            answer = self._extended_resources(self._state.special_claim, node)
-            if isinstance(answer, Status):
-                return answer
-            special = answer
-        return self._claims(node, special)
+        state, name = self._state, node.metadata.name
+        resources = self._resources_of_devices(node)
+        if isinstance(resources, Status):
+            return resources
+        if state.has_special_claim and not resources and not state.has_user_claims:
+            state.search_on[name] = None
+            return SUCCESS
+        unavailable = [at for at in self._bound if self._is_unavailable(at, node)]
+        if state.allocator is not None:
+            search = state.search_on[name] = self._search_for(resources)
+            status = _search(search, node, state.allocator)
+            if not status.is_success:
+                return status
+            state.chosen.pop(name, None)
+        if unavailable:
+            # An allocation that is not written yet cannot be deallocated.
+            written = [at for at in unavailable if state.shared[at] is None]
+            state.unavailable.update(dict.fromkeys(written))
+            return _NOT_AVAILABLE
+        return SUCCESS
 
     def describe(self, node: Node) -> str:
         """Return what the node lacks, by claim and request."""
-        state, special = self._state, self._state.special_claim
-        answer = NO_CLAIM if special is None else self._extended_resources(special, node)
-        if isinstance(answer, Status):
+        state, resources = self._state, self._resources_of_devices(node)
+        if isinstance(resources, Status):
             lacking = [name for name in sorted(state.scalars) if not self._is_offered(name, node)]
             return f"neither the node nor a DeviceClass offers {', '.join(lacking)}"
         if state.allocator is not None:
-            claims = self._claims_to_allocate(answer)
-            if state.allocator.allocate(node, claims) is None:
-                return describe_devices(state.allocator, node, claims)
+            search = self._search_for(resources)
+            if search.on(node, state.allocator) is None:
+                return describe_devices(state.allocator, node, search.claims)
         return "; ".join(
             describe_allocation(state.claims[at], state.available_on[at], node)
             for at in self._bound
@@ -118,81 +126,58 @@ class NodeFilter:
     def _is_offered(self, name: str, node: Node) -> bool:
         return name in node.status.allocatable or self._state.classes.backs(name)
 
-    def _kept_results(self) -> NodeResults | None:
-        """Return the results kept for such claims; None if more than the search decides.
+    def _common_search(self) -> ClaimSearch | None:
+        """Return the search that decides on most nodes; None if more than a search decides.
 
-        Most nodes offer none of the extended resources that devices back, and all of the others:
-        the results are for the special claim of these nodes.
+        Most nodes offer none of the extended resources that devices back, and all of the others.
         """
         state, special = self._state, self._state.special_claim
         if state.allocator is None or self._bound or self._shares:
             return None
-        if special is not None:
-            if special.spec.devices.requests:
-                return None
-            backed = tuple(filter(state.classes.backs, sorted(state.scalars)))
-            state.kept_special = self._special_for(special, backed)
-        claims = self._claims_to_allocate(state.kept_special)
-        state.kept = state.allocator.kept_results(claims)
-        return state.kept
+        if special is None:
+            return self._search_for(())
+        if special.spec.devices.requests:
+            return None
+        return self._search_for(tuple(filter(state.classes.backs, sorted(state.scalars))))
 
     def _needs_another_claim(self, nodes: NodeTable) -> NDArray[np.bool_]:
-        """Bool per row: whether the kept results are not for its special claim."""
+        """Bool per row: whether the common search is not for its special claim."""
         found = np.zeros(len(nodes), np.bool_)
         for name in self._state.scalars:
             offers = nodes.allocatable_of(name) != 0
             found |= offers if self._state.classes.backs(name) else ~offers
         return found
 
-    def _extended_resources(self, special: ResourceClaim, node: Node) -> NodeClaim | Status:
-        """Return the special claim as the node needs it, or the node's final status."""
+    def _resources_of_devices(self, node: Node) -> tuple[str, ...] | Status:
+        """Return the resources that devices must provide, or the node's final status."""
+        special = self._state.special_claim
+        if special is None:
+            return ()
         if special.spec.devices.requests:
             return _LEFTOVER
-        resources = self._backed_by_devices(node)
-        if resources is None:
-            return _CANNOT_FIT
-        if not resources and not self._state.has_user_claims:
-            self._state.nodes[node.metadata.name] = NodeAllocation()
-            return SUCCESS
-        return self._special_for(special, resources)
-
-    def _special_for(self, special: ResourceClaim, resources: tuple[str, ...]) -> NodeClaim:
-        known = self._state.special_by_resources.get(resources)
-        if known is None:
-            known = claim_on_node(special, self._pod, resources, self._state.classes)
-            self._state.special_by_resources[resources] = known
-        return known
-
-    def _backed_by_devices(self, node: Node) -> tuple[str, ...] | None:
-        """Return the resources that devices must provide; None if nothing provides one."""
         backed: list[str] = []
         for name in sorted(self._state.scalars):
             offered = node.status.allocatable.get(name)
             if self._state.classes.backs(name) and (offered is None or value(offered) == 0):
                 backed.append(name)
             elif offered is None:
-                return None
+                return _CANNOT_FIT
         return tuple(backed)
 
-    def _claims(self, node: Node, special: NodeClaim) -> Status:
+    def _search_for(self, resources: tuple[str, ...]) -> ClaimSearch:
+        """Return the search on the nodes where devices must provide these resources."""
         state = self._state
-        unavailable = [at for at in self._bound if self._is_unavailable(at, node)]
-        found: NodeAllocation | None = None
-        if state.allocator is not None:
-            results = self._allocate(state.allocator, node, special)
-            if isinstance(results, Status):
-                return results
-            if self._shares:
-                results = self._with_shared(results)
-            found = NodeAllocation(results, special)
-        if unavailable:
-            # An allocation that is not written yet cannot be deallocated.
-            written = [at for at in unavailable if state.shared[at] is None]
-            state.unavailable.update(dict.fromkeys(written))
-            return _NOT_AVAILABLE
-        if found is not None:
-            state.nodes[node.metadata.name] = found
-        return SUCCESS
+        known = state.searches.get(resources)
+        if known is None:
+            special, claims = NO_CLAIM, self._to_allocate
+            if state.special_claim is not None:
+                special = claim_on_node(state.special_claim, self._pod, resources, state.classes)
+            if special.claim is not None and self._allocates_special:
+                claims = [*claims[:-1], special.claim]
+            assert state.remembered is not None, "pre_filter sets it with the allocator"
+            known = ClaimSearch(special, claims, state.remembered.of(claims))
+            state.searches[resources] = known
+        return known
 
     def _is_unavailable(self, at: int, node: Node) -> bool:
         """Whether an allocated claim cannot be used on the node."""
@@ -207,27 +192,15 @@ class NodeFilter:
         except BindingFailedError:
             return True
 
-    def _allocate(
-        self, allocator: Allocator, node: Node, special: NodeClaim
-    ) -> tuple[AllocationResult, ...] | Status:
-        try:
-            results = allocator.allocate(node, self._claims_to_allocate(special))
-        except AllocationError as error:
-            return failure(str(error))
-        except NodeRejected as rejected:
-            return unresolvable(str(rejected))
-        except SearchExhausted:
-            name = node.metadata.name
-            return failure(f"node {name}: timed out trying to allocate devices")
-        return _NOT_ALLOCATABLE if results is None else results
 
-    def _claims_to_allocate(self, special: NodeClaim) -> list[ResourceClaim]:
-        """Return the claims without an allocation; the special one with the node's requests."""
-        if special.claim is None or not self._allocates_special:
-            return self._to_allocate
-        return [*self._to_allocate[:-1], special.claim]
-
-    def _with_shared(self, results: tuple[AllocationResult, ...]) -> tuple[AllocationResult, ...]:
-        """Return one result per claim without an allocation, including shared pending ones."""
-        new, shared = iter(results), self._state.shared
-        return tuple(shared[at] or next(new) for at in self._state.to_allocate())
+def _search(search: ClaimSearch, node: Node, allocator: Allocator) -> Status:
+    try:
+        results = search.on(node, allocator)
+    except AllocationError as error:
+        return failure(str(error))
+    except NodeRejected as rejected:
+        return unresolvable(str(rejected))
+    except SearchExhausted:
+        name = node.metadata.name
+        return failure(f"node {name}: timed out trying to allocate devices")
+    return _NOT_ALLOCATABLE if results is None else SUCCESS

@@ -1,35 +1,40 @@
 """The devices of one node, and which of them satisfy a request.
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/incubating/
-          allocator_incubating.go, validateDeviceRequest and isSelectable (v1.36)
-Reads:    pools; selectors of classes and requests
-Differs:  nothing.
+          allocator_incubating.go, validateDeviceRequest, isSelectable and selectorsMatch (v1.36)
+Reads:    pools; selectors of classes and requests; device.attributes, device.capacity
+Differs:  the result of a selector is cached as long as the device does not change.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from kubesched import cel
 from kubesched.api.core import Node
-from kubesched.api.resource import ALL, EXACT_COUNT, DeviceClass, ResourceClaim
-from kubesched.framework.dra import DeviceClasses, DeviceID
+from kubesched.api.resource import (
+    ALL,
+    EXACT_COUNT,
+    Device,
+    DeviceClass,
+    DeviceSelector,
+    ResourceClaim,
+)
+from kubesched.cel.values import CelError
+from kubesched.framework.dra import AllocatedState, DeviceClasses, DeviceID
 from kubesched.plugins.dynamic_resources.consumption import has_capacity
 from kubesched.plugins.dynamic_resources.pools import (
     CandidateDevice,
-    PoolError,
     PoolIndex,
     candidates_of,
     matches_node,
 )
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
-from kubesched.plugins.dynamic_resources.selection import DeviceMatcher
-
-Capacities = dict[DeviceID, dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
     """The feature gates of the allocator."""
 
-    admin_access: bool = True
     prioritized_list: bool = True
     partitionable_devices: bool = True
     device_taints: bool = True
@@ -56,6 +61,58 @@ class Wanted:
     selectable: dict[DeviceID, bool] = field(default_factory=dict)
 
 
+class DeviceMatcher:
+    """Evaluates selectors, and caches results per driver and Device object.
+
+    Drop it when slices change. The driver is part of the key because decoded objects share equal
+    parts, so that devices of two drivers may be one object. The key has the object's id; keeping
+    the object keeps the id unique.
+    """
+
+    def __init__(self) -> None:
+        self._answers: dict[tuple[str, str, int], tuple[Device, bool | str]] = {}
+
+    def matches(
+        self, selectors: Iterable[DeviceSelector], driver: str, device: Device, owner: str
+    ) -> bool:
+        """Return whether all selectors match the device.
+
+        The device is the same object as long as it does not change; `owner` is `class x` or `claim
+        ns/x`, for errors.
+
+        Raises:
+            AllocationError: A selector cannot be compiled or evaluated.
+        """
+        for at, selector in enumerate(selectors):
+            where = f"{owner}: selector #{at}: "
+            if selector.cel is None:
+                raise AllocationError(f"{where}CEL expression empty (unsupported selector type?)")
+            answer = self._answer(selector.cel.expression, driver, device, where)
+            if isinstance(answer, str):
+                raise AllocationError(f"{where}CEL runtime error: {answer}")
+            if not answer:
+                return False
+        return True
+
+    def _answer(self, expression: str, driver: str, device: Device, where: str) -> bool | str:
+        """Return the result of a selector, or what its evaluation failed with."""
+        key = expression, driver, id(device)
+        known = self._answers.get(key)
+        if known is not None:
+            return known[1]
+        try:
+            compiled = cel.compile_selector(expression)
+        except cel.DeviceSelectorError as error:
+            raise AllocationError(f"{where}CEL compile error: {error}") from error
+        answer: bool | str
+        try:
+            answer = compiled.matches(cel.device_variables(driver, device))
+        except CelError as error:
+            answer = str(error)
+        self._answers[key] = device, answer
+        return answer
+
+
 class NodeDevices:
     """The pools and devices that one node can use.
 
@@ -71,18 +128,20 @@ class NodeDevices:
         classes: DeviceClasses,
         matcher: DeviceMatcher,
         features: Features,
+        allocated: AllocatedState,
     ) -> None:
         """Find the pools. Raises AllocationError."""
         self._node = node
         self._classes = classes
         self._matcher = matcher
         self._features = features
+        self._allocated = allocated
         try:
             self.pools, self.candidates = index.of(node)
-        except PoolError as error:
+        except AllocationError as error:
             raise AllocationError(f"gather pool information: {error}") from error
 
-    def want(self, claim: ResourceClaim, request: ParsedRequest, allocated: Capacities) -> Wanted:
+    def want(self, claim: ResourceClaim, request: ParsedRequest) -> Wanted:
         """Check a request and determine how many devices it needs. Raises AllocationError."""
         where = f"claim {claim.metadata.key}, request {request.name}"
         for at, selector in enumerate(request.selectors):
@@ -90,17 +149,13 @@ class NodeDevices:
                 raise AllocationError(
                     f"{where}, selector #{at}: CEL expression empty (unsupported selector type?)"
                 )
-        if request.has_admin_access and not self._features.admin_access:
-            raise AllocationError(
-                f"{where}: admin access is requested, but the feature is disabled"
-            )
         device_class = self._class_of(where, request.device_class_name)
         if request.mode == EXACT_COUNT:
             return Wanted(request, device_class, request.count)
         if request.mode != ALL:
             raise AllocationError(f"{where}: unsupported count mode {request.mode}")
         wanted = Wanted(request, device_class, 0)
-        self._find_all(claim, wanted, where, allocated)
+        self._find_all(claim, wanted, where)
         return wanted
 
     def is_selectable(
@@ -113,27 +168,10 @@ class NodeDevices:
             wanted.selectable[candidate.id] = known
         return known
 
-    def has_capacity(
-        self,
-        request: ParsedRequest,
-        candidate: CandidateDevice,
-        allocated: Capacities,
-        allocating: Capacities,
-    ) -> bool:
-        """Whether the device has enough capacity left."""
-        if not self._features.consumable_capacity:
-            return True
-        return has_capacity(
-            request.capacity,
-            candidate.device,
-            allocated.get(candidate.id, {}),
-            allocating.get(candidate.id, {}),
-        )
-
     def _class_of(self, where: str, name: str) -> DeviceClass:
         if not name:
             raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
-        device_class = self._classes.get(name)
+        device_class = self._classes.by_name.get(name)
         if device_class is None:
             raise AllocationError(
                 f"{where}: could not retrieve device class {name}:"
@@ -141,9 +179,7 @@ class NodeDevices:
             )
         return device_class
 
-    def _find_all(
-        self, claim: ResourceClaim, wanted: Wanted, where: str, allocated: Capacities
-    ) -> None:
+    def _find_all(self, claim: ResourceClaim, wanted: Wanted, where: str) -> None:
         for pool in self.pools:
             if pool.is_incomplete or pool.is_invalid:
                 state = "being updated" if pool.is_incomplete else "invalid"
@@ -155,9 +191,15 @@ class NodeDevices:
                 candidate
                 for candidate in candidates_of(pool)
                 if self.is_selectable(claim, wanted, candidate)
-                and self.has_capacity(wanted.request, candidate, allocated, {})
+                and self._has_capacity(wanted.request, candidate)
             ]
         wanted.count = len(wanted.all_devices)
+
+    def _has_capacity(self, request: ParsedRequest, candidate: CandidateDevice) -> bool:
+        if not self._features.consumable_capacity:
+            return True
+        allocated = self._allocated.capacity.get(candidate.id, {})
+        return has_capacity(request.capacity, candidate.device, allocated, {})
 
     def _select(self, claim: ResourceClaim, wanted: Wanted, candidate: CandidateDevice) -> bool:
         device, driver = candidate.device, candidate.id[0]
@@ -169,7 +211,4 @@ class NodeDevices:
         ) and matches(wanted.request.selectors, driver, device, f"claim {claim.metadata.key}")
         if not selected or not candidate.slice.spec.per_device_node_selection:
             return selected
-        try:
-            return matches_node(device, self._node)
-        except PoolError as error:
-            raise AllocationError(str(error)) from error
+        return matches_node(device, self._node)

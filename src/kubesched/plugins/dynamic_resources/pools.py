@@ -16,13 +16,10 @@ from typing import NamedTuple
 from kubesched.api.core import Node
 from kubesched.api.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
 from kubesched.framework.dra import DeviceID, NodeSelectorError, is_for_node
+from kubesched.plugins.dynamic_resources.requests import AllocationError
 
 PoolID = tuple[str, str]
 """Driver and pool name."""
-
-
-class PoolError(ValueError):
-    """A slice is invalid; the pod's scheduling cycle ends with an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +76,11 @@ def candidates_of(pool: Pool) -> Iterator[CandidateDevice]:
 
 
 def matches_node(where: Device | ResourceSliceSpec, node: Node) -> bool:
-    """Whether the node selection of a slice or device includes the node; raises PoolError."""
+    """Whether the node selection of a slice or device includes the node; raises AllocationError."""
     try:
         return is_for_node(where, node)
     except NodeSelectorError as error:
-        raise PoolError(f"failed to parse node selector: {error}") from error
+        raise AllocationError(f"failed to parse node selector: {error}") from error
 
 
 class PoolIndex:
@@ -118,7 +115,7 @@ class PoolIndex:
     def of(self, node: Node) -> NodePools:
         """Return the pools with devices for the node; cached per Node object.
 
-        Raises PoolError.
+        Raises AllocationError.
         """
         name = node.metadata.name
         known = self._known.get(name)
@@ -161,8 +158,8 @@ class PoolIndex:
         try:
             if spec.node_name or spec.all_nodes or spec.node_selector is not None:
                 return matches_node(spec, node)
-        except PoolError as error:
-            raise PoolError(
+        except AllocationError as error:
+            raise AllocationError(
                 f"failed to perform node selection for slice {item.metadata.name}: {error}"
             ) from error
         return bool(spec.per_device_node_selection) and any(

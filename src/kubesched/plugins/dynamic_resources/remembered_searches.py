@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import msgspec
@@ -18,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node
-from kubesched.api.resource import AllocationResult, ResourceClaim
+from kubesched.api.resource import FIRST_AVAILABLE_MAX, AllocationResult, ResourceClaim
 from kubesched.framework.dra import AllocatedState, DeviceClasses
+from kubesched.plugins.dynamic_resources.allocator import Allocator
+from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.snapshot.node_columns import NodeColumns
 
@@ -35,21 +38,17 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Found(NamedTuple):
-    """The result of a search on a node with these labels."""
+    """The result of a search on a node with these labels, and its score by alternatives."""
 
     labels: Mapping[str, str]
     results: Results
+    score: int
 
 
 class NodeResults:
-    """The results for claims with equal specs, by node.
-
-    Attributes:
-        scores: Node name -> a result there and its score, as a cache.
-    """
+    """The results for claims with equal specs, by node."""
 
     def __init__(self) -> None:
-        self.scores: dict[str, tuple[Results, int]] = {}
         self._found: dict[str, Found] = {}
         self._outcomes: NDArray[np.int32] = np.zeros(0, np.int32)
         self._table: NodeColumns | None = None
@@ -64,16 +63,16 @@ class NodeResults:
         found = self._found.get(node.metadata.name)
         return found if found is not None and found.labels == node.metadata.labels else None
 
-    def solution(self, name: str) -> Results:
-        """Return the kept solution for a node of the latest table, or None."""
-        found = self._found.get(name)
-        return None if found is None else found.results
+    def latest(self, name: str) -> Found | None:
+        """Return what is kept for a node of the latest table."""
+        return self._found.get(name)
 
-    def put(self, node: Node, results: Results) -> None:
+    def put(self, node: Node, results: Results, score: int) -> Found:
         """Keep the result of a search."""
         name = node.metadata.name
-        self._found[name] = Found(node.metadata.labels, results)
+        found = self._found[name] = Found(node.metadata.labels, results, score)
         self._set_outcome(name, UNSOLVED if results is None else SOLVED)
+        return found
 
     def forget_all(self) -> None:
         """Drop all results."""
@@ -103,6 +102,48 @@ class NodeResults:
                 self._outcomes[row] = outcome
 
 
+@dataclass(frozen=True, slots=True)
+class ClaimSearch:
+    """The search for devices on the nodes that need the same special claim.
+
+    Attributes:
+        special: The special claim as these nodes need it.
+        claims: The claims to allocate.
+        results: What was found so far, also for earlier pods with equal claims.
+    """
+
+    special: NodeClaim
+    claims: Sequence[ResourceClaim]
+    results: NodeResults
+
+    def on(self, node: Node, allocator: Allocator) -> Results:
+        """Return what is found on a node; it is searched unless the result is known.
+
+        Raises:
+            AllocationError, NodeRejected, SearchExhausted: See `Allocator.allocate`.
+        """
+        found = self.results.get(node)
+        if found is None:
+            results = allocator.allocate(node, self.claims)
+            score = sum(map(alternatives_score, self.claims, results or ()))
+            found = self.results.put(node, results, score)
+        return found.results
+
+
+def alternatives_score(claim: ResourceClaim, allocation: AllocationResult) -> int:
+    """Return a number that is higher the earlier the allocated alternatives are listed."""
+    listed = [each for each in claim.spec.devices.requests if each.exactly is None]
+    if not listed:
+        return 0
+    chosen = {result.request for result in allocation.devices.results}
+    return sum(
+        FIRST_AVAILABLE_MAX - at
+        for request in listed
+        for at, alternative in enumerate(request.first_available)
+        if f"{request.name}/{alternative.name}" in chosen
+    )
+
+
 class RememberedSearches:
     """Results by claims; the least recently used claims are dropped.
 
@@ -118,6 +159,9 @@ class RememberedSearches:
 
     def of(self, claims: Sequence[ResourceClaim]) -> NodeResults:
         """Return the results for claims with equal specs; the caller adds to them."""
+        if self.index.shares_accounts:
+            # What is left in the pools depends on the node that is tried first.
+            return NodeResults()
         self._forget_changed()
         # A search reads nothing else of claims; their names appear only in errors.
         key = _encode([claim.spec.devices for claim in claims])

@@ -38,7 +38,6 @@ class ParsedRequest:
         mode: ExactCount or All.
         count: The number of devices, with mode ExactCount.
         admin_access: Whether devices in use may be allocated.
-        has_admin_access: Whether the field is set.
         selectors: Conditions on devices, besides those of the class.
         tolerations: Tolerations of device taints.
         capacity: The capacity to use of devices that allow several allocations.
@@ -50,7 +49,6 @@ class ParsedRequest:
     mode: str
     count: int
     admin_access: bool
-    has_admin_access: bool
     selectors: tuple[DeviceSelector, ...]
     tolerations: tuple[DeviceToleration, ...]
     capacity: CapacityRequirements | None
@@ -89,7 +87,6 @@ def _alternatives(claim: ResourceClaim, request: DeviceRequest) -> tuple[ParsedR
 
 
 def _of(spec: DevicesOfClass, name: str, parent_name: str) -> ParsedRequest:
-    admin_access = spec.admin_access if isinstance(spec, ExactDeviceRequest) else None
     mode = spec.allocation_mode or EXACT_COUNT
     return ParsedRequest(
         name=name,
@@ -97,8 +94,7 @@ def _of(spec: DevicesOfClass, name: str, parent_name: str) -> ParsedRequest:
         device_class_name=spec.device_class_name,
         mode=mode,
         count=spec.count or (0 if mode == ALL else 1),
-        admin_access=bool(admin_access),
-        has_admin_access=admin_access is not None,
+        admin_access=isinstance(spec, ExactDeviceRequest) and bool(spec.admin_access),
         selectors=spec.selectors,
         tolerations=spec.tolerations,
         capacity=spec.capacity,

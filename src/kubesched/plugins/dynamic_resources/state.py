@@ -12,12 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesched.api.core import NodeSelector
-from kubesched.api.resource import FIRST_AVAILABLE_MAX, AllocationResult, ResourceClaim
+from kubesched.api.meta import NodeSelector
+from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.framework.dra import DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
-from kubesched.plugins.dynamic_resources.remembered_searches import NodeResults
+from kubesched.plugins.dynamic_resources.remembered_searches import (
+    ClaimSearch,
+    Found,
+    RememberedSearches,
+    alternatives_score,
+)
 from kubesched.snapshot.snapshot import Snapshot
 
 NO_CLASSES: Final = DeviceClasses(())
@@ -44,51 +49,45 @@ class DynamicResourcesState:
     Attributes:
         claims: The pod's claims, the special one last.
         has_special_claim: Whether the last claim is special.
+        snapshot: The snapshot of the cycle; None if the pod has no claims.
+        scalars: The pod's extended resource requests.
+        classes: The device classes.
         special_uid: The special claim's uid at the start of the cycle.
         available_on: Per claim, the node selector of its allocation.
         allocations: Per claim, the reserved allocation.
         shared: Per claim, the pending allocation of the pod's group, which the pod reuses.
-        scalars: The pod's extended resource requests.
-        classes: The device classes, if the pod has a special claim.
         allocator: Allocates claims without an allocation; None if there are none.
+        remembered: The results of searches for earlier pods, set with `allocator`.
+        searches: Resources that devices must provide -> the search on the nodes that lack them.
+        search_on: Name of a node that Filter asked about -> its search; None if it needs none.
+        common_search: The search of the other nodes, whose results were known.
         unavailable: Positions of allocated claims that a node could not use, in order.
-        nodes: Node name -> allocations found there for this pod.
-        kept: Allocations found for earlier pods with equal claims; None if they may not be reused.
-        kept_special: The special claim that the kept allocations are for.
-        snapshot: The snapshot of the cycle, set by PreFilter.
-        special_by_resources: Resources that devices must provide -> the special claim, as a cache.
+        chosen: Node name -> allocations that are or were reserved there.
     """
 
     claims: list[ResourceClaim] = field(default_factory=list)
     has_special_claim: bool = False
-    special_uid: str = ""
-    available_on: list[NodeSelector | None] = field(default_factory=list)
-    allocations: list[AllocationResult | None] = field(default_factory=list)
-    shared: list[AllocationResult | None] = field(default_factory=list)
+    snapshot: Snapshot | None = None
     scalars: dict[str, int] = field(default_factory=dict)
     classes: DeviceClasses = NO_CLASSES
+    special_uid: str = field(init=False, default="")
+    available_on: list[NodeSelector | None] = field(init=False)
+    allocations: list[AllocationResult | None] = field(init=False)
+    shared: list[AllocationResult | None] = field(init=False)
     allocator: Allocator | None = None
+    remembered: RememberedSearches | None = None
+    searches: dict[tuple[str, ...], ClaimSearch] = field(default_factory=dict)
+    search_on: dict[str, ClaimSearch | None] = field(default_factory=dict)
+    common_search: ClaimSearch | None = None
     unavailable: dict[int, None] = field(default_factory=dict)
-    nodes: dict[str, NodeAllocation] = field(default_factory=dict)
-    kept: NodeResults | None = None
-    kept_special: NodeClaim = NO_CLAIM
-    snapshot: Snapshot | None = None
-    special_by_resources: dict[tuple[str, ...], NodeClaim] = field(default_factory=dict)
+    chosen: dict[str, NodeAllocation] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls, claims: list[ResourceClaim], special: ResourceClaim | None
-    ) -> "DynamicResourcesState":
-        """Return the state at the start of the cycle."""
-        every = claims if special is None else [*claims, special]
-        return cls(
-            claims=every,
-            has_special_claim=special is not None,
-            special_uid="" if special is None else special.metadata.uid,
-            available_on=[None] * len(every),
-            allocations=[None] * len(every),
-            shared=[None] * len(every),
-        )
+    def __post_init__(self) -> None:
+        self.available_on = [None] * len(self.claims)
+        self.allocations = [None] * len(self.claims)
+        self.shared = [None] * len(self.claims)
+        if self.has_special_claim:
+            self.special_uid = self.claims[-1].metadata.uid
 
     @property
     def special_claim(self) -> ResourceClaim | None:
@@ -114,20 +113,25 @@ class DynamicResourcesState:
         return (at for at, claim in enumerate(self.claims) if claim.status.allocation is None)
 
     def allocation_on(self, node_name: str) -> NodeAllocation | None:
-        """Return the allocations that Filter found for a node, or None."""
-        found = self.nodes.get(node_name)
-        if found is None and self.kept is not None:
-            results = self.kept.solution(node_name)
-            if results is not None:
-                # The kept results change with the next pod, and this pod may be reserved twice.
-                found = self.nodes[node_name] = NodeAllocation(results, self.kept_special)
-        return found
+        """Return the allocations that Filter found for a node; None if there are none."""
+        known = self.chosen.get(node_name)
+        if known is not None:
+            return known
+        search, found = self._found(node_name)
+        if search is None or found is None or found.results is None:
+            return None
+        new = iter(found.results)
+        results = tuple(self.shared[at] or next(new) for at in self.to_allocate())
+        # The kept results change with the next pod, and this pod may be reserved twice.
+        chosen = self.chosen[node_name] = NodeAllocation(results, search.special)
+        return chosen
 
     def forget_others(self, node_name: str) -> None:
         """Keep only what was found for the chosen node: the pod may wait long for its binding."""
         found = self.allocation_on(node_name)
-        self.nodes = {} if found is None else {node_name: found}
-        self.kept = self.allocator = self.snapshot = None
+        self.chosen = {} if found is None else {node_name: found}
+        self.searches, self.search_on = {}, {}
+        self.common_search = self.remembered = self.allocator = self.snapshot = None
 
     def has_alternatives(self) -> bool:
         """Whether a request has alternatives; otherwise all nodes score 0."""
@@ -139,32 +143,16 @@ class DynamicResourcesState:
 
     def score(self, node_name: str) -> int:
         """Return a number that is higher the earlier the chosen alternatives are listed."""
-        kept = self.kept
-        if kept is None or node_name in self.nodes:
-            found = self.nodes.get(node_name)
-            return 0 if found is None else self._score(found.results)
-        results = kept.solution(node_name)
-        if results is None:
+        _, found = self._found(node_name)
+        if found is None or found.results is None:
             return 0
-        known = kept.scores.get(node_name)
-        if known is None or known[0] is not results:
-            known = kept.scores[node_name] = results, self._score(results)
-        return known[1]
+        total = found.score
+        for claim, shared in zip(self.claims, self.shared, strict=True):
+            allocation = claim.status.allocation or shared
+            if allocation is not None:
+                total += alternatives_score(claim, allocation)
+        return total
 
-    def _score(self, new_results: tuple[AllocationResult, ...]) -> int:
-        results = iter(new_results)
-        return sum(
-            _alternatives_score(claim, claim.status.allocation or next(results))
-            for claim in self.claims
-        )
-
-
-def _alternatives_score(claim: ResourceClaim, allocation: AllocationResult) -> int:
-    chosen = {result.request for result in allocation.devices.results}
-    return sum(
-        FIRST_AVAILABLE_MAX - at
-        for request in claim.spec.devices.requests
-        if request.exactly is None
-        for at, alternative in enumerate(request.first_available)
-        if f"{request.name}/{alternative.name}" in chosen
-    )
+    def _found(self, node_name: str) -> tuple[ClaimSearch | None, Found | None]:
+        search = self.search_on.get(node_name, self.common_search)
+        return search, None if search is None else search.results.latest(node_name)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from kubesched.api.requirements import CompiledSelector
-from kubesched.plugins.inter_pod_affinity.state import AffinityState
-from kubesched.plugins.inter_pod_affinity.term_sums import IncomingTerm
+from kubesched.plugins.inter_pod_affinity.state import AffinityState, IncomingTerm
 from kubesched.snapshot.affinity_terms import AffinityTerm
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo

@@ -5,7 +5,8 @@ Reads:    pod.spec.affinity.podAffinity, podAntiAffinity of the pod and of pods 
           pod.metadata.labels; namespaces; nodes.labels
 Rejects:  UnschedulableAndUnresolvable if affinity is not met, because evicting pods cannot add the
           missing ones; Unschedulable if anti-affinity is violated.
-Differs:  nothing.
+Differs:  scoring is skipped if the weights of matching terms add up to 0 in every domain, where
+          upstream gives each node the score 0.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import (
     PRE_FILTER_SKIP,
+    PRE_SCORE_SKIP,
     FilterPlugin,
     PreFilterExtensions,
     PreFilterResult,
@@ -48,24 +50,28 @@ from kubesched.plugins.inter_pod_affinity.describing import describe_affinity
 from kubesched.plugins.inter_pod_affinity.state import (
     NO_REQUIREMENTS,
     AffinityState,
+    KeyedSum,
     Requirements,
+    owning_anti_affinity,
+    preferences_of,
     requirements_of,
     sums_by_key,
 )
-from kubesched.plugins.inter_pod_affinity.term_sums import (
-    KeyedSum,
-    Preference,
-    owning_anti_affinity,
-    preferences_of,
-)
 from kubesched.plugins.shared.template_memo import TemplateMemo
 from kubesched.plugins.shared.topology_domains import DomainSums
-from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms, affinity_terms_of
+from kubesched.snapshot.affinity_terms import (
+    AffinityTerm,
+    AffinityTerms,
+    OwnedTerm,
+    TermBucket,
+    TermIndex,
+    TermKind,
+    affinity_terms_of,
+)
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-from kubesched.snapshot.term_index import OwnedTerm, TermBucket, TermIndex, TermKind
 
 _STATUSES: Final = (
     SUCCESS,
@@ -95,7 +101,6 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
-_SKIP_SCORE: Final[PreScoreResult[AffinityScores]] = PreScoreResult(status=SKIP)
 _NO_TERMS_FILTER: Final[PreFilterResult[AffinityState]] = PreFilterResult(status=SKIP, lasts=True)
 _NO_TERMS_SCORE: Final[PreScoreResult[AffinityScores]] = PreScoreResult(status=SKIP, lasts=True)
 
@@ -124,7 +129,7 @@ class InterPodAffinity(
         self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
         self._requirements: TemplateMemo[Requirements] = TemplateMemo()
         self._existing: TemplateMemo[tuple[KeyedSum, ...]] = TemplateMemo()
-        self._preferences: TemplateMemo[tuple[Preference, ...]] = TemplateMemo()
+        self._preferences: TemplateMemo[tuple[KeyedSum, ...]] = TemplateMemo()
 
     @classmethod
     def decode_args(
@@ -166,15 +171,15 @@ class InterPodAffinity(
         if not has_terms and not any(domains.has_any for domains in existing.values()):
             return PRE_FILTER_SKIP if existing else _NO_TERMS_FILTER
         requirements = self._requirements_of(pod, objects) if has_terms else NO_REQUIREMENTS
-        affinity: dict[str, DomainSums] = {}
-        if requirements.affinity_sum is not None:
-            pods = requirements.affinity_sum.over(nodes.groups)
-            for key in requirements.affinity_keys:
-                affinity[key] = DomainSums.of(nodes.label(key), pods)
-        anti_affinity = sums_by_key(requirements.anti_affinity_sums, nodes)
-        labels = _namespace_labels(pod, objects)
         return PreFilterResult(
-            AffinityState(requirements, labels, existing, affinity, anti_affinity, nodes)
+            AffinityState(
+                requirements,
+                _namespace_labels(pod, objects),
+                existing,
+                affinity=sums_by_key(requirements.affinity_sums, nodes),
+                anti_affinity=sums_by_key(requirements.anti_affinity_sums, nodes),
+                table=nodes,
+            )
         )
 
     def add_pod(
@@ -243,18 +248,13 @@ class InterPodAffinity(
         questions = self._preferences_about(pod, snapshot.objects, index, buckets)
         if not questions:
             return _NO_TERMS_SCORE
-        groups = nodes.groups
-        worths = tuple(
-            (key, DomainSums.of(nodes.label(key), worth.over(groups)).counts)
-            for key, worth, _ in questions
-        )
-        if any(worth.any() for _, worth in worths) or any(
-            # Upstream also scores if the weights of all matching terms add up to 0.
-            DomainSums.of(nodes.label(key), records.over(groups)).has_any
-            for key, _, records in questions
-        ):
-            return PreScoreResult(worths)
-        return _SKIP_SCORE
+        worths: dict[str, NDArray[np.int64]] = {}
+        for key, worth in questions:
+            counts = DomainSums.of(nodes.label(key), worth.over(nodes.groups)).counts
+            worths[key] = worths[key] + counts if key in worths else counts
+        if any(worth.any() for worth in worths.values()):
+            return PreScoreResult(tuple(worths.items()))
+        return PRE_SCORE_SKIP
 
     def score(self, state: AffinityScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return, per row, the sum of the scores of its domains."""
@@ -309,10 +309,10 @@ class InterPodAffinity(
 
     def _preferences_about(
         self, pod: PodInfo, objects: Objects, index: TermIndex, buckets: Buckets
-    ) -> tuple[Preference, ...]:
+    ) -> tuple[KeyedSum, ...]:
         """Return the sums that make up the scores of domains."""
 
-        def derive() -> tuple[Preference, ...]:
+        def derive() -> tuple[KeyedSum, ...]:
             labels = _namespace_labels(pod, objects)
             owned = [
                 (kind, term)

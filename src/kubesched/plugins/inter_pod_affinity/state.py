@@ -1,34 +1,83 @@
-"""AffinityState: the numbers of pods per domain with which InterPodAffinity filters.
+"""AffinityState: numbers of pods per domain, from sums that inter-pod affinity terms ask for.
 
-Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, preFilterState (v1.36)
+Upstream: pkg/scheduler/framework/plugins/interpodaffinity/filtering.go, preFilterState;
+          scoring.go (v1.36)
+Reads:    pod.spec.affinity of the pod to place and of pods on nodes; namespaces
 Differs:  nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.plugins.inter_pod_affinity.term_sums import (
-    IncomingTerm,
-    KeyedSum,
-    matching_all,
-    matching_each,
-    resolve,
-    topology_keys,
-)
+from kubesched.api.core import Namespace
+from kubesched.api.requirements import CompiledSelector
 from kubesched.plugins.shared.topology_domains import DomainSums
-from kubesched.snapshot.affinity_terms import AffinityTerms
+from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms, OwnedTerm, TermKind
+from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.pod_sums import PodSum
+from kubesched.snapshot.pod_sums import Marker, PodSum
+
+_NO_LABELS: Final[dict[str, str]] = {}
+_QUESTIONS_MAX: Final = 8192
+
+KeyedSum = tuple[str, PodSum]
+"""A topology key and the sum to take over its domains."""
+
+
+class IncomingTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """A term of the pod to place, with its namespace selector resolved to names.
+
+    Attributes:
+        namespaces: The namespaces of matching pods; None means all.
+        selector: Matches pod labels.
+        topology_key: The node label whose values are the domains.
+        weight: The score per matching pod; negative for preferred anti-affinity, 0 if required.
+    """
+
+    namespaces: frozenset[str] | None
+    selector: CompiledSelector
+    topology_key: str
+    weight: int = 0
+
+    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether a pod with `labels` in `namespace` matches the term."""
+        return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(
+            labels
+        )
+
+
+def resolve(term: AffinityTerm, objects: Objects, weight: int = 0) -> IncomingTerm:
+    """Resolve the namespace selector of a term of the pod to place."""
+    selector = term.namespace_selector
+    namespaces: frozenset[str] | None
+    # Upstream also matches the selector with every pod as if its namespace had no labels. So a
+    # selector that matches an empty label set (`{}`, NotIn, DoesNotExist) selects all namespaces.
+    if selector.matches(_NO_LABELS):
+        namespaces = None
+    else:
+        selected = (
+            namespace.metadata.name
+            for namespace in objects.list(Namespace)
+            if selector.matches(namespace.metadata.labels)
+        )
+        namespaces = term.namespaces.union(selected)
+    return IncomingTerm(namespaces, term.selector, term.topology_key, weight)
+
+
+def topology_keys(terms: Iterable[IncomingTerm | AffinityTerm]) -> tuple[str, ...]:
+    """Return the distinct topology keys, in order of appearance."""
+    return tuple(dict.fromkeys(term.topology_key for term in terms))
 
 
 class Requirements(msgspec.Struct, frozen=True):
@@ -36,15 +85,13 @@ class Requirements(msgspec.Struct, frozen=True):
 
     Attributes:
         affinity, anti_affinity: The terms.
-        affinity_keys: The distinct topology keys of `affinity`.
-        affinity_sum: Counts the pods that match all of `affinity`; None without terms.
+        affinity_sums: Per topology key, counts the pods that match all of `affinity`.
         anti_affinity_sums: Per topology key, counts the pods that match its terms.
     """
 
     affinity: tuple[IncomingTerm, ...] = ()
     anti_affinity: tuple[IncomingTerm, ...] = ()
-    affinity_keys: tuple[str, ...] = ()
-    affinity_sum: PodSum | None = None
+    affinity_sums: tuple[KeyedSum, ...] = ()
     anti_affinity_sums: tuple[KeyedSum, ...] = ()
 
     def are_met_by(self, other: PodInfo) -> bool:
@@ -64,8 +111,7 @@ def requirements_of(terms: AffinityTerms, objects: Objects) -> Requirements:
     return Requirements(
         affinity=affinity,
         anti_affinity=anti_affinity,
-        affinity_keys=topology_keys(affinity),
-        affinity_sum=matching_all(affinity) if affinity else None,
+        affinity_sums=tuple((key, matching_all(affinity)) for key in topology_keys(affinity)),
         anti_affinity_sums=tuple(
             (key, matching_each(tuple(term for term in anti_affinity if term.topology_key == key)))
             for key in topology_keys(anti_affinity)
@@ -106,31 +152,30 @@ class AffinityState:
 
     def move(self, pod: PodInfo, other: PodInfo, nodes: NodeTable, amount: int) -> None:
         """Add (`amount` 1) or subtract (-1) `other` on the only row of `nodes`."""
-        owned = other.template.affinity
-        for term in owned.required_anti_affinity if owned is not None else ():
-            if term.matches(pod.namespace, pod.labels, self.namespace_labels):
-                _move(self.existing, term.topology_key, nodes, amount)
-        if self.requirements.are_met_by(other):
-            for key in self.requirements.affinity_keys:
-                _move(self.affinity, key, nodes, amount)
-        for wanted in self.requirements.anti_affinity:
-            if wanted.matches(other.namespace, other.labels):
-                _move(self.anti_affinity, wanted.topology_key, nodes, amount)
+        for sums, key in self._sums_with(pod, other):
+            label = nodes.label(key)
+            if key not in sums:
+                sums[key] = DomainSums.zero(label)
+            sums[key].move(label, amount)
 
     def ignores(self, pod: PodInfo, other: PodInfo) -> bool:
         """Whether `other` counts in no domain."""
+        return next(self._sums_with(pod, other), None) is None
+
+    def _sums_with(
+        self, pod: PodInfo, other: PodInfo
+    ) -> Iterator[tuple[dict[str, DomainSums], str]]:
+        """Yield where `other` counts: sums and a topology key, once per matching term."""
         owned = other.template.affinity
-        return not (
-            any(
-                term.matches(pod.namespace, pod.labels, self.namespace_labels)
-                for term in (owned.required_anti_affinity if owned is not None else ())
-            )
-            or any(
-                wanted.matches(other.namespace, other.labels)
-                for wanted in self.requirements.anti_affinity
-            )
-            or self.requirements.are_met_by(other)
-        )
+        for term in owned.required_anti_affinity if owned is not None else ():
+            if term.matches(pod.namespace, pod.labels, self.namespace_labels):
+                yield self.existing, term.topology_key
+        for wanted in self.requirements.anti_affinity:
+            if wanted.matches(other.namespace, other.labels):
+                yield self.anti_affinity, wanted.topology_key
+        if self.requirements.are_met_by(other):
+            for key in self.affinity:
+                yield self.affinity, key
 
     def lacks_affinity(self, pod: PodInfo, nodes: NodeTable) -> NDArray[np.bool_]:
         """Return, as bool per row, whether required affinity of `pod` is not met there."""
@@ -157,9 +202,127 @@ def _clone(sums: dict[str, DomainSums]) -> dict[str, DomainSums]:
     return {key: domains.clone() for key, domains in sums.items()}
 
 
-def _move(sums: dict[str, DomainSums], key: str, nodes: NodeTable, amount: int) -> None:
-    label = nodes.label(key)
-    domains = sums.get(key)
-    if domains is None:
-        domains = sums[key] = DomainSums.zero(label)
-    domains.move(label, amount)
+# What the sums count.
+
+
+@lru_cache(maxsize=_QUESTIONS_MAX)
+def matching_all(terms: tuple[IncomingTerm, ...]) -> PodSum:
+    """Return the sum that counts the pods that match all terms."""
+    selectors = tuple(term.selector for term in terms)
+
+    def weigh(group: LabelGroup) -> int:
+        for selector in selectors:
+            if not selector.matches(group.labels):
+                return 0
+        return 1
+
+    limits = [term.namespaces for term in terms if term.namespaces is not None]
+    # A matching pod meets every term, so the index needs only the term with the fewest labels.
+    needs = [labels for term in terms if (labels := term.selector.needed_labels) is not None]
+    return PodSum(
+        weigh,
+        frozenset.intersection(*limits) if limits else None,
+        min(needs, key=len, default=None),
+    )
+
+
+@lru_cache(maxsize=_QUESTIONS_MAX)
+def matching_each(terms: tuple[IncomingTerm, ...]) -> PodSum:
+    """Return the sum that counts each pod once per term that it matches."""
+    if len(terms) == 1:
+        return matching_all(terms)
+
+    def weigh(group: LabelGroup) -> int:
+        return sum(term.matches(group.namespace, group.labels) for term in terms)
+
+    return PodSum(weigh, _union(terms), _needed_labels(terms))
+
+
+@lru_cache(maxsize=_QUESTIONS_MAX)
+def owning_anti_affinity(terms: frozenset[OwnedTerm]) -> PodSum:
+    """Return the sum that counts each pod once per required anti-affinity term among `terms`."""
+    wanted = frozenset(term for _, term in terms)
+
+    def weigh(group: LabelGroup) -> int:
+        affinity = group.affinity
+        if affinity is None:
+            return 0
+        return sum([term in wanted for term in affinity.required_anti_affinity])
+
+    return PodSum(weigh, markers=terms)
+
+
+def preferences_of(
+    terms: AffinityTerms | None,
+    owned: Sequence[OwnedTerm],
+    hard_weight: int,
+    objects: Objects,
+) -> tuple[KeyedSum, ...]:
+    """Return the sums of the weights of matching terms; those of a topology key add up.
+
+    `owned` are terms of pods on nodes that match the pod to place; a required affinity term among
+    them weighs `hard_weight`.
+    """
+    incoming: list[IncomingTerm] = []
+    if terms is not None:
+        incoming += [resolve(term, objects, term.weight) for term in terms.preferred_affinity]
+        incoming += [resolve(term, objects, -term.weight) for term in terms.preferred_anti_affinity]
+    found: list[KeyedSum] = []
+    for key in topology_keys((*incoming, *(term for _, term in owned))):
+        to_others = tuple(term for term in incoming if term.topology_key == key)
+        from_others = frozenset(pair for pair in owned if pair[1].topology_key == key)
+        if from_others and _needed_labels(to_others) is None:
+            # Apart, because only one of the sums has to visit pods without regard to labels.
+            found.append((key, _weighing(to_others, frozenset(), hard_weight)))
+            to_others = ()
+        found.append((key, _weighing(to_others, from_others, hard_weight)))
+    return tuple(found)
+
+
+@lru_cache(maxsize=_QUESTIONS_MAX)
+def _weighing(
+    incoming: tuple[IncomingTerm, ...], owned: frozenset[OwnedTerm], hard_weight: int
+) -> PodSum:
+    def weigh(group: LabelGroup) -> int:
+        weight = sum(
+            [term.weight for term in incoming if term.matches(group.namespace, group.labels)]
+        )
+        if owned and group.affinity is not None:
+            weight += sum(
+                [own for pair, own in _weighed(group.affinity, hard_weight) if pair in owned]
+            )
+        return weight
+
+    namespaces = None if owned else _union(incoming)
+    labels = _needed_labels(incoming)
+    return PodSum(weigh, namespaces, None if labels is None else (*labels, *owned))
+
+
+def _weighed(terms: AffinityTerms, hard_weight: int) -> Iterator[tuple[OwnedTerm, int]]:
+    """Yield the terms that count in scoring, with their weights."""
+    for term in terms.required_affinity:
+        yield (TermKind.REQUIRED_AFFINITY, term), hard_weight
+    for term in terms.preferred_affinity:
+        yield (TermKind.PREFERRED_AFFINITY, term), term.weight
+    for term in terms.preferred_anti_affinity:
+        yield (TermKind.PREFERRED_ANTI_AFFINITY, term), -term.weight
+
+
+def _needed_labels(terms: Iterable[IncomingTerm]) -> tuple[Marker, ...] | None:
+    """Return labels of which every matching pod has at least one, or None if unknown."""
+    labels: list[Marker] = []
+    for term in terms:
+        needed = term.selector.needed_labels
+        if needed is None:
+            return None
+        labels += needed
+    return tuple(labels)
+
+
+def _union(terms: Iterable[IncomingTerm]) -> frozenset[str] | None:
+    names: set[str] = set()
+    for term in terms:
+        if term.namespaces is None:
+            return None
+        names |= term.namespaces
+    return frozenset(names)

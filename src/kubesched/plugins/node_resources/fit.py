@@ -45,7 +45,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.pod_group_plugin import PlacementScorePlugin, PodGroupAssignments
+from kubesched.framework.pod_groups import PlacementScorePlugin, PodGroupAssignments
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.plugins.node_resources.device_counts import DeviceCounter
 from kubesched.plugins.node_resources.fit_args import (

@@ -1,14 +1,15 @@
-"""Compiles a pod's topology spread constraints, or the default ones.
+"""Topology spread constraints: those of a pod, the default ones in the arguments, and their rows.
 
-Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go (v1.36)
+Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go;
+          pkg/scheduler/apis/config/validation/validation_pluginargs.go (v1.36)
 Reads:    pod.spec.topologySpreadConstraints, tolerations, node affinity; nodes.labels, taints
 Differs:  nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -16,9 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import TopologySpreadConstraint
+from kubesched.api.field_errors import (
+    ConfigError,
+    FieldError,
+    child,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from kubesched.api.requirements import CompiledSelector
 from kubesched.api.selectors import compile_label_selector, selector_from_set
 from kubesched.api.tolerations import find_untolerated
+from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.validation import validate_label_name
 from kubesched.plugins.shared.siblings import siblings
 from kubesched.snapshot.node_selection import match_required_node_affinity, required_node_selector
 from kubesched.snapshot.node_table import NodeTable
@@ -27,6 +40,9 @@ from kubesched.snapshot.pod_sums import PodSum
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
+SYSTEM_DEFAULTING: Final = "System"
+LIST_DEFAULTING: Final = "List"
+_ACTIONS: Final = (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
 _HONOR: Final = "Honor"
 
 
@@ -117,41 +133,35 @@ def have_all_keys(
     return having
 
 
-@dataclass(slots=True, eq=False)
 class NodeInclusion:
     """Which rows a constraint includes by its inclusion policies; evaluates each policy once.
 
     The toleration operators Lt and Gt may be enabled.
     """
 
-    _pod: PodInfo
-    _nodes: NodeTable
-    compares_tolerations: bool
-    _affinity: NDArray[np.bool_] | None = None
-    _taints: NDArray[np.bool_] | None = None
+    def __init__(self, pod: PodInfo, nodes: NodeTable, compares_tolerations: bool) -> None:
+        self._pod = pod
+        self._nodes = nodes
+        self._compares_tolerations = compares_tolerations
 
     def of(self, constraint: SpreadConstraint) -> NDArray[np.bool_] | None:
         """Return, as bool per row, whether it is included; None if every row is."""
-        included: NDArray[np.bool_] | None = None
-        if constraint.honors_affinity and _has_node_affinity(self._pod):
-            if self._affinity is None:
-                self._affinity = match_required_node_affinity(self._pod, self._nodes)
-            included = self._affinity
-        if constraint.honors_taints:
-            if self._taints is None:
-                self._taints = self._tolerated()
-            included = both(included, self._taints)
-        return included
+        matching = constraint.honors_affinity and _has_node_affinity(self._pod)
+        return both(
+            self._matching if matching else None,
+            self._tolerated if constraint.honors_taints else None,
+        )
 
+    @cached_property
+    def _matching(self) -> NDArray[np.bool_]:
+        return match_required_node_affinity(self._pod, self._nodes)
+
+    @cached_property
     def _tolerated(self) -> NDArray[np.bool_]:
-        tolerations = self._pod.spec.tolerations
+        tolerations, compares = self._pod.spec.tolerations, self._compares_tolerations
         return self._nodes.taints.map(
             lambda taints: (
-                not taints
-                or find_untolerated(
-                    taints, tolerations, comparison_operators=self.compares_tolerations
-                )
-                is None
+                find_untolerated(taints, tolerations, comparison_operators=compares) is None
             ),
             np.bool_,
         )
@@ -168,3 +178,72 @@ def both(
 
 def _has_node_affinity(pod: PodInfo) -> bool:
     return bool(pod.spec.node_selector) or required_node_selector(pod) is not None
+
+
+# Arguments.
+
+
+class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
+    """The constraints of pods that define none.
+
+    Attributes:
+        default_constraints: Without labelSelector, which follows from the pod's services and owner;
+            only with defaultingType List.
+        defaulting_type: `System` for kube-scheduler's own two constraints (hosts and zones), `List`
+            for those of defaultConstraints.
+    """
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: str = SYSTEM_DEFAULTING
+
+
+def decode_spread_args(raw: dict[str, object] | None, path: str) -> PodTopologySpreadArgs:
+    """Decode and validate the arguments.
+
+    Raises:
+        ConfigError: With every field error found.
+    """
+    args = decode_args(PodTopologySpreadArgs, raw, path)
+    errors = (*_type_errors(args, path), *_constraints_errors(args, path))
+    if errors:
+        raise ConfigError(errors)
+    return args
+
+
+def _type_errors(args: PodTopologySpreadArgs, path: str) -> Iterator[FieldError]:
+    place = child(path, "defaultingType")
+    if args.defaulting_type not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
+        supported = (SYSTEM_DEFAULTING, LIST_DEFAULTING)
+        yield not_supported(place, args.defaulting_type, supported)
+    elif args.defaulting_type == SYSTEM_DEFAULTING and args.default_constraints:
+        yield invalid(place, args.defaulting_type, "when .defaultConstraints are not empty")
+
+
+def _constraints_errors(args: PodTopologySpreadArgs, path: str) -> Iterator[FieldError]:
+    seen: set[tuple[str, str]] = set()
+    for index, constraint in enumerate(args.default_constraints):
+        place = child(path, "defaultConstraints", index)
+        yield from _constraint_errors(constraint, place)
+        pair = (constraint.topology_key, constraint.when_unsatisfiable)
+        if pair in seen:
+            yield duplicate(place, f"{{{pair[0]}, {pair[1]}}}")
+        seen.add(pair)
+
+
+def _constraint_errors(constraint: TopologySpreadConstraint, path: str) -> Iterator[FieldError]:
+    if constraint.max_skew <= 0:
+        place = child(path, "maxSkew")
+        yield invalid(place, constraint.max_skew, "not in valid range (0, inf)")
+    place = child(path, "topologyKey")
+    if constraint.topology_key:
+        yield from validate_label_name(constraint.topology_key, place)
+    else:
+        yield required(place, "can not be empty")
+    place = child(path, "whenUnsatisfiable")
+    if not constraint.when_unsatisfiable:
+        yield required(place, "can not be empty")
+    elif constraint.when_unsatisfiable not in _ACTIONS:
+        yield not_supported(place, constraint.when_unsatisfiable, _ACTIONS)
+    if constraint.label_selector is not None:
+        detail = "constraint must not define a selector, as they deduced for each pod"
+        yield forbidden(child(path, "labelSelector"), detail)

@@ -42,24 +42,21 @@ from kubesched.framework.status import (
     unresolvable,
     unschedulable,
 )
-from kubesched.plugins.pod_topology_spread.args import (
-    SYSTEM_DEFAULTING,
-    PodTopologySpreadArgs,
-    decode_spread_args,
-)
 from kubesched.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
+    SYSTEM_DEFAULTING,
     NodeInclusion,
+    PodTopologySpreadArgs,
     SpreadConstraint,
     SpreadConstraints,
     both,
+    decode_spread_args,
     default_constraints,
     have_all_keys,
     own_constraints,
 )
-from kubesched.plugins.pod_topology_spread.scoring import SpreadScores
-from kubesched.plugins.pod_topology_spread.state import SpreadDomains, SpreadState
+from kubesched.plugins.pod_topology_spread.states import SpreadDomains, SpreadScores, SpreadState
 from kubesched.plugins.shared.siblings import (
     default_selector,
     kinds_of_siblings,
@@ -152,12 +149,7 @@ class PodTopologySpread(
         having = have_all_keys(hard.items, nodes)
         inclusion = NodeInclusion(pod, nodes, self._compares_tolerations)
         domains = tuple(
-            SpreadDomains.of(
-                constraint,
-                nodes.label(constraint.topology_key),
-                constraint.pods.over(nodes.groups),
-                both(having, inclusion.of(constraint)),
-            )
+            SpreadDomains.of(constraint, nodes, both(having, inclusion.of(constraint)))
             for constraint in hard.items
         )
         return PreFilterResult(SpreadState(domains))
@@ -295,53 +287,42 @@ class PodTopologySpread(
                 domains.sums.move(nodes.label(constraint.topology_key), amount)
 
     def _after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
-        return _after_pod_change(pod, self._hard_constraints(pod), old, new)
+        """Whether the addition, deletion or update of a pod may reduce the skew for `pod`."""
+        before = old if isinstance(old, Pod) else None
+        after = new if isinstance(new, Pod) else None
+        if any(other is not None and not _counts_for(other, pod) for other in (after, before)):
+            return False
+        constraints = self._hard_constraints(pod)
+        if constraints.error or (before is None and after is None):
+            return True
+        if before is not None and after is not None:
+            return _after_pod_update(pod, constraints.items, before, after)
+        labels = (after or before or pod).metadata.labels
+        return any(constraint.selector.matches(labels) for constraint in constraints.items)
 
     def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
-        return _after_node_change(self._hard_constraints(pod), old, new)
+        """Whether the node belongs to a domain, or did before its deletion or update."""
+        constraints = self._hard_constraints(pod)
+        if constraints.error:
+            return True
+        before = isinstance(old, Node) and _has_all_keys(old.metadata.labels, constraints.items)
+        after = isinstance(new, Node) and _has_all_keys(new.metadata.labels, constraints.items)
+        if not isinstance(old, Node) or not isinstance(new, Node):
+            return before or after
+        if before != after:
+            return True
+        return after and (
+            old.spec.taints != new.spec.taints
+            or any(
+                old.metadata.labels.get(constraint.topology_key, "")
+                != new.metadata.labels.get(constraint.topology_key, "")
+                for constraint in constraints.items
+            )
+        )
 
     def _hard_constraints(self, pod: Pod) -> SpreadConstraints:
         # The objects of the cycle that rejected the pod are kept up to date.
         return self._constraints(PodInfo(pod), self._objects, DO_NOT_SCHEDULE)
-
-
-def _after_pod_change(
-    pod: Pod, constraints: SpreadConstraints, old: object | None, new: object | None
-) -> bool:
-    """Whether the addition, deletion or update of a pod may reduce the skew for `pod`."""
-    before = old if isinstance(old, Pod) else None
-    after = new if isinstance(new, Pod) else None
-    if any(other is not None and not _counts_for(other, pod) for other in (after, before)):
-        return False
-    if constraints.error or (before is None and after is None):
-        return True
-    if before is not None and after is not None:
-        return _after_pod_update(pod, constraints.items, before, after)
-    labels = (after or before or pod).metadata.labels
-    return any(constraint.selector.matches(labels) for constraint in constraints.items)
-
-
-def _after_node_change(
-    constraints: SpreadConstraints, old: object | None, new: object | None
-) -> bool:
-    """Whether the node belongs to a domain, or did before its deletion or update."""
-    if constraints.error:
-        return True
-    items = constraints.items
-    before = isinstance(old, Node) and _has_all_keys(old.metadata.labels, items)
-    after = isinstance(new, Node) and _has_all_keys(new.metadata.labels, items)
-    if not isinstance(old, Node) or not isinstance(new, Node):
-        return before or after
-    if before != after:
-        return True
-    return after and (
-        old.spec.taints != new.spec.taints
-        or any(
-            old.metadata.labels.get(constraint.topology_key, "")
-            != new.metadata.labels.get(constraint.topology_key, "")
-            for constraint in items
-        )
-    )
 
 
 def _after_pod_update(

@@ -5,8 +5,9 @@ Differs:  not in upstream; for explain.
 
 from __future__ import annotations
 
-from kubesched.api.core import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.core import Node
 from kubesched.api.field_errors import aggregate
+from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.selectors import matches_node_selector_term, node_selector_term_errors
 
 

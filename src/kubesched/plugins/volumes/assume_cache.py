@@ -9,7 +9,7 @@ Differs:  an assumed object expires when it is read, not by an event; results ar
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -18,7 +18,9 @@ from kubesched.snapshot.objects import ChangeLog, Objects
 
 K = TypeVar("K", bound=KubeObject)
 
-_SWEEP_MIN: Final = 1024
+
+class AssumeError(Exception):
+    """An object changed since the decision; the text has the reason."""
 
 
 class _Assumed(msgspec.Struct, Generic[K], frozen=True):
@@ -40,7 +42,6 @@ class AssumeCache(Generic[K]):
         self.resource = resource
         self.changes: ChangeLog[str] = ChangeLog()
         self._assumed: dict[str, _Assumed[K]] = {}
-        self._sweep_at = _SWEEP_MIN
 
     def __len__(self) -> int:
         return len(self._assumed)
@@ -63,20 +64,21 @@ class AssumeCache(Generic[K]):
         del self._assumed[key]
         return stored
 
-    def assume(self, objects: Objects, item: K) -> str:
-        """Assume `item`; return an error text, or ""."""
+    def assume(self, objects: Objects, item: K) -> None:
+        """Assume `item`.
+
+        Raises:
+            AssumeError: The stored object is missing, or has another version.
+        """
         key = item.metadata.key
         stored = objects.get(self.kind, item.metadata.name, item.metadata.namespace)
         if stored is None:
-            return f'{self.resource} "{key}" not found'
+            raise AssumeError(f'{self.resource} "{key}" not found')
         is_at, wants = stored.metadata.resource_version, item.metadata.resource_version
         if is_at != wants:
-            return f'"{key}" is out of sync (stored: {is_at}, assume: {wants})'
+            raise AssumeError(f'"{key}" is out of sync (stored: {is_at}, assume: {wants})')
         self._assumed[key] = _Assumed(stored, item)
         self.changes.add(item.metadata.name)
-        if len(self._assumed) > self._sweep_at:
-            self._sweep(objects)
-        return ""
 
     def restore(self, item: K) -> None:
         """Drop the assumed object if it has the version of `item`."""
@@ -88,15 +90,6 @@ class AssumeCache(Generic[K]):
         ):
             del self._assumed[key]
             self.changes.add(item.metadata.name)
-
-    def _sweep(self, objects: Objects) -> None:
-        """Drop expired objects that were not read again."""
-        for key, assumed in list(self._assumed.items()):
-            metadata = assumed.item.metadata
-            stored = objects.get(self.kind, metadata.name, metadata.namespace)
-            if stored is None or not _is_same_version(assumed, stored):
-                del self._assumed[key]
-        self._sweep_at = max(_SWEEP_MIN, 2 * len(self._assumed))
 
 
 def _is_same_version(assumed: _Assumed[K], stored: K) -> bool:

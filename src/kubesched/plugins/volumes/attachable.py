@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from kubesched.api.core import Pod
 from kubesched.api.storage import StorageClass, VolumeAttachment
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim, Volume
 from kubesched.plugins.volumes.claims import (
     PodClaim,
     claim_not_found,

@@ -13,13 +13,14 @@ from typing import Final, TypeVar
 import msgspec
 import numpy as np
 
-from kubesched.api.core import ObjectReference, PersistentVolume, PersistentVolumeClaim, Pod
+from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.storage import CSINode
+from kubesched.api.volume import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.framework.services import VolumeWriter
-from kubesched.plugins.volumes.assume_cache import AssumeCache
+from kubesched.plugins.volumes.assume_cache import AssumeCache, AssumeError
 from kubesched.plugins.volumes.claims import claims_of, is_fully_bound, ownership_error
 from kubesched.plugins.volumes.csi_translation import (
     TranslationError,
@@ -30,16 +31,12 @@ from kubesched.plugins.volumes.csi_translation import (
 from kubesched.plugins.volumes.decisions import DynamicProvision, PodVolumes, StaticBinding
 from kubesched.plugins.volumes.matching import is_bound_to
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of
-from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.snapshot import Snapshot
 
 K = TypeVar("K", PersistentVolume, PersistentVolumeClaim)
 
 _POLL_SECONDS: Final = 1.0
-
-
-class AssumeError(Exception):
-    """An object changed since the decision; the text has the reason."""
 
 
 class VolumeBindingError(Exception):
@@ -77,25 +74,20 @@ class VolumeBinder:
         """
         bindings: list[StaticBinding] = []
         provisions: list[DynamicProvision] = []
-        error = ""
-        for binding in decided.static_bindings:
-            volume = _bind_to(binding.volume, binding.claim)
-            if volume is not binding.volume:
-                error = self.volumes.assume(objects, volume)
-                if error:
-                    break
-            bindings.append(StaticBinding(volume, binding.claim))
-        for one in () if error else decided.dynamic_provisions:
-            claim = _annotate(one.claim, SELECTED_NODE, node_name)
-            error = self.claims.assume(objects, claim)
-            if error:
-                break
-            provisions.append(DynamicProvision(claim))
-        assumed = PodVolumes(tuple(bindings), tuple(provisions))
-        if error:
-            self.revert(assumed)
-            raise AssumeError(error)
-        return assumed
+        try:
+            for binding in decided.static_bindings:
+                volume = _bind_to(binding.volume, binding.claim)
+                if volume is not binding.volume:
+                    self.volumes.assume(objects, volume)
+                bindings.append(StaticBinding(volume, binding.claim))
+            for one in decided.dynamic_provisions:
+                claim = _annotate(one.claim, SELECTED_NODE, node_name)
+                self.claims.assume(objects, claim)
+                provisions.append(DynamicProvision(claim))
+        except AssumeError:
+            self.revert(PodVolumes(tuple(bindings), tuple(provisions)))
+            raise
+        return PodVolumes(tuple(bindings), tuple(provisions))
 
     def revert(self, volumes: PodVolumes) -> None:
         """Drop the assumed objects."""
@@ -105,28 +97,25 @@ class VolumeBinder:
             self.claims.restore(one.claim)
 
     async def write(self, writer: VolumeWriter, assumed: PodVolumes) -> tuple[PodVolumes, str]:
-        """Write volumes, then claims; return the stored objects, and an error text or "".
+        """Write volumes, then claims; return what is stored then, and an error text or "".
 
         Objects that could not be written are no longer assumed.
         """
-        bindings, provisions = list(assumed.static_bindings), list(assumed.dynamic_provisions)
-        written_volumes = written_claims = 0
+        bindings: list[StaticBinding] = []
+        provisions: list[DynamicProvision] = []
         error = ""
         try:
-            for at, binding in enumerate(bindings):
+            for binding in assumed.static_bindings:
                 volume = await writer.update_persistent_volume(binding.volume)
-                bindings[at] = StaticBinding(volume, binding.claim)
-                written_volumes += 1
-            for at, one in enumerate(provisions):
+                bindings.append(StaticBinding(volume, binding.claim))
+            for one in assumed.dynamic_provisions:
                 claim = await writer.update_persistent_volume_claim(one.claim)
-                provisions[at] = DynamicProvision(claim)
-                written_claims += 1
+                provisions.append(DynamicProvision(claim))
         except ApiError as refusal:
             error = str(refusal)
         finally:
-            self.revert(
-                PodVolumes(tuple(bindings[written_volumes:]), tuple(provisions[written_claims:]))
-            )
+            unwritten = assumed.static_bindings[len(bindings) :]
+            self.revert(PodVolumes(unwritten, assumed.dynamic_provisions[len(provisions) :]))
         return PodVolumes(tuple(bindings), tuple(provisions)), error
 
     async def wait_until_bound(
@@ -137,15 +126,14 @@ class VolumeBinder:
         Raises:
             VolumeBindingError: Binding is no longer possible, or timed out.
         """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_seconds
-        while True:
-            left = deadline - loop.time()
-            await asyncio.sleep(max(0.0, min(_POLL_SECONDS, left)))
-            if left < _POLL_SECONDS:
-                raise VolumeBindingError("context deadline exceeded")
-            if check.is_bound(written):
-                return
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while True:
+                    await asyncio.sleep(_POLL_SECONDS)
+                    if check.is_bound(written):
+                        return
+        except TimeoutError:
+            raise VolumeBindingError("context deadline exceeded") from None
 
 
 class BindingCheck(msgspec.Struct, frozen=True):
@@ -154,15 +142,13 @@ class BindingCheck(msgspec.Struct, frozen=True):
     Attributes:
         pod: The pod.
         node_name: Its node.
-        objects: The cluster's objects, kept up to date.
-        table: The nodes.
+        snapshot: The cluster, kept up to date.
         writer: Checks whether the pod still exists.
     """
 
     pod: Pod
     node_name: str
-    objects: Objects
-    table: NodeColumns
+    snapshot: Snapshot
     writer: VolumeWriter
 
     def is_bound(self, written: PodVolumes) -> bool:
@@ -171,7 +157,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
         Raises:
             VolumeBindingError: Binding is no longer possible.
         """
-        if self.node_name not in self.table.row_of:
+        if self.node_name not in self.snapshot.nodes.row_of:
             text = f'failed to get node "{self.node_name}": node "{self.node_name}" not found'
             raise VolumeBindingError(text)
         metadata = self.pod.metadata
@@ -185,7 +171,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
 
     def _is_static_bound(self, binding: StaticBinding) -> bool:
         name = binding.volume.metadata.name
-        volume = self.objects.get(PersistentVolume, name)
+        volume = self.snapshot.objects.get(PersistentVolume, name)
         if volume is None:
             raise VolumeBindingError(
                 f'failed to check binding: persistentvolumes "{name}" not found'
@@ -210,7 +196,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
             # A provisioner that fails removes the annotation.
             raise VolumeBindingError(f'provisioning failed for PVC "{name}"')
         if claim.spec.volume_name:
-            volume = self.objects.get(PersistentVolume, claim.spec.volume_name)
+            volume = self.snapshot.objects.get(PersistentVolume, claim.spec.volume_name)
             if volume is None:
                 return False
             self._check_reachable(volume, "")
@@ -218,7 +204,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
 
     def _claim(self, claim: PersistentVolumeClaim, context: str) -> PersistentVolumeClaim:
         metadata = claim.metadata
-        found = self.objects.get(PersistentVolumeClaim, metadata.name, metadata.namespace)
+        found = self.snapshot.objects.get(PersistentVolumeClaim, metadata.name, metadata.namespace)
         if found is None:
             text = f'{context}: persistentvolumeclaims "{claim.metadata.key}" not found'
             raise VolumeBindingError(text)
@@ -227,13 +213,13 @@ class BindingCheck(msgspec.Struct, frozen=True):
     def _check_reachable(self, volume: PersistentVolume, context: str) -> None:
         required = required_of(volume.spec.node_affinity)
         plugin = plugin_of(volume.spec)
-        csi_node = self.objects.get(CSINode, self.node_name)
+        csi_node = self.snapshot.objects.get(CSINode, self.node_name)
         if plugin is not None and plugin.is_migrated and is_migrated_on(plugin, csi_node):
             try:
                 required = csi_node_affinity(volume)
             except TranslationError as error:
                 raise VolumeBindingError(f"{context}could not translate pv: {error}") from None
-        node = self.table.take(np.array([self.table.row_of[self.node_name]]))
+        node = self.snapshot.nodes.take(np.array([self.snapshot.nodes.row_of[self.node_name]]))
         if not NodeAccess(node).mask_of_selector(required)[0]:
             raise VolumeBindingError(
                 f'pv "{volume.metadata.name}" node affinity doesn\'t match node '

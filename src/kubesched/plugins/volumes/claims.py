@@ -12,9 +12,10 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim, Pod, Volume
+from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.storage import StorageClass
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim, Volume
 from kubesched.api.well_known import BIND_COMPLETED
 from kubesched.snapshot.objects import Objects
 

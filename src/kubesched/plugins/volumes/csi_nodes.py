@@ -19,7 +19,8 @@ from kubesched.plugins.volumes.csi_translation import InTreePlugin, is_migrated_
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import Objects
 
-NO_LIMIT: Final = -1
+NO_LIMIT: Final = 1 << 62
+"""More than any limit."""
 
 
 class CsiNodeColumns:
@@ -42,6 +43,7 @@ class CsiNodeColumns:
         self.limited = frozenset[str]().union(*limits)
         self._limits = limits
         self._limit_columns: dict[str, NDArray[np.int64]] = {}
+        self._least_limits: dict[str, int] = {}
         self._migrated: dict[str, NDArray[np.bool_] | None] = {}
 
     def limit(self, driver: str) -> NDArray[np.int64]:
@@ -51,7 +53,13 @@ class CsiNodeColumns:
             column = self._limit_columns[driver] = np.array(
                 [limits.get(driver, NO_LIMIT) for limits in self._limits], np.int64
             )
+            self._least_limits[driver] = int(column.min(initial=NO_LIMIT))
         return column
+
+    def least_limit(self, driver: str) -> int:
+        """Return the smallest limit of a driver's volumes on any row, or NO_LIMIT."""
+        self.limit(driver)
+        return self._least_limits[driver]
 
     def has_driver(self, driver: str) -> NDArray[np.bool_]:
         """Return, as bool per row, whether the driver is installed."""

@@ -10,26 +10,22 @@ Differs:  only the handle and node affinity of volumes that count as migrated ar
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.core import (
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PersistentVolume,
-    Volume,
-)
+from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.storage import CSINode
 from kubesched.api.volume import (
     AWSElasticBlockStoreVolumeSource,
     AzureDiskVolumeSource,
     GCEPersistentDiskVolumeSource,
+    PersistentVolume,
     PersistentVolumeSpec,
+    Volume,
 )
 from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 
@@ -215,18 +211,20 @@ def _translate_zones(
     A beta region label in the affinity is replaced by the current one.
     """
     zone, region = _topology_labels(required, labels)
-    if _has_values(required, zone):
-        required = _replace_key(required, zone, topology_key)
+    replaced = _replace_key(required, zone, topology_key)
+    if replaced is not None:
+        required = replaced
     elif zone in labels:
         required = _add_values(required, topology_key, labels[zone].split(_ZONE_DELIMITER))
-    if region == BETA_REGION and _has_values(required, region):
-        required = _replace_key(required, region, REGION)
+    if region == BETA_REGION:
+        required = _replace_key(required, region, REGION) or required
     return required
 
 
 def _topology_labels(required: NodeSelector | None, labels: Mapping[str, str]) -> tuple[str, str]:
     """Return the zone and region keys of the volume, from its affinity or else its labels."""
-    keys = [requirement.key for requirement in _requirements(required)]
+    terms = () if required is None else required.node_selector_terms
+    keys = {requirement.key for term in terms for requirement in term.match_expressions}
     for used in (keys, labels):
         if ZONE in used:
             return ZONE, REGION
@@ -235,33 +233,15 @@ def _topology_labels(required: NodeSelector | None, labels: Mapping[str, str]) -
     return ZONE, REGION
 
 
-def _requirements(required: NodeSelector | None) -> Iterator[NodeSelectorRequirement]:
-    if required is not None:
-        for term in required.node_selector_terms:
-            yield from term.match_expressions
-
-
-def _has_values(required: NodeSelector | None, key: str) -> bool:
-    return any(
-        requirement.key == key and requirement.values for requirement in _requirements(required)
-    )
-
-
 def _replace_key(required: NodeSelector | None, old: str, new: str) -> NodeSelector | None:
-    if required is None:
-        return None
-    return NodeSelector(
-        node_selector_terms=tuple(
-            replace(
-                term,
-                match_expressions=tuple(
-                    replace(one, key=new) if one.key == old else one
-                    for one in term.match_expressions
-                ),
-            )
-            for term in required.node_selector_terms
-        )
-    )
+    """Return the selector with another key; None if no requirement has the key and values."""
+    terms: list[NodeSelectorTerm] = []
+    has_values = False
+    for term in () if required is None else required.node_selector_terms:
+        renamed = [replace(r, key=new) if r.key == old else r for r in term.match_expressions]
+        has_values |= any(r.key == old and r.values for r in term.match_expressions)
+        terms.append(replace(term, match_expressions=tuple(renamed)))
+    return NodeSelector(node_selector_terms=tuple(terms)) if has_values else None
 
 
 def _add_values(required: NodeSelector | None, key: str, values: list[str]) -> NodeSelector | None:

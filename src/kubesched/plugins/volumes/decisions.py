@@ -8,15 +8,15 @@ Differs:  claims of equal size keep their order; upstream's sort keeps it for up
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.storage import CSIStorageCapacity
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import SELECTED_NODE
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.volumes.assume_cache import AssumeCache
@@ -29,12 +29,17 @@ from kubesched.plugins.volumes.matching import (
     Match,
     MatchingError,
     OfferedVolumes,
-    by_size,
-    find_matching_volumes,
+    VolumesByClass,
+    requested_size,
 )
-from kubesched.plugins.volumes.node_access import NodeAccess, TableAccess, required_of
-from kubesched.plugins.volumes.provisioning import Provision, ProvisioningError, provision
-from kubesched.plugins.volumes.storage_pools import NO_POOL, StoragePools
+from kubesched.plugins.volumes.node_access import NodeAccess, required_of
+from kubesched.plugins.volumes.provisioning import (
+    Provision,
+    ProvisioningError,
+    StoragePools,
+    provision,
+)
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -47,20 +52,6 @@ VOLUME_MISSING: Final = "node(s) unavailable due to one or more pvc(s) bound to 
 _REASONS: Final = (NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_MISSING)
 _NODE_CONFLICT, _BIND_CONFLICT, _NOT_ENOUGH_SPACE, _VOLUME_MISSING = 1, 2, 4, 8
 _FIRST_FAILURE: Final = 16
-
-
-class PodVolumeClaims(msgspec.Struct, frozen=True):
-    """A pod's claims.
-
-    Attributes:
-        bound: Claims that have a volume.
-        delayed: Claims that get a volume when the pod has a node.
-        offered: Storage class -> its volumes, for the classes of `delayed`.
-    """
-
-    bound: tuple[PersistentVolumeClaim, ...]
-    delayed: tuple[PersistentVolumeClaim, ...]
-    offered: Mapping[str, OfferedVolumes]
 
 
 class StaticBinding(msgspec.Struct, frozen=True):
@@ -111,7 +102,7 @@ class Decisions:
         found = [(match.claim, match.volume_on(row)) for match in self.matches]
         bindings = [StaticBinding(volume, claim) for claim, volume in found if volume is not None]
         provisions = [
-            DynamicProvision(one.claim, _pool_on(one, row))
+            DynamicProvision(one.claim, one.pool_on(row))
             for one, asked in self.provisions
             if asked[row]
         ]
@@ -154,49 +145,66 @@ class Decisions:
         return unresolvable(*(text for bit, text in enumerate(_REASONS) if key >> bit & 1))
 
 
+class StorageColumns:
+    """The columns that the decisions for all pods read.
+
+    Attributes:
+        assumed: The assumed volumes.
+        volumes: The volumes of each storage class.
+        pools: The storage pools.
+        csi_nodes: The CSINodes of each row.
+    """
+
+    def __init__(self, assumed: AssumeCache[PersistentVolume]) -> None:
+        self.assumed = assumed
+        self.volumes = VolumesByClass(assumed)
+        self.pools = StoragePools()
+        self.csi_nodes = CsiNodes()
+        self._access_of: tuple[NodeColumns, int] | None = None
+        self._access = NodeAccess(NodeColumns())
+
+    def access(self, table: NodeColumns) -> NodeAccess:
+        """Return which rows of the table can use a volume; the same object until a node changes."""
+        access_of = (table, table.epoch)
+        if access_of != self._access_of:
+            self._access_of, self._access = access_of, NodeAccess(table)
+        return self._access
+
+
 class Decider:
     """Decides for one pod.
 
     Args:
-        claims: The pod's claims.
+        bound: The pod's claims that have a volume.
+        delayed: The pod's claims that get a volume when the pod has a node.
         snapshot: The cluster.
-        volumes: The assumed volumes.
-        csi_nodes: The CSINodes of each row.
-        pools: The storage pools.
-        tables: Which rows can use a volume.
+        columns: The columns of the cluster's storage.
     """
 
     def __init__(
         self,
-        claims: PodVolumeClaims,
+        bound: Sequence[PersistentVolumeClaim],
+        delayed: Sequence[PersistentVolumeClaim],
         snapshot: Snapshot,
-        volumes: AssumeCache[PersistentVolume],
-        csi_nodes: CsiNodes,
-        pools: StoragePools,
-        tables: TableAccess,
+        columns: StorageColumns,
     ) -> None:
-        self._claims = claims
-        delayed = claims.delayed
+        self._bound = bound
         self._selected = [c for c in delayed if SELECTED_NODE in c.metadata.annotations]
         self._others = [c for c in delayed if SELECTED_NODE not in c.metadata.annotations]
         self._snapshot = snapshot
         self._objects = snapshot.objects
-        self._volumes = volumes
-        self._csi_nodes = csi_nodes
-        self._pools = pools
-        self._tables = tables
-        self._access = tables.of(snapshot.nodes)
+        self._columns = columns
+        self._access = columns.access(snapshot.nodes)
         self._decisions: Decisions | None = None
 
     def decide(self) -> Decisions:
         """Decide for all rows of the table; kept until a node changes, or until `forget`."""
-        access = self._tables.of(self._snapshot.nodes)
+        access = self._columns.access(self._snapshot.nodes)
         if self._decisions is None or access is not self._access:
             self._access = access
             self._decisions = decisions = Decisions(len(self._access.nodes))
-            if self._claims.bound:
-                self._check_bound(decisions)
-            if self._claims.delayed:
+            self._check_bound(decisions)
+            if self._selected or self._others:
                 self._serve_delayed(decisions)
             decisions.conclude()
         return self._decisions
@@ -221,7 +229,7 @@ class Decider:
     def describe(self, nodes: NodeTable) -> str:
         """Return which claims the one row of `nodes` cannot serve, and why."""
         access = NodeAccess(nodes)
-        texts = [self._describe_bound(claim, access) for claim in self._claims.bound]
+        texts = [self._describe_bound(claim, access) for claim in self._bound]
         texts += (
             describe_delayed_claim(claim, self._volumes_for(claim), self._objects, access)
             for claim in self._unmatched(int(self.rows_of(nodes)[0]))
@@ -231,11 +239,11 @@ class Decider:
     def _volumes_for(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
         """Return all volumes of the claim's class."""
         name = class_of_claim(claim)
-        volumes = map(self._volumes.current, self._objects.list(PersistentVolume))
+        volumes = map(self._columns.assumed.current, self._objects.list(PersistentVolume))
         return [volume for volume in volumes if class_of_volume(volume) == name]
 
     def _describe_bound(self, claim: PersistentVolumeClaim, access: NodeAccess) -> str:
-        volume = self._volumes.get(self._objects, claim.spec.volume_name)
+        volume = self._columns.assumed.get(self._objects, claim.spec.volume_name)
         is_migrated = volume is not None and self._migrated(volume, access.nodes) is not None
         return describe_bound_claim(claim, volume, access, is_migrated=is_migrated)
 
@@ -249,8 +257,8 @@ class Decider:
 
     def _check_bound(self, decisions: Decisions) -> None:
         """Mark rows that cannot reach a bound volume; each row keeps its first problem."""
-        for claim in self._claims.bound:
-            volume = self._volumes.get(self._objects, claim.spec.volume_name)
+        for claim in self._bound:
+            volume = self._columns.assumed.get(self._objects, claim.spec.volume_name)
             if volume is None:
                 decisions.mark(decisions.unmarked(), _VOLUME_MISSING)
                 return
@@ -277,7 +285,7 @@ class Decider:
         plugin = plugin_of(volume.spec)
         if plugin is None or not plugin.is_migrated:
             return None
-        csi_nodes = self._csi_nodes.of(self._snapshot.nodes, self._objects)
+        csi_nodes = self._columns.csi_nodes.of(self._snapshot.nodes, self._objects)
         migrated = csi_nodes.is_migrated(plugin)
         return None if migrated is None else migrated[self._snapshot.rows_of(nodes)]
 
@@ -298,14 +306,15 @@ class Decider:
         decisions.provisions = self._provide(wishes, decisions)
 
     def _match(self, claims: Sequence[PersistentVolumeClaim]) -> list[Match]:
+        """Choose volumes for the claims, the smallest claim first."""
         matches: list[Match] = []
-        taken: dict[str, list[NDArray[np.int32]]] = {}
-        for claim in by_size(claims):
+        offered: dict[str, OfferedVolumes] = {}
+        for claim in sorted(claims, key=requested_size):
             name = class_of_claim(claim)
-            before = taken.setdefault(name, [])
-            match = find_matching_volumes(claim, self._claims.offered[name], before, self._access)
-            before.append(match.chosen)
-            matches.append(match)
+            if name not in offered:
+                of_class = self._columns.volumes.of(self._objects, name)
+                offered[name] = OfferedVolumes(of_class, claims, self._access)
+            matches.append(offered[name].match(claim))
         return matches
 
     def _provide(
@@ -321,7 +330,7 @@ class Decider:
             if not open_.any():
                 continue
             try:
-                one = provision(claim, self._objects, self._pools, self._access)
+                one = provision(claim, self._objects, self._columns.pools, self._access)
             except ProvisioningError as error:
                 decisions.fail(open_, str(error))
                 settled |= open_
@@ -339,8 +348,3 @@ def _only(nodes: NodeTable, name: str) -> NDArray[np.bool_]:
     if row is not None:
         mask[row] = True
     return mask
-
-
-def _pool_on(one: Provision, row: int) -> CSIStorageCapacity | None:
-    at = int(one.pool_at[row])
-    return None if at == NO_POOL else one.pools[at]

@@ -8,29 +8,26 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import (
+from kubesched.api.meta import (
+    LabelSelector,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    PersistentVolume,
     TopologySelectorTerm,
-    VolumeNodeAffinity,
 )
-from kubesched.api.meta import LabelSelector
 from kubesched.api.selectors import label_selector_error, node_selector_term_errors
-from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.api.volume import PersistentVolume, VolumeNodeAffinity
 from kubesched.snapshot.node_selection import match_node_selector_term
 from kubesched.snapshot.node_table import NodeTable
 
 _EVERY_ROW: Final = (NodeSelectorTerm(),)
-_QUESTIONS_WITHOUT_INDEX: Final = 8
 _ANSWERS_MAX: Final = 1024
 
 
@@ -38,14 +35,13 @@ class NodeAccess:
     """The accessible rows of one table; caches results.
 
     A cluster may have many local volumes, each accessible from one node. A result is therefore an
-    array of row numbers, taken from an index of the label if possible.
+    array of row numbers, found by the value of a label if possible.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
         self._answers: dict[tuple[NodeSelectorTerm, ...], NDArray[np.intp]] = {}
-        self._indexes: dict[str, _LabelIndex] = {}
-        self._questions: dict[str, int] = {}
+        self._rows_by_value: dict[str, dict[str | None, NDArray[np.intp]]] = {}
 
     @cached_property
     def every_row(self) -> NDArray[np.intp]:
@@ -54,113 +50,74 @@ class NodeAccess:
 
     def mask_of_selector(self, required: NodeSelector | None) -> NDArray[np.bool_]:
         """Return, as bool per row, whether it can use a volume with this node affinity."""
-        rows = self.of_selector(required)
+        rows = self.of_terms(label_terms(required))
         if rows is self.every_row:
             return np.ones(len(self.nodes), np.bool_)
         mask = np.zeros(len(self.nodes), np.bool_)
         mask[rows] = True
         return mask
 
-    def of_selector(self, required: NodeSelector | None) -> NDArray[np.intp]:
-        """Return the rows that can use a volume with this node affinity, in ascending order."""
-        return self.every_row if required is None else self._rows(label_terms(required))
-
     def of_terms(self, terms: tuple[NodeSelectorTerm, ...]) -> NDArray[np.intp]:
-        """Return the rows that match one of the terms, which `terms_of_volume` returned."""
-        return self._rows(terms)
+        """Return the rows that match one of the terms on labels, in ascending order."""
+        if terms is _EVERY_ROW:
+            return self.every_row
+        if len(terms) == 1 and len(terms[0].match_expressions) == 1:
+            [only] = terms[0].match_expressions
+            if only.operator == "In":
+                return self._with_label(only.key, only.values)
+        rows = self._answers.get(terms)
+        if rows is None:
+            if len(self._answers) >= _ANSWERS_MAX:
+                self._answers.clear()
+            mask = np.zeros(len(self.nodes), np.bool_)
+            for term in terms:
+                mask |= match_node_selector_term(term, self.nodes)
+            rows = self._answers[terms] = np.flatnonzero(mask)
+        return rows
 
     def of_topologies(self, topologies: tuple[TopologySelectorTerm, ...]) -> NDArray[np.intp]:
         """Return the rows in one of the topologies; all rows if there are none."""
-        return self._rows(_topology_terms(topologies)) if topologies else self.every_row
+        return self.of_terms(_topology_terms(topologies)) if topologies else self.every_row
 
     def of_labels(self, selector: LabelSelector | None) -> NDArray[np.intp]:
         """Return the rows that a label selector matches; none if it is absent or invalid."""
         if selector is None or label_selector_error(selector) is not None:
             return self.every_row[:0]
-        return self._rows(_selector_terms(selector))
+        return self.of_terms(_selector_terms(selector))
 
-    def _rows(self, terms: tuple[NodeSelectorTerm, ...]) -> NDArray[np.intp]:
-        if terms is _EVERY_ROW:
-            return self.every_row
-        index = self._index_for(terms)
-        if index is not None:
-            return index.rows_with(terms[0].match_expressions[0].values)
-        rows = self._answers.get(terms)
-        if rows is None:
-            if len(self._answers) >= _ANSWERS_MAX:
-                self._answers.clear()
-            rows = self._answers[terms] = np.flatnonzero(self._mask(terms))
-        return rows
-
-    def _index_for(self, terms: tuple[NodeSelectorTerm, ...]) -> _LabelIndex | None:
-        """Return the index of the label on which alone the terms depend, or None."""
-        if len(terms) != 1 or len(terms[0].match_expressions) != 1:
-            return None
-        [expression] = terms[0].match_expressions
-        return self._index(expression.key) if expression.operator == "In" else None
-
-    def _mask(self, terms: tuple[NodeSelectorTerm, ...]) -> NDArray[np.bool_]:
-        matched = np.zeros(len(self.nodes), np.bool_)
-        for term in terms:
-            matched |= match_node_selector_term(term, self.nodes)
-        return matched
-
-    def _index(self, key: str) -> _LabelIndex | None:
-        """Return the index of a label, or None if building one is not worthwhile yet."""
-        index = self._indexes.get(key)
-        if index is None:
-            asked = self._questions[key] = self._questions.get(key, 0) + 1
-            if asked <= _QUESTIONS_WITHOUT_INDEX:
-                return None
-            index = self._indexes[key] = _LabelIndex(self.nodes, key)
-        return index
-
-
-class TableAccess:
-    """A cache of the accessible rows of one table."""
-
-    def __init__(self) -> None:
-        self._made_for: tuple[NodeColumns, int] | None = None
-        self._access: NodeAccess | None = None
-
-    def of(self, table: NodeColumns) -> NodeAccess:
-        """Return the accessible rows of the table as it is."""
-        made_for = (table, table.epoch)
-        if self._access is None or made_for != self._made_for:
-            self._made_for, self._access = made_for, NodeAccess(table)
-        return self._access
-
-
-class _LabelIndex:
-    """The rows of each value of a label."""
-
-    def __init__(self, nodes: NodeTable, key: str) -> None:
-        column = nodes.label(key)
-        self._positions = column.positions
-        self._rows = np.argsort(column.codes, kind="stable")
-        codes = column.codes[self._rows]
-        # Code -> start of its rows, which end where those of the next code start.
-        self._starts: list[int] = codes.searchsorted(np.arange(len(column.values) + 1)).tolist()
-
-    def rows_with(self, values: Iterable[str]) -> NDArray[np.intp]:
-        """Return the rows that have one of the values, in ascending order."""
-        parts: list[NDArray[np.intp]] = []
-        for value in dict.fromkeys(values):
-            code = self._positions.get(value)
-            if code is not None:
-                parts.append(self._rows[self._starts[code] : self._starts[code + 1]])
+    def _with_label(self, key: str, values: Iterable[str]) -> NDArray[np.intp]:
+        """Return the rows whose label has one of the values."""
+        by_value = self._rows_by_value.get(key)
+        if by_value is None:
+            column = self.nodes.label(key)
+            rows = np.argsort(column.codes, kind="stable")
+            codes, starts = np.unique(column.codes[rows], return_index=True)
+            occurring = [column.values[code] for code in codes.tolist()]
+            by_value = dict(zip(occurring, np.split(rows, starts)[1:], strict=True))
+            self._rows_by_value[key] = by_value
+        parts = [by_value[value] for value in dict.fromkeys(values) if value in by_value]
         if len(parts) == 1:
             return parts[0]
-        return np.sort(np.concatenate(parts)) if parts else self._rows[:0]
+        return np.sort(np.concatenate([*parts, self.every_row[:0]]))
+
+
+def pairs_of(
+    reached: Sequence[NDArray[np.intp]],
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return each pair of an item and a row, given the rows that each item reaches."""
+    items = np.repeat(np.arange(len(reached)), [len(rows) for rows in reached])
+    return items, np.concatenate([*reached, np.empty(0, np.intp)])
 
 
 @lru_cache(maxsize=16_384)
-def label_terms(required: NodeSelector) -> tuple[NodeSelectorTerm, ...]:
-    """Reduce a volume's node affinity to terms on labels.
+def label_terms(required: NodeSelector | None) -> tuple[NodeSelectorTerm, ...]:
+    """Reduce a volume's node affinity to terms on labels, of which a node must match one.
 
     Upstream matches the selector with a node that has labels but no name. Field expressions are
     then ignored, but must be valid.
     """
+    if required is None:
+        return _EVERY_ROW
     terms: list[NodeSelectorTerm] = []
     for term in required.node_selector_terms:
         if not term.match_expressions and not term.match_fields:
@@ -175,8 +132,7 @@ def label_terms(required: NodeSelector) -> tuple[NodeSelectorTerm, ...]:
 
 def terms_of_volume(volume: PersistentVolume) -> tuple[NodeSelectorTerm, ...]:
     """Return the terms on labels of which a node must match one to use the volume."""
-    required = required_of(volume.spec.node_affinity)
-    return _EVERY_ROW if required is None else label_terms(required)
+    return label_terms(required_of(volume.spec.node_affinity))
 
 
 def required_of(affinity: VolumeNodeAffinity | None) -> NodeSelector | None:

@@ -6,7 +6,7 @@ Invariants: a returned number equals the sum over the row's pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,23 +23,29 @@ class RowTally:
         weigh: Returns what a pod adds to its row; called only for pods with volumes.
 
     Attributes:
-        renewed: The rows that the latest `of` summed again; None if all.
+        most: The largest sum of a row.
     """
 
     def __init__(self, weigh: Callable[[PodInfo], int]) -> None:
+        self.most = 0
         self._weigh = weigh
         self._changed = ChangedRows()
         self._sums = np.zeros(0, np.int64)
         self._versions = np.zeros(0, np.int64)
-        self.renewed: Sequence[int] | None = None
 
     def of(self, table: NodeColumns) -> NDArray[np.int64]:
         """Return the sums as int64 per row; valid until the table changes."""
         changed = self._changed.read(table)
-        self.renewed = None if changed is None else list(dict.fromkeys(changed))
-        for row in self._differing(table) if self.renewed is None else self.renewed:
-            self._sums[row] = self.sum_of(table.pods[row].values())
-            self._versions[row] = table.row_versions[row]
+        is_stale = changed is None
+        for row in self._differing(table) if changed is None else dict.fromkeys(changed):
+            before, now = self._sums.item(row), self._sum_of(table.pods[row].values())
+            self._sums[row], self._versions[row] = now, table.row_versions[row]
+            if now > self.most:
+                self.most = now
+            elif before == self.most and now < before:
+                is_stale = True
+        if is_stale:
+            self.most = int(self._sums.max(initial=0))
         return self._sums
 
     def _differing(self, table: NodeColumns) -> list[int]:
@@ -50,8 +56,7 @@ class RowTally:
         rows: list[int] = np.flatnonzero(is_other).tolist()
         return rows
 
-    def sum_of(self, pods: Iterable[PodInfo]) -> int:
-        """Return the sum over some pods."""
+    def _sum_of(self, pods: Iterable[PodInfo]) -> int:
         total = 0
         for pod in pods:
             # Without a generator, which takes longer for the few pods of a row.

@@ -1,0 +1,171 @@
+"""Controllers of pods on nodes: they delete pods that do not tolerate taints, or lost their node.
+
+Upstream: pkg/controller/{tainteviction,podgc} (v1.36)
+Differs:  no condition of the pod gives the reason for its deletion; pods that have ended are kept,
+          however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from kubesched.api.core import FINISHED, Node, Pod, Taint
+from kubesched.api.errors import NotFoundError
+from kubesched.api.tolerations import NO_EXECUTE, tolerates
+from kubesched.cluster.controllers.work_queue import Following, WorkQueue
+from kubesched.cluster.server import OnChange, Server, Watching
+from kubesched.cluster.store import Key
+
+
+class PodsByNode(Watching):
+    """One watch on pods for all controllers that need them by node."""
+
+    def __init__(self, server: Server) -> None:
+        self._keys: dict[str, dict[Key, None]] = {}
+        self._subscribers: list[OnChange[Pod]] = []
+        self._followed = [server.watch(Pod, self._changed)]
+
+    def subscribe(self, on_change: OnChange[Pod]) -> None:
+        """Report changes to pods that were or are bound."""
+        self._subscribers.append(on_change)
+
+    def on(self, node_name: str) -> tuple[Key, ...]:
+        """Return the pods of a node, in the order in which they were bound."""
+        return tuple(self._keys.get(node_name, ()))
+
+    def _changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
+        old, new = _node_name_of(before), _node_name_of(after)
+        if old and old != new:
+            keys = self._keys[old]
+            del keys[key]
+            if not keys:
+                del self._keys[old]
+        if new:
+            self._keys.setdefault(new, {})[key] = None
+        if old or new:
+            for on_change in self._subscribers:
+                on_change(key, before, after)
+
+
+def _node_name_of(pod: Pod | None) -> str:
+    """Return the node that a pod is bound to, "" if it is bound to none or gone."""
+    return "" if pod is None else pod.spec.node_name
+
+
+# Taints.
+
+# Key, value.
+_Taints = tuple[tuple[str, str], ...]
+
+
+class TaintEviction(Following):
+    """Deletes pods from tainted nodes; `on_evicted` is called before each deletion."""
+
+    def __init__(self, server: Server, pods: PodsByNode) -> None:
+        self.on_evicted: Callable[[Pod], None] = lambda _pod: None
+        self._server = server
+        self._queue = WorkQueue(self._reconcile)
+        self._pods = pods
+        pods.subscribe(self._pod_changed)
+        self._tainted: dict[str, _Taints] = {}
+        # When the toleration of a pod began, in seconds since the epoch.
+        self._since: dict[Key, float] = {}
+        self._followed = (server.watch(Node, self._node_changed),)
+
+    def _node_changed(self, key: Key, _before: Node | None, after: Node | None) -> None:
+        taints = _taints(after)
+        if taints == self._tainted.get(key.name, ()):
+            return
+        if taints:
+            self._tainted[key.name] = taints
+        else:
+            self._tainted.pop(key.name, None)
+        for pod in self._pods.on(key.name):
+            self._queue.add(pod)
+
+    def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
+        name = _node_name_of(after)
+        if not name or (before and after and before.metadata.uid != after.metadata.uid):
+            self._since.pop(key, None)
+        if name in self._tainted:
+            self._queue.add(key)
+
+    def _reconcile(self, key: Key) -> None:
+        pod = self._server.read(Pod, key.namespace, key.name)
+        if pod is None or pod.metadata.deletion_timestamp or pod.status.phase in FINISHED:
+            self._since.pop(key, None)
+            return
+        taints = self._tainted.get(pod.spec.node_name, ())
+        seconds = _tolerated_seconds(pod, taints)
+        if seconds is None:
+            self._since.pop(key, None)
+            return
+        now = self._server.now()
+        left = self._since.setdefault(key, now) + seconds - now
+        if left > 0:
+            self._queue.add_after(key, left)
+            return
+        self._since.pop(key, None)
+        self.on_evicted(pod)
+        with suppress(NotFoundError):
+            self._server.delete(key, pod.metadata.uid)
+
+
+def _taints(node: Node | None) -> _Taints:
+    """Return the taints of a node for which pods have to leave it."""
+    if node is None:
+        return ()
+    return tuple((one.key, one.value) for one in node.spec.taints if one.effect == NO_EXECUTE)
+
+
+def _tolerated_seconds(pod: Pod, taints: _Taints) -> float | None:
+    """Return how many seconds a pod tolerates taints; None for no limit."""
+    limits: list[int] = []
+    for key, value in taints:
+        taint = Taint(key=key, value=value, effect=NO_EXECUTE)
+        matching = [one for one in pod.spec.tolerations if tolerates(one, taint)]
+        if not matching:
+            return 0.0
+        limits += [one.toleration_seconds for one in matching if one.toleration_seconds is not None]
+    return max(float(min(limits)), 0.0) if limits else None
+
+
+# Nodes that are gone.
+
+# A node may come back under its name; its pods are left alone for this time.
+_QUARANTINE_SECONDS: Final = 40.0
+
+
+class PodCollector(Following):
+    """Deletes the pods of removed nodes; `on_collected` is called with each before that."""
+
+    def __init__(
+        self, server: Server, pods: PodsByNode, quarantine_seconds: float = _QUARANTINE_SECONDS
+    ) -> None:
+        self.on_collected: Callable[[Pod], None] = lambda _pod: None
+        self._server = server
+        self._quarantine_seconds = quarantine_seconds
+        self._queue = WorkQueue(self._reconcile)
+        self._pods = pods
+        pods.subscribe(self._pod_changed)
+        self._followed = (server.watch(Node, self._node_changed),)
+
+    def _node_changed(self, key: Key, _before: Node | None, after: Node | None) -> None:
+        if after is None:
+            self._queue.add_after(key, self._quarantine_seconds)
+
+    def _pod_changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
+        name = _node_name_of(after)
+        is_new = name and name != _node_name_of(before)
+        if is_new and self._server.read(Node, "", name) is None:
+            self._queue.add_after(Key("nodes", "", name), self._quarantine_seconds)
+
+    def _reconcile(self, node: Key) -> None:
+        if self._server.read(Node, "", node.name) is None:
+            for key in self._pods.on(node.name):
+                pod = self._server.read(Pod, key.namespace, key.name)
+                if pod is not None:
+                    self.on_collected(pod)
+                    self._server.delete(key, grace_seconds=0)

@@ -1,0 +1,131 @@
+"""`kubesched upgrade` and `kubesched compact`: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .cluster import node, pod, run, write
+from .test_changes_drain import of
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """Return a dump of a pool of two nodes, and of another node with a bare pod."""
+    objects = [
+        node("alpha", labels={"pool": "a"}),
+        node("beta", labels={"pool": "a"}),
+        node("gamma", "2"),
+        of("web", pod("web-1", "2", node_name="alpha")),
+        pod("bare", node_name="gamma"),
+    ]
+    return write(tmp_path, objects)
+
+
+def test_an_upgrade(cluster: Path) -> None:
+    """The order, and how many pods move."""
+    result = run("upgrade", "-l", "pool=a", cluster)
+    assert 0 == result.exit_code
+    assert result.stdout == (
+        "All 2 nodes with pool=a can be upgraded, in 2 steps of at most 1 node: 2 pods\n"
+        "move.\n"
+        "\n"
+        "Order\n"
+        "  1. alpha: 1 pod moves\n"
+        "  2. beta: 1 pod moves\n"
+    )
+
+
+def test_a_blocked_upgrade(cluster: Path) -> None:
+    """The node is named with the pod that blocks it."""
+    result = run("upgrade", "--selector", "!pool", cluster)
+    assert 1 == result.exit_code
+    assert result.stdout == (
+        "None of 1 node with !pool can be upgraded.\n"
+        "\n"
+        "Blocked\n"
+        "  gamma\n"
+        "    shop/bare would not come back: it has no controller\n"
+    )
+    assert 0 == run("upgrade", "--selector", "!pool", cluster, "--force").exit_code
+
+
+def test_an_upgrade_of_all_nodes(cluster: Path) -> None:
+    """It needs no selector; pods without a controller are not counted as moved."""
+    result = run("upgrade", "--force", cluster)
+    assert 0 == result.exit_code
+    assert result.stdout == (
+        "All 3 nodes can be upgraded, in 3 steps of at most 1 node: 2 pods move, 1 pod\n"
+        "without a controller goes for good.\n"
+        "\n"
+        "Order\n"
+        "  1. alpha: 1 pod moves\n"
+        "  2. beta: 1 pod moves\n"
+        "  3. gamma: 0 pods move, 1 pod without a controller goes for good\n"
+    )
+
+
+def test_a_compaction_that_costs_a_pod(cluster: Path) -> None:
+    """The first sentence and the step say so."""
+    result = run("compact", "--force", cluster)
+    assert result.stdout.startswith(
+        "2 of 3 nodes can be removed, one after another; 1 pod without a controller goes\n"
+        "for good.\n"
+        "\n"
+        "Order\n"
+        "  1. beta: 0 pods move\n"
+    )
+    steps = json.loads(run("compact", "--force", cluster, "-o", "json").stdout)["removable"]
+    assert {"gamma": 1, "beta": 0} == {step["nodes"][0]: step["lost"] for step in steps}
+
+
+def test_a_compaction(cluster: Path) -> None:
+    """The nodes that can go, and what keeps the others."""
+    result = run("compact", cluster)
+    assert 0 == result.exit_code
+    assert result.stdout == (
+        "1 of 3 nodes can be removed, one after another.\n"
+        "\n"
+        "Order\n"
+        "  1. beta: 0 pods move\n"
+        "\n"
+        "Needed\n"
+        "  alpha\n"
+        "    shop/web-1 stays pending:\n"
+        "        0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were\n"
+        "          unschedulable.\n"
+        "  gamma\n"
+        "    shop/bare would not come back: it has no controller\n"
+        "\n"
+        "Requested of allocatable\n"
+        "  RESOURCE            BEFORE              AFTER\n"
+        "  cpu          3 of 10 (30%)       3 of 6 (50%)\n"
+        "  memory    2Gi of 24Gi (8%)  2Gi of 16Gi (12%)\n"
+        "  pods         2 of 330 (1%)      2 of 220 (1%)\n"
+        "  3 → 2 nodes, 0 → 0 pending pods\n"
+    )
+
+
+def test_the_nodes_of_a_compaction(cluster: Path) -> None:
+    """Only those that the selector names may go."""
+    report = json.loads(run("compact", "-l", "!pool", cluster, "-o", "json").stdout)
+    assert ["gamma"] == [one["node"] for one in report["kept"]]
+    assert not report["removable"]
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ("pol=a", "--selector pol=a: no node has these labels; did you mean pool=a?"),
+        ("pool in", "--selector pool in: "),
+    ],
+)
+@pytest.mark.parametrize("command", ["upgrade", "compact"])
+def test_wrong_selectors(cluster: Path, command: str, selector: str, message: str) -> None:
+    """One line with the remedy."""
+    result = run(command, "-l", selector, cluster)
+    assert 2 == result.exit_code
+    assert result.stderr.startswith(f"kubesched: error: {message}")
+    assert 1 == result.stderr.count("\n")

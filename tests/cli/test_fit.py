@@ -1,0 +1,200 @@
+"""`kubesched fit`: what it prints, its exit codes, and wrong input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from .cluster import Json, manifest, node, pod, run, write
+from .live import live
+from .test_changes_drain import of
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """Return a dump of two nodes with room for five CPUs."""
+    return write(tmp_path, [node("alpha", "4"), node("beta", "2"), pod("db-0", node_name="alpha")])
+
+
+def written(tmp_path: Path, *items: Json) -> Path:
+    """Return a file with manifests as helm prints them."""
+    file = tmp_path / "manifests.yaml"
+    file.write_text("---\n".join(yaml.safe_dump(item) for item in items))
+    return file
+
+
+def test_text(cluster: Path, tmp_path: Path) -> None:
+    """The answer, the workloads, the nodes, and the reasons."""
+    big = manifest("StatefulSet", "big", "3", replicas=2)
+    file = written(tmp_path, manifest("Deployment", replicas=2), big)
+    result = run("fit", file, "--cluster", cluster, "--complete")
+    assert result.exit_code == 1
+    assert result.stdout == (
+        "It does not fit: 2 of 4 pods fit.\n"
+        "\n"
+        "Workloads\n"
+        "  KIND         NAME      PODS  THERE  FIT\n"
+        "  Deployment   shop/web     2      0    2\n"
+        "  StatefulSet  shop/big     2      0    0\n"
+        "\n"
+        "Where they go\n"
+        "  web: alpha, beta\n"
+        "\n"
+        "Why not all of StatefulSet shop/big\n"
+        "  2 pods: shop/big-0 and shop/big-1\n"
+        "      0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate,\n"
+        "        preemption: 0/2 nodes are available: 1 No preemption victims found for\n"
+        "        incoming pod, 1 Preemption is not helpful for scheduling.\n"
+    )
+
+
+def test_all_kinds_fit(cluster: Path, tmp_path: Path) -> None:
+    """Objects that are no workloads are no noise."""
+    job = manifest("Job", "batch")
+    job["apiVersion"] = "batch/v1"
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
+    other = {"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "x"}}
+    file = written(
+        tmp_path, manifest("Deployment"), service, other, job, manifest("DaemonSet", "agent", "0.1")
+    )
+    result = run("fit", file, "--cluster", cluster, "--complete")
+    assert (0, "") == (result.exit_code, result.stderr)
+    assert "It fits: 4 pods in a cluster of 2 nodes.\n" in result.stdout
+
+
+def test_a_generated_name(cluster: Path, tmp_path: Path) -> None:
+    """Manifests with `generateName` can be tried."""
+    job = manifest("Job", replicas=1)
+    job["apiVersion"] = "batch/v1"
+    job["metadata"] = {"generateName": "run-", "namespace": "shop"}
+    report = json.loads(
+        run("fit", written(tmp_path, job), "--cluster", cluster, "-o", "json").stdout
+    )
+    assert ("run-1", True) == (report["workloads"][0]["name"], report["fits"])
+
+
+def test_standard_input_and_replicas(cluster: Path) -> None:
+    """Pods without a namespace are in that of -n."""
+    deployment = manifest("Deployment")
+    del deployment["metadata"]["namespace"]
+    arguments = ("--cluster", cluster, "-n", "front", "--replicas", "web=5", "-o", "json")
+    result = run("fit", "-", *arguments, stdin=yaml.safe_dump(deployment))
+    report = json.loads(result.stdout)
+    assert 0 == result.exit_code
+    (found,) = report["workloads"]
+    assert ("front", 5, 5) == (found["namespace"], found["wanted"], found["placed"])
+    assert {"alpha": 3, "beta": 2} == {one["node"]: one["pods"] for one in found["nodes"]}
+
+
+def test_lines_fit_80_columns(cluster: Path, tmp_path: Path) -> None:
+    """Long messages are wrapped."""
+    file = written(tmp_path, manifest("Deployment", replicas=9))
+    shape = ("--node-template", "cpu=4,memory=8Gi")
+    result = run("fit", file, "--cluster", cluster, "--complete", "--max", *shape)
+    assert 80 >= max(map(len, result.stdout.splitlines()))
+    assert "With 1 node of cpu=4,memory=8Gi, everything fits." in result.stdout
+
+
+def test_a_node_in_a_file_is_a_shape(cluster: Path, tmp_path: Path) -> None:
+    """It can have a price."""
+    file = written(tmp_path, manifest("Deployment", replicas=9))
+    shape = write(tmp_path, [node("large", "2")], "node.json")
+    arguments = ("--cluster", cluster, "--node-template", f"{shape},price=2.5", "-o", "json")
+    missing = json.loads(run("fit", file, *arguments).stdout)["missingNodes"]
+    assert [{"shape": "large", "count": 2}] == missing["nodes"]
+    assert 5 == missing["price"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--replicas", "many"], "--replicas many: write a number up to 100000, or NAME=NUMBER"),
+        (
+            ["--replicas", "wbe=3"],
+            "--replicas wbe=3: no workload in the manifests has this name; did you mean web?",
+        ),
+        (
+            ["--node-template", "cpu=4"],
+            "--node-template cpu=4: memory missing; write it as cpu=8,memory=32Gi",
+        ),
+        (
+            ["--node-template", "cpu=4,memory=x"],
+            "--node-template cpu=4,memory=x: memory=x: ",
+        ),
+        (
+            ["--node-template=cpu=4,memory=1Gi,price=2", "--node-template=cpu=1,memory=1Gi"],
+            "--node-template cpu=1,memory=1Gi: it has no price, but another has; add ,price=P",
+        ),
+    ],
+)
+def test_wrong_arguments(cluster: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    """One line each, with the remedy."""
+    file = written(tmp_path, manifest("Deployment"))
+    result = run("fit", file, "--cluster", cluster, *arguments)
+    assert 2 == result.exit_code
+    assert result.stderr.startswith(f"kubesched: error: {message}")
+    assert 1 == result.stderr.count("\n")
+
+
+def test_wrong_manifests(cluster: Path, tmp_path: Path) -> None:
+    """Errors name the file, the document and the field."""
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
+    file = written(tmp_path, service)
+    result = run("fit", file, "--cluster", cluster)
+    assert 2 == result.exit_code
+    assert result.stderr.startswith(f"kubesched: error: {file}: no workload in it; ")
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "controller": True}
+    metadata = {"name": "web-1-x", "ownerReferences": [owner]}
+    owned = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": []}}
+    file = written(tmp_path, owned)
+    result = run("fit", file, "--cluster", cluster)
+    assert 2 == result.exit_code
+    words = "ReplicaSet web-1 creates what is in it; name a file with that workload"
+    assert result.stderr.startswith(f"kubesched: error: {file}: {words}")
+    bad = manifest("Deployment", "bad", replicas=-1)
+    resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}
+    bad["spec"]["template"]["spec"]["containers"][0]["resources"] = resources
+    file = written(tmp_path, service, bad)
+    lines = run("fit", file, "--cluster", cluster).stderr.splitlines()
+    place = f"kubesched: error: {file}: document 2: Deployment shop/bad: "
+    assert f"{place}the number of pods is -1; write 0 or more" == lines[0]
+    assert lines[1].startswith(
+        f"{place}spec.template.spec.containers[0].resources.requests: Invalid value"
+    )
+
+
+def test_max_is_for_one_workload(cluster: Path, tmp_path: Path) -> None:
+    """And not for a DaemonSet."""
+    file = written(tmp_path, manifest("Deployment"), manifest("Deployment", "db"))
+    result = run("fit", file, "--cluster", cluster, "--max")
+    assert 2 == result.exit_code
+    assert "--max: there are 2 workloads" in result.stderr
+    result = run("fit", written(tmp_path, manifest("DaemonSet")), "--cluster", cluster, "--max")
+    assert "--max: a DaemonSet has one pod per node" in result.stderr
+
+
+def test_a_live_cluster(tmp_path: Path) -> None:
+    """Manifests without a namespace are in that of the context."""
+    deployment = manifest("Deployment", replicas=3)
+    del deployment["metadata"]["namespace"]
+    file = written(tmp_path, deployment)
+    objects = [node("alpha"), node("beta", "2"), pod("bare", node_name="beta")]
+    with live(tmp_path, objects) as kubeconfig:
+        result = run("fit", file, "-o", "json", KUBECONFIG=str(kubeconfig))
+        drained = run("drain", "beta", "-o", "json", KUBECONFIG=str(kubeconfig))
+    assert 0 == result.exit_code
+    (found,) = json.loads(result.stdout)["workloads"]
+    assert ("shop", 3) == (found["namespace"], found["placed"])
+    assert ["Lost"] == [one["fate"] for one in json.loads(drained.stdout)["pods"]]
+
+
+def test_a_name_that_is_taken(tmp_path: Path) -> None:
+    """A controller could not create its pod either."""
+    taken = of("other", pod("db-0", node_name="alpha"))
+    cluster = write(tmp_path, [node("alpha"), taken])
+    result = run("fit", written(tmp_path, manifest("StatefulSet", "db")), "--cluster", cluster)
+    assert 2 == result.exit_code
+    assert result.stderr.startswith('kubesched: error: pods "db-0" already exists, and belongs to')

@@ -1,0 +1,37 @@
+"""The status line of a simulation."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING
+
+from kubesched.answers.cluster import Cluster
+from kubesched.cli.progress import run_simulation
+from kubesched.inputs import status_line
+
+from .test_output import Terminal
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def _written(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> str:
+    """Return what a simulation of one pod writes to stderr."""
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(status_line, "_PATIENCE_SECONDS", 0.0)
+    container = {"name": "c", "image": "i"}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a", "namespace": "default"},
+        "spec": {"containers": [container]},
+    }
+    run_simulation(Cluster.from_objects([pod]))
+    return stream.getvalue()
+
+
+def test_progress_only_on_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress is shown on a terminal only."""
+    assert "Placing pods: 1 of 1" in _written(monkeypatch, Terminal())
+    assert not _written(monkeypatch, io.StringIO())

@@ -30,7 +30,7 @@ SHARED_NAMES: Final = {
 }
 """Public classes of which there are two or more."""
 
-ROOM_LINES_MAX: Final = 13_000
+ROOM_LINES_MAX: Final = 12_400
 LARGE_ROOMS: Final[set[str]] = set()
 
 ROOMS_WITHOUT_SOURCE: Final = {

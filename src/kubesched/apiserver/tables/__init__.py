@@ -4,7 +4,8 @@ The columns of built-in kinds are in `columns.txt`, those of custom resources in
 other kinds have a name and an age.
 
 Upstream: pkg/printers, apiserver/pkg/registry/rest/table.go (v1.36)
-Differs:  columns of kinds that scheduling does not read have other descriptions.
+Differs:  columns of kinds that scheduling does not read have other descriptions. An event whose
+          series has no time or no count shows the event's own; upstream shows <unknown> and 0.
 """
 
 from __future__ import annotations

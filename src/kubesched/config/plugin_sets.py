@@ -84,13 +84,13 @@ _DEFAULTS = (
     PluginEntry("VolumeZone"),
     PluginEntry("PodTopologySpread", 2),
     PluginEntry("InterPodAffinity", 2),
+    # Before DefaultPreemption, as freeing an unused claim is better than evicting a running pod.
+    PluginEntry("DynamicResources", 2),
     PluginEntry("DefaultPreemption"),
     PluginEntry("NodeResourcesBalancedAllocation", 1),
     PluginEntry("ImageLocality", 1),
     PluginEntry("DefaultBinder"),
 )
-# Before DefaultPreemption, because freeing an unused claim is better than evicting a running pod.
-_DYNAMIC_RESOURCES = PluginEntry("DynamicResources", 2)
 _GATED = (
     ("NodeDeclaredFeatures", (PluginEntry("NodeDeclaredFeatures"),)),
     ("GangScheduling", (PluginEntry("GangScheduling"),)),
@@ -101,19 +101,14 @@ _GATED = (
 )
 
 IN_TREE_PLUGINS = frozenset(
-    plugin.name
-    for plugin in (*_DEFAULTS, _DYNAMIC_RESOURCES, *(p for _, gated in _GATED for p in gated))
+    plugin.name for plugin in (*_DEFAULTS, *(p for _, gated in _GATED for p in gated))
 )
 """The names of kube-scheduler's plugins, including those whose gates are off."""
 
 
 def default_plugins(gates: FeatureGates) -> Plugins:
     """Return the plugins of a profile that configures none: all in multiPoint."""
-    enabled: list[PluginEntry] = []
-    for plugin in _DEFAULTS:
-        if plugin.name == "DefaultPreemption" and gates.enabled("DynamicResourceAllocation"):
-            enabled.append(_DYNAMIC_RESOURCES)
-        enabled.append(plugin)
+    enabled = list(_DEFAULTS)
     for gate, plugins in _GATED:
         if gates.enabled(gate):
             enabled += plugins

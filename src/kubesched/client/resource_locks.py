@@ -15,6 +15,7 @@ Differs:  the locks that upstream has removed work, if a flag allows them; of tw
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final, TypeAlias
@@ -113,7 +114,7 @@ class LockError(Exception):
     """A lock cannot be used: it was not read before, or its record is invalid."""
 
 
-class _ObjectLock:
+class _ObjectLock(ABC):
     """The object of one lock as the server last sent it; unknown fields are kept."""
 
     def __init__(
@@ -158,11 +159,13 @@ class _ObjectLock:
             raise LockError(f"{self._word} not initialized, call get or create first")
         await self._send("PUT", self._path, self._written(self._content, record))
 
+    @abstractmethod
     def _read(self, content: Plain) -> tuple[ElectionRecord, bytes]:
-        raise NotImplementedError
+        """Return the record in an object, and its text."""
 
+    @abstractmethod
     def _written(self, content: Plain, record: ElectionRecord) -> Plain:
-        raise NotImplementedError
+        """Return an object with a record."""
 
     async def _send(self, method: str, path: str, content: Plain) -> None:
         content = {"kind": self._kind, "apiVersion": self._api_version, **content}

@@ -10,6 +10,7 @@ Differs:  nodes never refuse a pod; containers that end are restarted without ba
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -51,28 +52,28 @@ class Pace(msgspec.Struct, frozen=True):
     lifetime_of: Callable[[Pod], Lifetime | None]
 
 
-class PodReports:
+class PodReports(ABC):
     """Writes what kubelets report of their pods; each report returns the pod as it is then.
 
     By default nothing but the pod's start and end is written.
     """
 
+    @abstractmethod
     def started(self, pod: Pod) -> Pod:
         """All containers run."""
-        raise NotImplementedError
 
     def restarted(self, pod: Pod, exit_code: int) -> Pod:
         """All containers ended, and run again."""
         return pod
 
+    @abstractmethod
     def ended(self, pod: Pod, exit_code: int) -> Pod:
         """All containers ended for good."""
-        raise NotImplementedError
 
-    def resized(self, pod: Pod) -> None:
+    def resized(self, pod: Pod) -> None:  # noqa: B027 - most write nothing
         """A running pod changed; its containers get the resources that it asks for now."""
 
-    def forget(self, pod_uid: str) -> None:
+    def forget(self, pod_uid: str) -> None:  # noqa: B027
         """A pod is gone."""
 
 

@@ -22,6 +22,11 @@ def run(*arguments: object, stdin: str | bytes | None = None, **environment: str
     return CliRunner().invoke(kubesched, words, input=stdin, env=own)
 
 
+def document(*arguments: object) -> Any:
+    """Run the command line, and return the document that it prints as JSON."""
+    return json.loads(run(*arguments, "-o", "json").stdout)
+
+
 def node(
     name: str,
     cpu: str = "4",

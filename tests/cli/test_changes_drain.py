@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from .cluster import Json, node, pod, run, write
+from .cluster import Json, document, node, pod, run, write
 
 
 def of(owner: str, made: Json, kind: str = "ReplicaSet") -> Json:
@@ -72,7 +71,7 @@ def test_a_node_whose_pods_stay(cluster: Path) -> None:
 
 def test_nodes_as_kubectl_prints_their_names(cluster: Path) -> None:
     """A node that is named twice is drained once."""
-    report = json.loads(run("drain", "node/alpha", "alpha", cluster, "-o", "json").stdout)
+    report = document("drain", "node/alpha", "alpha", cluster)
     assert ["alpha"] == report["nodes"]
 
 
@@ -85,7 +84,7 @@ def test_nodes_with_labels(cluster: Path) -> None:
 
 def test_the_report(cluster: Path) -> None:
     """Every pod of the node has a fate."""
-    report = json.loads(run("drain", "alpha", cluster, "-o", "json").stdout)
+    report = document("drain", "alpha", cluster)
     fates = {one["pod"]: one["fate"] for one in report["pods"]}
     expected = {"shop/web-1": "Moved", "shop/db-0": "Waits", "shop/agent-1": "Stays"}
     assert {**expected, "shop/bare": "Lost"} == fates

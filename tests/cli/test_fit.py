@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .cluster import Json, manifest, node, pod, run, write
+from .cluster import Json, document, manifest, node, pod, run, write
 from .live import live
 from .test_changes_drain import of
 
@@ -70,9 +70,7 @@ def test_a_generated_name(cluster: Path, tmp_path: Path) -> None:
     job = manifest("Job", replicas=1)
     job["apiVersion"] = "batch/v1"
     job["metadata"] = {"generateName": "run-", "namespace": "shop"}
-    report = json.loads(
-        run("fit", written(tmp_path, job), "--cluster", cluster, "-o", "json").stdout
-    )
+    report = document("fit", written(tmp_path, job), "--cluster", cluster)
     assert ("run-1", True) == (report["workloads"][0]["name"], report["fits"])
 
 

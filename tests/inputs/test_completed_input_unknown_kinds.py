@@ -14,7 +14,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.explain.saving import KUBECTL_NAMES, SAVE_COMMAND, SAVE_KNOWN_COMMAND
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.cluster import ClusterState
-from tests.cli.cluster import Json, node, pod, run, write
+from tests.cli.cluster import Json, document, node, pod, run, write
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "kubernetes.io/hostname"
@@ -406,10 +406,7 @@ def test_complete_files_leave_nothing_unknown(tmp_path: Path) -> None:
     objects = [node("alpha"), using("data"), pod("q", priorityClassName="high")]
     file = write(tmp_path, objects)
     for command in (("explain", "p"), ("simulate",)):
-        open_ended, complete = (
-            json.loads(run(*command, file, "-o", "json", *flags).stdout)
-            for flags in ((), ("--complete",))
-        )
+        open_ended, complete = (document(*command, file, *flags) for flags in ((), ("--complete",)))
         assert open_ended["unknown"]
         assert not complete["unknown"]
     explained = run("explain", "p", file, "--complete").stdout
@@ -418,8 +415,6 @@ def test_complete_files_leave_nothing_unknown(tmp_path: Path) -> None:
 
 def test_complete_files_without_nodes_have_none(tmp_path: Path) -> None:
     """The pod fits nowhere, and that is known."""
-    report = json.loads(
-        run("explain", "p", write(tmp_path, [pod("p")]), "--complete", "-o", "json").stdout
-    )
+    report = document("explain", "p", write(tmp_path, [pod("p")]), "--complete")
     assert [] == kinds(report)
     assert "0/0 nodes are available" in report["message"] or "no nodes" in report["message"]

@@ -41,7 +41,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.cluster.controllers.daemon_sets import node_name_of
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
-from kubesched.explain.sentences import count, there_are
+from kubesched.explain.sentences import count, grouped_by, there_are
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.pod_info import uid_of
@@ -238,9 +238,7 @@ def create_all(
             workloads.append(item)
         else:
             cluster.add(item)
-    existing: dict[str, list[Pod]] = {}
-    for pod in cluster.server.all(Pod):
-        existing.setdefault(pod.metadata.namespace, []).append(pod)
+    existing = grouped_by(cluster.server.all(Pod), lambda pod: pod.metadata.namespace)
     return [
         create_workload(
             cluster,

@@ -30,7 +30,7 @@ from kubesched.api.meta import LabelSelector, NodeSelectorRequirement
 from kubesched.api.quantity import Quantity, canonical, milli_value, value
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
-from kubesched.explain.sentences import count
+from kubesched.explain.sentences import count, grouped_by
 
 T = TypeVar("T")
 
@@ -139,10 +139,7 @@ def requests_of(pod: Pod) -> Iterator[ContainerRequest]:
 
 def request_limits(pod: Pod) -> Iterator[ContainerRequest]:
     """Yield, for each resource that several containers request, their requests together."""
-    by_resource: dict[str, list[ContainerRequest]] = {}
-    for request in requests_of(pod):
-        by_resource.setdefault(request.resource, []).append(request)
-    for resource, requests in by_resource.items():
+    for resource, requests in grouped_by(requests_of(pod), lambda one: one.resource).items():
         if len(requests) > 1:
             largest = max((request.amount for request in requests), key=milli_value)
             paths = tuple(path for request in requests for path in request.paths)

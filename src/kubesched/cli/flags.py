@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from kubesched.cli.errors import user_messages, write_slow_plugin
 from kubesched.inputs.errors import UserError
@@ -194,6 +195,12 @@ class DaemonCommand(SectionedCommand):
 def _failed(error: Exception) -> Exception:
     messages = user_messages(error)
     return error if messages is None else UserError(*messages, exit_code=EXIT_FAILED)
+
+
+def is_given(name: str) -> bool:
+    """Whether a parameter of the current command was given; otherwise it has its default."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not ParameterSource.DEFAULT
 
 
 # What is special about the values of some kinds.

@@ -138,9 +138,7 @@ class ShownCluster:
         if followed is not None and is_old:
             version, live = followed.version, followed.live()
             self._cluster = await self._worker.do(
-                lambda: Cluster(
-                    live_input(live, self._options.profile), self._scheduler, self._options
-                )
+                lambda: Cluster(live_input(live), self._scheduler, self._options)
             )
             self._version, self._sent = version, None
         assert self._cluster is not None, "files are read before"

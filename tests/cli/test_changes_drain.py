@@ -6,15 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .cluster import Json, document, node, pod, run, write
-
-
-def of(owner: str, made: Json, kind: str = "ReplicaSet") -> Json:
-    """Return the pod of an owner."""
-    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": owner}
-    made["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
-    made["metadata"]["labels"] = {"app": owner}
-    return made
+from .cluster import document, node, owned, pod, run, write
 
 
 @pytest.fixture
@@ -32,11 +24,11 @@ def cluster(tmp_path: Path) -> Path:
             node("alpha"),
             node("beta", "2"),
             node("gamma", "1"),
-            of("web", pod("web-1", "2", node_name="alpha")),
-            of("db", pod("db-0", "500m", node_name="alpha"), "StatefulSet"),
-            of("agent", pod("agent-1", "100m", node_name="alpha"), "DaemonSet"),
+            owned(pod("web-1", "2", node_name="alpha"), "web"),
+            owned(pod("db-0", "500m", node_name="alpha"), "db", "StatefulSet"),
+            owned(pod("agent-1", "100m", node_name="alpha"), "agent", "DaemonSet"),
             pod("bare", "100m", node_name="alpha"),
-            of("agent", pod("agent-2", "100m", node_name="gamma"), "DaemonSet"),
+            owned(pod("agent-2", "100m", node_name="gamma"), "agent", "DaemonSet"),
             budget,
         ],
     )

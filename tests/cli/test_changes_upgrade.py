@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .cluster import document, node, pod, run, write
-from .test_changes_drain import of
+from .cluster import document, node, owned, pod, run, write
 
 
 @pytest.fixture
@@ -17,7 +16,7 @@ def cluster(tmp_path: Path) -> Path:
         node("alpha", labels={"pool": "a"}),
         node("beta", labels={"pool": "a"}),
         node("gamma", "2"),
-        of("web", pod("web-1", "2", node_name="alpha")),
+        owned(pod("web-1", "2", node_name="alpha"), "web"),
         pod("bare", node_name="gamma"),
     ]
     return write(tmp_path, objects)

@@ -8,21 +8,12 @@ import pytest
 
 from kubesched.inputs.status_line import StatusLine
 
-from .cluster import GPU_TAINT, Json, document, node, pod, run, write
+from .cluster import GPU_TAINT, Json, document, node, owned, pod, run, write
 
 
 def _of_deployment(name: str, cpu: str, node_name: str = "") -> Json:
-    made = pod(name, cpu, node_name=node_name)
+    made = owned(pod(name, cpu, node_name=node_name), "web-5d")
     made["metadata"]["labels"] = {"pod-template-hash": "5d"}
-    made["metadata"]["ownerReferences"] = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "name": "web-5d",
-            "uid": "r",
-            "controller": True,
-        }
-    ]
     return made
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import singledispatchmethod
-from typing import Final
+from typing import Final, get_args
 
 from msgspec.structs import replace
 
 from kubesched.answers.drain import DrainedPod, PodFate, drain_nodes
-from kubesched.answers.fit import FitQuestion, create_all, create_workload, scaled
+from kubesched.answers.fit import create_all, create_workload, scaled
 from kubesched.answers.node_shapes import shape_of
 from kubesched.answers.plan import (
     AddNodes,
@@ -32,7 +32,7 @@ from kubesched.answers.plan import (
     UncordonNodes,
 )
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of, new_nodes
-from kubesched.answers.workload_pods import SCALED, Scaled, replacement_of
+from kubesched.answers.workload_pods import Scaled, replacement_of
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
@@ -329,7 +329,7 @@ class PlanRun:
         kind, name = step.kind_and_name
         if kind == "DaemonSet":
             raise QuestionError(f"{step.workload}: a DaemonSet has one pod per node")
-        type_: type[Scaled] = next(one for one in SCALED if one.__name__ == kind)
+        type_: type[Scaled] = next(one for one in get_args(Scaled) if one.__name__ == kind)
         return self._cluster.server.find(type_, step.namespace, name)
 
     # Other objects.
@@ -358,7 +358,7 @@ class PlanRun:
 
     @_do.register
     def _(self, step: ApplyManifest) -> str:
-        create_all(self._cluster, self._manifests[step.file], FitQuestion())
+        create_all(self._cluster, self._manifests[step.file], {})
         return f"apply {step.file}"
 
 

@@ -126,7 +126,7 @@ def _untaint(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChan
 
 
 def _label(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
-    """Try labels that the pod selects; no well-known label of a node, as its zone, is replaced."""
+    """Try labels that the pod selects; well-known labels of nodes, such as zones, are kept."""
     wanted = sorted((trial.pod.spec.node_selector or {}).items())
     lacking = (
         (name, key, text)

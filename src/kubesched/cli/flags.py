@@ -250,7 +250,7 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
 
 # Options in tables.
 
-# Not compiled before it is needed, as `kubesched --help` does without.
+# Compiled when it is first used: `kubesched --help` does not need it.
 _ENTRY: Final = (
     r"^(?P<names>-.*?) \| (?P<kind>\w+)(?:\((?P<limits>.*?)\))?"
     r"(?: (?!(?:default|hidden|unset)\b)(?P<metavar>\S+))?"

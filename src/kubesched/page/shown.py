@@ -30,7 +30,7 @@ from kubesched.simulator.timeline_report import TimelineReport
 T = TypeVar("T")
 
 _PAUSE: Final = 3.0
-"""How many times as long as a view took the next one waits: it takes a quarter of a processor."""
+"""The pause after a view, in multiples of the time it took: views use a quarter of a processor."""
 
 
 class SentDocuments(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +15,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import headline
 from kubesched.simulator.cluster import ClusterState
-from tests.cli.cluster import node, pod, run, shop, write
+from tests.cli.cluster import document, node, owned, pod, shop, write
 
 EXAMPLE: Final = Path(__file__).resolve().parents[2] / "examples" / "demo" / "cluster.yaml"
 
@@ -27,17 +26,12 @@ def file(tmp_path: Path) -> Path:
     return write(tmp_path, shop())
 
 
-def _document(*arguments: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(*arguments, "-o", "json").stdout)
-    return found
-
-
 def test_answers_equal_those_of_the_commands(file: Path) -> None:
     """Each method returns the document that its command prints."""
     cluster = Cluster.from_files(file)
-    assert cluster.explain("shop/web-1").to_dict() == _document("explain", "shop/web-1", file)
-    assert cluster.why("web-1").to_dict() == _document("why", "web-1", file)
-    assert cluster.simulate().to_dict() == _document("simulate", file)
+    assert cluster.explain("shop/web-1").to_dict() == document("explain", "shop/web-1", file)
+    assert cluster.why("web-1").to_dict() == document("why", "web-1", file)
+    assert cluster.simulate().to_dict() == document("simulate", file)
 
 
 def test_questions_do_not_change_the_cluster(file: Path) -> None:
@@ -81,15 +75,15 @@ def test_trials_equal_those_of_the_commands(file: Path, tmp_path: Path) -> None:
     cluster = Cluster.from_files(file)
     manifest = pod("one-more", "1")
     manifests = write(tmp_path, [manifest], "more.json")
-    fits = _document("fit", manifests, "--cluster", file)
+    fits = document("fit", manifests, "--cluster", file)
     assert cluster.fit(manifest).to_dict() == cluster.fit(manifests).to_dict() == fits
-    assert cluster.drain("beta").to_dict() == _document("drain", "beta", file)
-    assert cluster.top("zones").to_dict() == _document("top", "zones", file)
-    room = _document("top", file, "--room-like", "web-1")
+    assert cluster.drain("beta").to_dict() == document("drain", "beta", file)
+    assert cluster.top("zones").to_dict() == document("top", "zones", file)
+    room = document("top", file, "--room-like", "web-1")
     assert cluster.top(room_like="web-1").to_dict() == room
     beta = "kubernetes.io/hostname=beta"
-    assert cluster.upgrade(beta).to_dict() == _document("upgrade", "-l", beta, file)
-    assert cluster.compact().to_dict() == _document("compact", file)
+    assert cluster.upgrade(beta).to_dict() == document("upgrade", "-l", beta, file)
+    assert cluster.compact().to_dict() == document("compact", file)
 
 
 def test_plans_are_files_or_values(file: Path, tmp_path: Path) -> None:
@@ -99,7 +93,7 @@ def test_plans_are_files_or_values(file: Path, tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_text("steps: [{cordon: alpha}, {apply: more.json}]", encoding="utf-8")
     values = {"steps": [{"cordon": "alpha"}, {"apply": str(manifests)}]}
-    expected = _document("whatif", plan, file)
+    expected = document("whatif", plan, file)
     found = cluster.whatif(plan)
     assert expected == found.to_dict()
     assert found.moved == cluster.whatif(values).moved
@@ -146,10 +140,7 @@ def test_fit_reports_progress(file: Path) -> None:
 )
 def test_drain_and_whatif_report_progress(ask: Callable[[Cluster, object], object]) -> None:
     """With the numbers of nodes or steps done, of all, and of scheduling cycles."""
-    owner = {"apiVersion": "v1", "kind": "ReplicaSet", "name": "w", "uid": "w", "controller": True}
-    pods = [pod("w-a", node_name="a"), pod("w-b", node_name="b")]
-    for one in pods:
-        one["metadata"]["ownerReferences"] = [owner]
+    pods = [owned(pod(f"w-{on}", node_name=on), "w") for on in "ab"]
     cluster = Cluster.from_objects([*map(node, "abc"), *pods])
     seen: list[tuple[int, ...]] = []
     ask(cluster, lambda *numbers: seen.append(numbers))

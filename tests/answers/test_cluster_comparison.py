@@ -24,6 +24,8 @@ from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.simulation import simulate_cluster
 from kubesched.testing.builders import make_node, make_pod
 
+from .trials import owner_metadata
+
 GATES: Final = FeatureGates()
 CONFIGURATION: Final = default_configuration(GATES)
 
@@ -115,8 +117,7 @@ def test_an_evicted_pod() -> None:
 
 def test_objects_of_one_cluster_only() -> None:
     """Pods and nodes by name; pods also by the workload that owns them."""
-    owner = {"apiVersion": "v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
-    owned = {"ownerReferences": [owner]}
+    owned = owner_metadata("Job", "j")
     found = difference(
         [*nodes(2), make_pod("a", metadata=owned), make_pod("b", metadata=owned), make_pod("c")],
         [*nodes(2, 2), make_pod("d", metadata=owned), make_pod("c")],

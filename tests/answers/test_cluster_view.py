@@ -5,6 +5,7 @@ from typing import Any
 from kubesched import Cluster
 from kubesched.answers.cluster_view import ClusterView, PendingGroup
 from kubesched.simulator.playback import WorkloadOnNodes
+from tests.cli.cluster import owned
 
 
 def _node(name: str, zone: str, **more: Any) -> dict[str, Any]:
@@ -67,10 +68,10 @@ def test_cordoned_and_failed_nodes_are_marked() -> None:
 
 def test_pods_are_counted_by_workload() -> None:
     """Pods of one controller with equal requests are one entry."""
-    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": "u"}
-    pods = [_pod(f"db-{number}", "1", nodeName="n1", priority=5) for number in range(2)]
-    for pod in pods:
-        pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    pods = [
+        owned(_pod(f"db-{number}", "1", nodeName="n1", priority=5), "db", "StatefulSet")
+        for number in range(2)
+    ]
     view = _view(_node("n1", "a"), *pods, _pod("lone", "500m", nodeName="n1"))
     assert (
         WorkloadOnNodes("StatefulSet", "shop", "db", 5, "", {"cpu": 1000}),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.answers.fit import FitQuestion, FitReport, fit
+from kubesched.answers.fit import FitQuestion, FitReport, fit, parse_question
 from kubesched.answers.node_shapes import parse_shape
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.codec import decode_object
@@ -107,9 +107,10 @@ def test_existing_pods_of_a_workload_count() -> None:
 
 def test_replicas_by_name_override_replicas_for_all() -> None:
     """A name takes precedence over the number for all."""
-    assert ask([node("a")], workload(), replicas=2).workloads[0].wanted == 2
-    found = ask([node("a")], workload(), replicas=2, replicas_of={"web": 3})
-    assert found.workloads[0].wanted == 3
+    for written, number in ((["2"], 2), (["web=3", "2"], 3)):
+        question = parse_question([workload()], written, (), more=False)
+        report = ask([node("a")], workload(), replicas=question.replicas)
+        assert report.workloads[0].wanted == number
 
 
 def test_claims_of_a_stateful_set_are_provisioned() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from kubesched import Cluster, ScenarioPlay, UserError, compare
-from tests.cli.cluster import node, pod, run, write
+from tests.cli.cluster import document, node, pod, write
 
 PACK: Final = Path(__file__).resolve().parents[2] / "examples" / "scenarios" / "pack.yaml"
 
@@ -29,16 +29,11 @@ def scenario(tmp_path: Path) -> Path:
     return file
 
 
-def _document(*arguments: object) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(*arguments, "-o", "json").stdout)
-    return found
-
-
 def test_answers_equal_those_of_the_commands(scenario: Path) -> None:
     """Simulations, and comparisons of two configurations."""
     spread, pack = (ScenarioPlay.from_scenario(scenario, config=one) for one in (None, PACK))
-    assert _document("simulate", scenario) == spread.simulate().to_dict()
-    other = _document("compare", scenario, scenario, "--seed", "3")
+    assert document("simulate", scenario) == spread.simulate().to_dict()
+    other = document("compare", scenario, scenario, "--seed", "3")
     found = compare(dict.fromkeys(other["runs"], spread))
     assert other == found.to_dict()
     digests = compare({"spread": spread, "pack": pack}).decision_digests
@@ -56,7 +51,7 @@ def test_comparing_clusters(tmp_path: Path) -> None:
     small, large = [node("a", "1"), pod("p", "2")], [node("a", "4"), pod("p", "2")]
     files = [write(tmp_path, one, f"{at}.json") for at, one in enumerate((small, large))]
     found = compare({"0": Cluster.from_files(files[0]), "1": Cluster.from_files(files[1])})
-    assert _document("compare", *files) == found.to_dict()
+    assert document("compare", *files) == found.to_dict()
     assert ["shop/p"] == [one.pod for one in found.differences[0].newly_fit]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -14,6 +14,8 @@ from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.cluster import ClusterState
 from kubesched.testing.builders import make_node, make_pod
+
+from .trials import owner_metadata
 
 GATES: Final = FeatureGates()
 CONFIGURATION: Final = default_configuration(GATES)
@@ -28,12 +30,6 @@ def cluster_of(*objects: KubeObject) -> ClusterState:
     cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION))
     cluster.load(objects)
     return cluster
-
-
-def owned(kind: str, name: str, **labels: str) -> dict[str, Any]:
-    """Return the metadata of a pod with a controller."""
-    owner = {"apiVersion": "v1", "kind": kind, "name": name, "uid": name, "controller": True}
-    return {"ownerReferences": [owner], "labels": labels}
 
 
 def small() -> ClusterState:
@@ -183,7 +179,7 @@ def test_pools_are_found_by_label() -> None:
 def test_equal_owner_names_in_two_namespaces() -> None:
     """They are two owners."""
     pods = [
-        make_pod(str(at), node_name="n", namespace=namespace, metadata=owned("Job", "j"))
+        make_pod(str(at), node_name="n", namespace=namespace, metadata=owner_metadata("Job", "j"))
         for at, namespace in enumerate(["a", "b", "a"])
     ]
     rows = top(cluster_of(make_node("n"), *pods), TopGroup.OWNERS).rows

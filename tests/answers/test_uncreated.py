@@ -8,6 +8,7 @@ import pytest
 
 from kubesched import Cluster
 from kubesched.inputs.errors import UserError
+from tests.cli.cluster import owned, pod
 
 QUOTA = 'pods "web-7c-x" is forbidden: exceeded quota: compute, requested: cpu=1, used: cpu=20'
 FAILURE = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": QUOTA}
@@ -37,20 +38,9 @@ def event(kind: str, time: str, message: str) -> dict[str, Any]:
     }
 
 
-def pod(name: str) -> dict[str, Any]:
+def of_web(name: str) -> dict[str, Any]:
     """Return a running pod of the ReplicaSet web."""
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "w"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "shop",
-            "ownerReferences": [{**owner, "controller": True}],
-        },
-        "spec": {"nodeName": "a", "containers": [{"name": "main"}]},
-        "status": {"phase": "Running"},
-    }
+    return owned(pod(name, node_name="a"), "web")
 
 
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
@@ -104,7 +94,7 @@ def test_no_pods(name: str, objects: list[dict[str, Any]], sentence: str) -> Non
 def test_some_pods() -> None:
     """The answer is about a pod; a note names the reason for the others."""
     asked = workload("ReplicaSet", {"conditions": [FAILURE]}, replicas=2)
-    report = Cluster.from_objects([NODE, asked, pod("web-1")]).why("rs/web")
+    report = Cluster.from_objects([NODE, asked, of_web("web-1")]).why("rs/web")
     assert "shop/web-1" == report.pod
     assert (f"ReplicaSet shop/web has 1 of 2 pods: {QUOTA}.",) == report.notes
 
@@ -112,7 +102,7 @@ def test_some_pods() -> None:
 def test_all_pods() -> None:
     """An old failure does not matter once the workload has its pods."""
     asked = workload("ReplicaSet", {"conditions": [FAILURE]}, replicas=1)
-    assert () == Cluster.from_objects([NODE, asked, pod("web-1")]).why("rs/web").notes
+    assert () == Cluster.from_objects([NODE, asked, of_web("web-1")]).why("rs/web").notes
 
 
 @pytest.mark.parametrize("asked", ["deploy/wep", "sts/web", "web"])

@@ -34,6 +34,8 @@ from kubesched.testing.builders import make_node, make_pod
 from tests.plugins.volume_objects import claim_volumes, make_claim, make_class
 from tests.scheduler.running import GANGS, make_group, make_member
 
+from .trials import owner_metadata
+
 GATES: Final = FeatureGates()
 CONFIGURATION: Final = exhaustive(default_configuration(GATES))
 IN_ZONE: Final = make_pod(node_selector={"zone": "eu-1"})
@@ -226,17 +228,10 @@ def test_the_obvious_change_is_suggested(pod: Pod, others: list[KubeObject], sen
 
 def test_a_daemon_comes_back() -> None:
     """Evicting it does not help, and a new node gets one, too."""
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d"}
-    others: list[KubeObject] = [
-        make_node("n", allocatable={"cpu": "1", "pods": 5}),
-        make_pod(
-            "a",
-            node_name="n",
-            requests={"cpu": "1"},
-            metadata={"ownerReferences": [{**owner, "controller": True}]},
-        ),
-    ]
-    found = kinds(ask(make_pod(requests={"cpu": "1"}), *others))
+    node = make_node("n", allocatable={"cpu": "1", "pods": 5})
+    metadata = owner_metadata("DaemonSet", "d")
+    daemon = make_pod("a", node_name="n", requests={"cpu": "1"}, metadata=metadata)
+    found = kinds(ask(make_pod(requests={"cpu": "1"}), node, daemon))
     assert not found & {ChangeKind.EVICT_POD, ChangeKind.ADD_NODE}
 
 

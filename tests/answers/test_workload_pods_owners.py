@@ -11,11 +11,7 @@ from kubesched.api.apps import Job, ReplicaSet
 from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.testing.builders import make_pod_info
 
-
-def owned(kind: str, name: str, **labels: str) -> dict[str, Any]:
-    """Return the metadata of a pod with a controller."""
-    owner = {"apiVersion": "v1", "kind": kind, "name": name, "uid": name, "controller": True}
-    return {"ownerReferences": [owner], "labels": labels}
+from .trials import owner_metadata
 
 
 def owned_by(kind: str, name: str, own: str) -> ObjectMeta:
@@ -31,23 +27,23 @@ HASHED = {"pod-template-hash": "5d"}
     ("metadata", "between", "expected"),
     [
         ({}, [], "Pod default/p"),
-        (owned("StatefulSet", "db"), [], "StatefulSet default/db"),
-        (owned("Node", "n"), [], "Node n"),
-        (owned("ReplicaSet", "web-5d", **HASHED), [], "Deployment default/web"),
-        (owned("ReplicaSet", "web-5d"), [], "ReplicaSet default/web-5d"),
+        (owner_metadata("StatefulSet", "db"), [], "StatefulSet default/db"),
+        (owner_metadata("Node", "n"), [], "Node n"),
+        (owner_metadata("ReplicaSet", "web-5d", **HASHED), [], "Deployment default/web"),
+        (owner_metadata("ReplicaSet", "web-5d"), [], "ReplicaSet default/web-5d"),
         (
-            owned("ReplicaSet", "web-5d"),
+            owner_metadata("ReplicaSet", "web-5d"),
             [ReplicaSet(metadata=owned_by("Rollout", "web", "web-5d"))],
             "Rollout default/web",
         ),
         (
-            owned("ReplicaSet", "web-5d", **HASHED),
+            owner_metadata("ReplicaSet", "web-5d", **HASHED),
             [ReplicaSet(metadata=ObjectMeta(name="web-5d", namespace="default"))],
             "ReplicaSet default/web-5d",
         ),
-        (owned("Job", "night-1"), [], "Job default/night-1"),
+        (owner_metadata("Job", "night-1"), [], "Job default/night-1"),
         (
-            owned("Job", "night-1"),
+            owner_metadata("Job", "night-1"),
             [Job(metadata=owned_by("CronJob", "night", "night-1"))],
             "CronJob default/night",
         ),

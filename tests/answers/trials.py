@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from random import Random
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -86,6 +86,12 @@ def running(
     )
 
 
+def owner_metadata(kind: str, name: str, **labels: str) -> dict[str, Any]:
+    """Return the metadata of a pod with a controller."""
+    owner = {"apiVersion": "v1", "kind": kind, "name": name, "uid": name, "controller": True}
+    return {"ownerReferences": [owner], "labels": labels}
+
+
 def random_cluster(seed: int, *, owned: bool) -> list[KubeObject]:
     """Return nodes, running pods as far as there is room, and pending pods.
 
@@ -107,13 +113,8 @@ def random_cluster(seed: int, *, owned: bool) -> list[KubeObject]:
             found.append(running(pod_name, name, str(cpu), owner=owner, kind=kind))
     for at in range(random.randint(0, 2)):
         requests = {"cpu": random.randint(1, 4)}
-        owners = running("x", "", owner="late").metadata.owner_references if owned else ()
-        given = [
-            {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "late", "uid": "uid-late"}
-            | {"controller": True}
-            for _ in owners
-        ]
-        found.append(make_pod(f"late-{at}", requests=requests, metadata={"ownerReferences": given}))
+        metadata = owner_metadata("ReplicaSet", "late") if owned else {}
+        found.append(make_pod(f"late-{at}", requests=requests, metadata=metadata))
     return found
 
 

@@ -22,6 +22,16 @@ def run(*arguments: object, stdin: str | bytes | None = None, **environment: str
     return CliRunner().invoke(kubesched, words, input=stdin, env=own)
 
 
+def document(*arguments: object, stdin: str | bytes | None = None, code: int | None = None) -> Any:
+    """Run the command line, and return the document that it prints as JSON.
+
+    With `code`, its exit code must be this one.
+    """
+    result = run(*arguments, "-o", "json", stdin=stdin)
+    assert code in (None, result.exit_code), result.stderr
+    return json.loads(result.stdout)
+
+
 def node(
     name: str,
     cpu: str = "4",
@@ -65,6 +75,14 @@ def pod(
         },
         "status": {**began, **(status or {})},
     }
+
+
+def owned(made: Json, owner: str, kind: str = "ReplicaSet") -> Json:
+    """Return a pod as that of an owner, whose name is also its label `app`."""
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": owner}
+    made["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
+    made["metadata"]["labels"] = {"app": owner}
+    return made
 
 
 def manifest(kind: str, name: str = "web", cpu: str = "1", **spec: object) -> Json:

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from .cluster import Json, node, pod, run, write
-
-
-def of(owner: str, made: Json, kind: str = "ReplicaSet") -> Json:
-    """Return the pod of an owner."""
-    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": owner}
-    made["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
-    made["metadata"]["labels"] = {"app": owner}
-    return made
+from .cluster import document, node, owned, pod, run, write
 
 
 @pytest.fixture
@@ -33,11 +24,11 @@ def cluster(tmp_path: Path) -> Path:
             node("alpha"),
             node("beta", "2"),
             node("gamma", "1"),
-            of("web", pod("web-1", "2", node_name="alpha")),
-            of("db", pod("db-0", "500m", node_name="alpha"), "StatefulSet"),
-            of("agent", pod("agent-1", "100m", node_name="alpha"), "DaemonSet"),
+            owned(pod("web-1", "2", node_name="alpha"), "web"),
+            owned(pod("db-0", "500m", node_name="alpha"), "db", "StatefulSet"),
+            owned(pod("agent-1", "100m", node_name="alpha"), "agent", "DaemonSet"),
             pod("bare", "100m", node_name="alpha"),
-            of("agent", pod("agent-2", "100m", node_name="gamma"), "DaemonSet"),
+            owned(pod("agent-2", "100m", node_name="gamma"), "agent", "DaemonSet"),
             budget,
         ],
     )
@@ -72,7 +63,7 @@ def test_a_node_whose_pods_stay(cluster: Path) -> None:
 
 def test_nodes_as_kubectl_prints_their_names(cluster: Path) -> None:
     """A node that is named twice is drained once."""
-    report = json.loads(run("drain", "node/alpha", "alpha", cluster, "-o", "json").stdout)
+    report = document("drain", "node/alpha", "alpha", cluster)
     assert ["alpha"] == report["nodes"]
 
 
@@ -85,7 +76,7 @@ def test_nodes_with_labels(cluster: Path) -> None:
 
 def test_the_report(cluster: Path) -> None:
     """Every pod of the node has a fate."""
-    report = json.loads(run("drain", "alpha", cluster, "-o", "json").stdout)
+    report = document("drain", "alpha", cluster)
     fates = {one["pod"]: one["fate"] for one in report["pods"]}
     expected = {"shop/web-1": "Moved", "shop/db-0": "Waits", "shop/agent-1": "Stays"}
     assert {**expected, "shop/bare": "Lost"} == fates

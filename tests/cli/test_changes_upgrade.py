@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from .cluster import node, pod, run, write
-from .test_changes_drain import of
+from .cluster import document, node, owned, pod, run, write
 
 
 @pytest.fixture
@@ -18,7 +16,7 @@ def cluster(tmp_path: Path) -> Path:
         node("alpha", labels={"pool": "a"}),
         node("beta", labels={"pool": "a"}),
         node("gamma", "2"),
-        of("web", pod("web-1", "2", node_name="alpha")),
+        owned(pod("web-1", "2", node_name="alpha"), "web"),
         pod("bare", node_name="gamma"),
     ]
     return write(tmp_path, objects)
@@ -77,7 +75,7 @@ def test_a_compaction_that_costs_a_pod(cluster: Path) -> None:
         "Order\n"
         "  1. beta: 0 pods move\n"
     )
-    steps = json.loads(run("compact", "--force", cluster, "-o", "json").stdout)["removable"]
+    steps = document("compact", "--force", cluster)["removable"]
     assert {"gamma": 1, "beta": 0} == {step["nodes"][0]: step["lost"] for step in steps}
 
 
@@ -110,7 +108,7 @@ def test_a_compaction(cluster: Path) -> None:
 
 def test_the_nodes_of_a_compaction(cluster: Path) -> None:
     """Only those that the selector names may go."""
-    report = json.loads(run("compact", "-l", "!pool", cluster, "-o", "json").stdout)
+    report = document("compact", "-l", "!pool", cluster)
     assert ["gamma"] == [one["node"] for one in report["kept"]]
     assert not report["removable"]
 

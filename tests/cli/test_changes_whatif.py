@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .cluster import manifest, node, pod, run, write
-from .test_changes_drain import of
+from .cluster import manifest, node, owned, pod, run, write
 
 
 @pytest.fixture
@@ -18,7 +17,7 @@ def cluster(tmp_path: Path) -> Path:
     objects = [
         node("alpha"),
         node("beta"),
-        of("web", pod("web-1", "2", node_name="alpha")),
+        owned(pod("web-1", "2", node_name="alpha"), "web"),
         pod("bare", node_name="beta"),
     ]
     return write(tmp_path, objects)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import json
 from pathlib import Path
 
 import pytest
 
-from .cluster import node, pod, run, write
+from .cluster import document, node, pod, run, write
 from .live import live
 
 SCENARIO = "version: 1\nduration: 1h\nnodes: [{count: 1, capacity: {cpu: 1}}]\n"
@@ -78,7 +77,7 @@ def test_configurations(tmp_path: Path) -> None:
     (tmp_path / "pack.yaml").write_text(PACK)
     (tmp_path / "spread.yaml").write_text(HEAD)
     configs = [f"--config={tmp_path / name}" for name in ("spread.yaml", "pack.yaml")]
-    found = json.loads(run("compare", file, *configs, "--seed", "7", "-o", "json").stdout)
+    found = document("compare", file, *configs, "--seed", "7")
     assert (found["kind"], found["seed"]) == ("ClusterComparison", 7)
     assert [each["name"] for each in found["clusters"]] == ["spread", "pack"]
     (difference,) = found["differences"]
@@ -91,7 +90,7 @@ def test_one_configuration(monday: Path, tuesday: Path, tmp_path: Path) -> None:
     """It is used for each cluster."""
     (tmp_path / "other.yaml").write_text(HEAD + "profiles: [{schedulerName: other}]\n")
     config = ("--config", tmp_path / "other.yaml")
-    found = json.loads(run("compare", monday, tuesday, *config, "-o", "json").stdout)
+    found = document("compare", monday, tuesday, *config)
     assert [each["summary"]["ignored"] for each in found["clusters"]] == [2, 3]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .cluster import GPU_TAINT, Json, node, pod, run, shop, write
+from .cluster import GPU_TAINT, Json, document, node, pod, run, shop, write
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_node_narrows_the_tables(cluster: Path) -> None:
     table = result.stdout.partition("Node by node\n")[2].splitlines()
     assert table[1].split()[:3] == ["delta", "no", "TaintToleration"]
     assert len(table) == 2
-    found = json.loads(run("explain", "web-1", cluster, "--node", "beta", "-o", "json").stdout)
+    found = document("explain", "web-1", cluster, "--node", "beta")
     assert [verdict["node"] for verdict in found["nodes"]] == ["beta"]
     assert [score["node"] for score in found["scores"]] == ["beta"]
 
@@ -136,8 +136,8 @@ def test_all_filters(tmp_path: Path) -> None:
     """With --all-filters each node has every filter that rejects it."""
     objects = [node("tiny", "1", taints=[GPU_TAINT]), pod("web-1", "2", nodeSelector={"a": "b"})]
     file = write(tmp_path, objects)
-    first = json.loads(run("explain", "web-1", file, "-o", "json").stdout)["nodes"][0]
-    every = json.loads(run("explain", "web-1", file, "-o", "json", "--all-filters").stdout)
+    first = document("explain", "web-1", file)["nodes"][0]
+    every = document("explain", "web-1", file, "--all-filters")
     assert [answer["plugin"] for answer in first["rejections"]] == ["TaintToleration"]
     plugins = [answer["plugin"] for answer in every["nodes"][0]["rejections"]]
     assert plugins == ["TaintToleration", "NodeAffinity", "NodeResourcesFit"]
@@ -156,7 +156,7 @@ def test_bound_pod(cluster: Path) -> None:
     result = run("explain", "db-0", cluster, COLUMNS="100")
     note = "Note: The pod is on gamma; this is how it would be placed again, without it there."
     assert note in result.stdout
-    found = json.loads(run("explain", "db-0", cluster, "-o", "json").stdout)
+    found = document("explain", "db-0", cluster)
     assert found["boundTo"] == "gamma"
     # Its own 1500m are gone from gamma, so it fits there again.
     assert found["feasibleCount"] == 3

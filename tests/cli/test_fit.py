@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .cluster import Json, manifest, node, pod, run, write
+from .cluster import Json, document, manifest, node, owned, pod, run, write
 from .live import live
-from .test_changes_drain import of
 
 
 @pytest.fixture
@@ -70,9 +69,7 @@ def test_a_generated_name(cluster: Path, tmp_path: Path) -> None:
     job = manifest("Job", replicas=1)
     job["apiVersion"] = "batch/v1"
     job["metadata"] = {"generateName": "run-", "namespace": "shop"}
-    report = json.loads(
-        run("fit", written(tmp_path, job), "--cluster", cluster, "-o", "json").stdout
-    )
+    report = document("fit", written(tmp_path, job), "--cluster", cluster)
     assert ("run-1", True) == (report["workloads"][0]["name"], report["fits"])
 
 
@@ -146,10 +143,7 @@ def test_wrong_manifests(cluster: Path, tmp_path: Path) -> None:
     result = run("fit", file, "--cluster", cluster)
     assert 2 == result.exit_code
     assert result.stderr.startswith(f"kubesched: error: {file}: no workload in it; ")
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "controller": True}
-    metadata = {"name": "web-1-x", "ownerReferences": [owner]}
-    owned = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": []}}
-    file = written(tmp_path, owned)
+    file = written(tmp_path, owned(pod("web-1-x"), "web-1"))
     result = run("fit", file, "--cluster", cluster)
     assert 2 == result.exit_code
     words = "ReplicaSet web-1 creates what is in it; name a file with that workload"
@@ -193,7 +187,7 @@ def test_a_live_cluster(tmp_path: Path) -> None:
 
 def test_a_name_that_is_taken(tmp_path: Path) -> None:
     """A controller could not create its pod either."""
-    taken = of("other", pod("db-0", node_name="alpha"))
+    taken = owned(pod("db-0", node_name="alpha"), "other")
     cluster = write(tmp_path, [node("alpha"), taken])
     result = run("fit", written(tmp_path, manifest("StatefulSet", "db")), "--cluster", cluster)
     assert 2 == result.exit_code

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from .cluster import Json, node, pod, run, write
+from .cluster import Json, document, node, pod, run, write
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "openb-like"
 NODES, PODS = EXAMPLE / "nodes.csv", EXAMPLE / "pods.csv"
@@ -40,11 +40,9 @@ def shop() -> list[Json]:
     ]
 
 
-def document(*arguments: object, stdin: str | bytes | None = None) -> Any:
+def simulated(*arguments: object, stdin: str | bytes | None = None) -> Any:
     """Run with JSON output and return it."""
-    result = run("simulate", *arguments, "-o", "json", stdin=stdin)
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
+    return document("simulate", *arguments, stdin=stdin, code=0)
 
 
 # Output.
@@ -90,7 +88,7 @@ def test_summary(tmp_path: Path) -> None:
 
 def test_json(tmp_path: Path) -> None:
     """JSON has everything, and no wall-clock figures."""
-    found = document(write(tmp_path, shop()))
+    found = simulated(write(tmp_path, shop()))
     assert ("kubesched.dev/v1", "SimulationReport") == (found["apiVersion"], found["kind"])
     assert {"shop/boss": "alpha", "shop/web": "beta"} == {
         entry["pod"]: entry["node"] for entry in found["placements"]
@@ -114,7 +112,7 @@ def test_yaml(tmp_path: Path) -> None:
     """YAML and JSON are the same document."""
     cluster = write(tmp_path, shop())
     result = run("simulate", cluster, "-o", "yaml")
-    assert document(cluster) == yaml.safe_load(result.stdout)
+    assert simulated(cluster) == yaml.safe_load(result.stdout)
     assert not result.stderr
 
 
@@ -184,7 +182,7 @@ def test_pods_are_placed_whatever_they_say(tmp_path: Path) -> None:
     text = batch.read_text().replace('"priority": 0, ', "")
     batch.write_text(text)
     cluster = write(tmp_path, [node("n", "4"), node("m", "4"), pod("x", "1", node_name="n")])
-    found = document(cluster, "--pods", batch)
+    found = simulated(cluster, "--pods", batch)
     placements = {entry["pod"]: entry["node"] for entry in found["placements"]}
     assert {"shop/a", "shop/b", "shop/c"} == set(placements)
     # The class was found: its pod came first and took the empty node.
@@ -193,7 +191,7 @@ def test_pods_are_placed_whatever_they_say(tmp_path: Path) -> None:
 
 def test_profile_takes_all_pending_pods(tmp_path: Path) -> None:
     """--profile makes other schedulers' pods this one's."""
-    found = document(write(tmp_path, shop()), "--profile", "default-scheduler")
+    found = simulated(write(tmp_path, shop()), "--profile", "default-scheduler")
     assert [] == found["ignored"]
     assert "shop/foreign" in {entry["pod"] for entry in found["placements"]}
 
@@ -201,8 +199,8 @@ def test_profile_takes_all_pending_pods(tmp_path: Path) -> None:
 def test_stdin_and_compression(tmp_path: Path) -> None:
     """A compressed dump is read from stdin."""
     data = write(tmp_path, shop()).read_bytes()
-    expected = document("-", stdin=data)
-    assert expected == document("-", stdin=gzip.compress(data))
+    expected = simulated("-", stdin=data)
+    assert expected == simulated("-", stdin=gzip.compress(data))
     assert 2 == expected["summary"]["placed"]
 
 
@@ -248,7 +246,7 @@ def test_warnings(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_openb_lists() -> None:
     """Lists are read by their header; every pod ends somewhere, and no GPU is given twice."""
-    found = document(NODES, "--pods", PODS, "--seed", 1)
+    found = simulated(NODES, "--pods", PODS, "--seed", 1)
     summary = found["summary"]
     assert (60, 400, 400) == (
         summary["nodes"],
@@ -339,7 +337,7 @@ def test_references_in_circles_and_to_nowhere(tmp_path: Path) -> None:
     lost = pod("q", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "third"}}])
     none = pod("r", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "fourth"}}])
     claims = [claim("first", "v"), claim("second", "v"), claim("third", "w")]
-    found = document(write(tmp_path, [node("n"), volume, *claims, circle, lost, none]))
+    found = simulated(write(tmp_path, [node("n"), volume, *claims, circle, lost, none]))
     assert 3 == found["summary"]["placed"] + found["summary"]["unplaced"]
     reasons = {entry["pod"]: entry["reasons"] for entry in found["unplaced"]}
     assert ['persistentvolumeclaim "fourth" not found'] == reasons["shop/r"]
@@ -379,7 +377,7 @@ def test_many_pods(tmp_path: Path) -> None:
     file = tmp_path / "cluster.jsonl"
     with file.open("w") as stream:
         stream.writelines(f"{json.dumps(item)}\n" for item in many())
-    summary = document(file)["summary"]
+    summary = simulated(file)["summary"]
     assert (9_800, 200) == (summary["placed"], summary["unplaced"])
     assert 10_000 == summary["attempts"]
 

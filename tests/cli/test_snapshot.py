@@ -14,7 +14,7 @@ from kubesched.cli.snapshot import AnonymousNames
 from kubesched.inputs.cluster_input import read_cluster
 from kubesched.inputs.sources import ClusterSource
 
-from .cluster import run, shop, write
+from .cluster import document, run, shop, write
 from .live import live
 from .test_snapshot_fields import renamed_back
 
@@ -22,9 +22,7 @@ _SECRETS = Path(__file__).parent / "data" / "secrets.yaml"
 
 
 def _report(*arguments: object) -> Any:
-    found = run("simulate", *arguments, "-o", "json")
-    assert found.exit_code == 0, found.stderr
-    return json.loads(found.stdout)
+    return document("simulate", *arguments, code=0)
 
 
 def test_nothing_secret_is_in_a_snapshot_of_a_live_cluster(tmp_path: Path) -> None:

@@ -9,11 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from kubesched.cli import sweep
-from kubesched.cli.main import kubesched
 from tests.sweep.sweeps import CLUSTER, SCENARIO, SWEEP, no_processes, write
+
+from .cluster import run
 
 BLOCKING = """
     from pathlib import Path
@@ -39,7 +40,7 @@ def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def _sweep(*arguments: str) -> Result:
-    return CliRunner().invoke(kubesched, ["sweep", *arguments], env={"KUBESCHED_DEBUG": ""})
+    return run("sweep", *arguments)
 
 
 def _lines(text: str, start: str) -> list[str]:

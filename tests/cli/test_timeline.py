@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .cluster import node, run, write
+from .cluster import document, node, run, write
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "openb-like"
 
@@ -49,7 +49,7 @@ def test_scenario_as_document(scenario: Path, tmp_path: Path) -> None:
     """JSON and YAML hold the report; options change seed and duration; files are written."""
     html, log = tmp_path / "r.html", tmp_path / "d.jsonl"
     options = ("--seed", 5, "--duration", "10m", "--html", html, "--decision-log", log)
-    found = json.loads(run("simulate", scenario, "-o", "json", *options).stdout)
+    found = document("simulate", scenario, *options)
     assert ("kubesched.dev/v1", "TimelineReport") == (found["apiVersion"], found["kind"])
     assert (5, 600.0) == (found["seed"], found["durationSeconds"])
     assert found["decisions"] == len(log.read_text().splitlines())
@@ -60,7 +60,7 @@ def test_scenario_as_document(scenario: Path, tmp_path: Path) -> None:
 def test_trace_with_times() -> None:
     """With --times pods of an openb trace come and go; without it they are placed once."""
     files = (EXAMPLE / "nodes.csv", "--pods", EXAMPLE / "pods.csv")
-    found = json.loads(run("simulate", *files, "--times", "--duration", "24h", "-o", "json").stdout)
+    found = document("simulate", *files, "--times", "--duration", "24h")
     assert "TimelineReport" == found["kind"]
     assert 0 < found["totals"]["arrived"] < 400
 
@@ -135,7 +135,7 @@ def test_interruption(scenario: Path) -> None:
     assert f"{log} is not written; {log}.partial has the part until then" in result.stderr
     assert ["old\n", 3] == [log.read_text(), len(Path(f"{log}.partial").read_text().splitlines())]
     assert before is signal.getsignal(signal.SIGINT)
-    found = json.loads(run("simulate", scenario, *options[:2], "-o", "json").stdout)
+    found = document("simulate", scenario, *options[:2])
     assert (True, 2) == (found["partial"], found["totals"]["attempts"])
     assert 0 == run("simulate", scenario, "--decision-log", log).exit_code
     assert log.read_text().startswith('{"at":')

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from .cluster import Json, node, pod, run, shop, write
+from .cluster import Json, document, node, pod, run, shop, write
 from .live import live
 
 ZONE = "topology.kubernetes.io/zone"
@@ -56,7 +55,7 @@ def test_room_for_amounts(cluster: Path) -> None:
 
 def test_room_for_a_pod(cluster: Path) -> None:
     """The plugins decide: two nodes are too small or tainted."""
-    report = json.loads(run("top", "nodes", cluster, "--room-like", "web-1", "-o", "json").stdout)
+    report = document("top", "nodes", cluster, "--room-like", "web-1")
     assert report["kind"] == "TopReport"
     assert {row["name"]: row["room"] for row in report["rows"]} == {
         "gamma": 0,
@@ -90,7 +89,7 @@ def test_rows_that_are_not_shown(cluster: Path) -> None:
     result = run("top", cluster, "--top", "1")
     assert result.stdout.splitlines()[-3].startswith("gamma")
     assert result.stdout.splitlines()[-1] == "and 3 more; --top 4 shows all"
-    assert len(json.loads(run("top", cluster, "--top", "1", "-o", "json").stdout)["rows"]) == 4
+    assert len(document("top", cluster, "--top", "1")["rows"]) == 4
 
 
 def test_no_nodes(tmp_path: Path) -> None:
@@ -104,10 +103,10 @@ def test_pools(tmp_path: Path) -> None:
     label = "cloud.google.com/gke-nodepool"
     nodes = [node("a", labels={label: "small", "team": "red"}), node("b", labels={"team": "red"})]
     file = write(tmp_path, nodes)
-    found = json.loads(run("top", "pools", file, "-o", "json").stdout)
+    found = document("top", "pools", file)
     assert found["poolLabel"] == label
     assert [row["name"] for row in found["rows"]] == ["", "small"]
-    given = json.loads(run("top", "pools", file, "--pool-label", "team", "-o", "json").stdout)
+    given = document("top", "pools", file, "--pool-label", "team")
     assert [(row["name"], row["nodes"]) for row in given["rows"]] == [("red", 2)]
 
 

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from kubesched.inputs.status_line import StatusLine
 
-from .cluster import GPU_TAINT, Json, node, pod, run, write
+from .cluster import GPU_TAINT, Json, document, node, owned, pod, run, write
 
 
 def _of_deployment(name: str, cpu: str, node_name: str = "") -> Json:
-    made = pod(name, cpu, node_name=node_name)
+    made = owned(pod(name, cpu, node_name=node_name), "web-5d")
     made["metadata"]["labels"] = {"pod-template-hash": "5d"}
-    made["metadata"]["ownerReferences"] = [
-        {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "name": "web-5d",
-            "uid": "r",
-            "controller": True,
-        }
-    ]
     return made
 
 
@@ -84,7 +74,7 @@ def test_the_same_change_of_several_nodes_is_listed_once(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["deploy/web", "deployment.apps/web", "Deployment/web"])
 def test_a_workload_stands_for_a_pending_pod(cluster: Path, name: str) -> None:
     """The pending pod is taken, and the answer notes it; `kubectl get -o name` adds the group."""
-    report = json.loads(run("why", name, cluster, "--complete", "-o", "json").stdout)
+    report = document("why", name, cluster, "--complete")
     assert report["kind"] == "WhyReport"
     assert report["pod"] == "shop/web-5d-2"
     assert report["notes"] == [f"1 of 2 pods of {name} have no node; this is one."]
@@ -93,7 +83,7 @@ def test_a_workload_stands_for_a_pending_pod(cluster: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["web-5d-2", "shop/web-5d-2", "pod/web-5d-2"])
 def test_names_of_pods(cluster: Path, name: str) -> None:
     """A pod is named with and without its namespace, and as kubectl does."""
-    report = json.loads(run("why", name, cluster, "-o", "json").stdout)
+    report = document("why", name, cluster)
     assert report["pod"] == "shop/web-5d-2"
 
 
@@ -102,13 +92,13 @@ def test_a_namespace_may_be_named_like_a_kind(tmp_path: Path) -> None:
     within = pod("web-1", "1")
     within["metadata"]["namespace"] = "svc"
     cluster = write(tmp_path, [node("alpha", "2"), within])
-    report = json.loads(run("why", "svc/web-1", cluster, "-o", "json").stdout)
+    report = document("why", "svc/web-1", cluster)
     assert "svc/web-1" == report["pod"]
 
 
 def test_the_namespace_in_a_name_goes_before_the_option(cluster: Path) -> None:
     """The option is about names without one."""
-    report = json.loads(run("why", "shop/web-5d-2", cluster, "-n", "other", "-o", "json").stdout)
+    report = document("why", "shop/web-5d-2", cluster, "-n", "other")
     assert report["pod"] == "shop/web-5d-2"
 
 

@@ -14,7 +14,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.explain.saving import KUBECTL_NAMES, SAVE_COMMAND, SAVE_KNOWN_COMMAND
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.cluster import ClusterState
-from tests.cli.cluster import Json, node, pod, run, write
+from tests.cli.cluster import Json, document, node, owned, pod, run, write
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "kubernetes.io/hostname"
@@ -22,18 +22,14 @@ VOLUMES = ["PersistentVolume", "PersistentVolumeClaim", "StorageClass", "CSINode
 VOLUMES += ["CSIStorageCapacity", "VolumeAttachment"]
 
 
-def explained(directory: Path, objects: Sequence[Json], *others: Path) -> Any:
+def explained(directory: Path, objects: Sequence[Json]) -> Any:
     """Return the explanation of pod `p`."""
-    result = run("explain", "p", write(directory, objects), *others, "-o", "json")
-    assert 0 == result.exit_code, result.stderr
-    return json.loads(result.stdout)
+    return document("explain", "p", write(directory, objects), code=0)
 
 
 def simulated(directory: Path, objects: Sequence[Json]) -> Any:
     """Return the report of a simulation."""
-    result = run("simulate", write(directory, objects), "-o", "json")
-    assert 0 == result.exit_code, result.stderr
-    return json.loads(result.stdout)
+    return document("simulate", write(directory, objects), code=0)
 
 
 def kinds(report: Any) -> list[str]:
@@ -216,10 +212,8 @@ def test_placements_that_depend_on_missing_kinds(
 
 def test_missing_owners_change_spreading(tmp_path: Path) -> None:
     """Of the kinds that own pods only the pod's own matters."""
-    owned = labelled()
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "1"}
-    owned["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-    assert ["Service", "ReplicaSet"] == kinds(explained(tmp_path, [*NODES, owned]))
+    asked = owned(pod("p"), "r")
+    assert ["Service", "ReplicaSet"] == kinds(explained(tmp_path, [*NODES, asked]))
 
 
 def test_spreading_does_not_matter_with_one_feasible_node(tmp_path: Path) -> None:
@@ -327,9 +321,8 @@ def test_kinds_that_a_feature_gate_needs(tmp_path: Path) -> None:
     """DeviceTaintRules matter if the gate makes the plugin read them."""
     file = write(tmp_path, [*NODES, pod("p", **DEVICES)])
     gates = "DRADeviceTaints=true,DRADeviceTaintRules=true"
-    result = run("explain", "p", file, "--feature-gates", gates, "-o", "json")
     expected = ["ResourceClaim", "ResourceSlice", "DeviceClass", "DeviceTaintRule"]
-    assert expected == kinds(json.loads(result.stdout))
+    assert expected == kinds(document("explain", "p", file, "--feature-gates", gates))
 
 
 def test_simulations_count_uncertain_pods_separately(tmp_path: Path) -> None:
@@ -397,8 +390,7 @@ def test_lists_that_follow_each_other_in_one_file(tmp_path: Path) -> None:
     ]
     file = tmp_path / "cluster.json"
     file.write_text("".join(f"{json.dumps(one, indent=4)}\n" for one in lists))
-    result = run("explain", "p", file, "-o", "json")
-    assert "Schedulable" == json.loads(result.stdout)["outcome"]
+    assert "Schedulable" == document("explain", "p", file)["outcome"]
 
 
 def test_complete_files_leave_nothing_unknown(tmp_path: Path) -> None:
@@ -406,10 +398,7 @@ def test_complete_files_leave_nothing_unknown(tmp_path: Path) -> None:
     objects = [node("alpha"), using("data"), pod("q", priorityClassName="high")]
     file = write(tmp_path, objects)
     for command in (("explain", "p"), ("simulate",)):
-        open_ended, complete = (
-            json.loads(run(*command, file, "-o", "json", *flags).stdout)
-            for flags in ((), ("--complete",))
-        )
+        open_ended, complete = (document(*command, file, *flags) for flags in ((), ("--complete",)))
         assert open_ended["unknown"]
         assert not complete["unknown"]
     explained = run("explain", "p", file, "--complete").stdout
@@ -418,8 +407,6 @@ def test_complete_files_leave_nothing_unknown(tmp_path: Path) -> None:
 
 def test_complete_files_without_nodes_have_none(tmp_path: Path) -> None:
     """The pod fits nowhere, and that is known."""
-    report = json.loads(
-        run("explain", "p", write(tmp_path, [pod("p")]), "--complete", "-o", "json").stdout
-    )
+    report = document("explain", "p", write(tmp_path, [pod("p")]), "--complete")
     assert [] == kinds(report)
     assert "0/0 nodes are available" in report["message"] or "no nodes" in report["message"]

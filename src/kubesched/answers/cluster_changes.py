@@ -26,7 +26,7 @@ from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
 from kubesched.api.well_known import HOSTNAME
 from kubesched.cluster.nodes import CORDON_TAINT
 from kubesched.explain.report import NodeVerdict
-from kubesched.explain.sentences import count
+from kubesched.explain.sentences import count, grouped_by, largest_first
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Scope
 from kubesched.framework.status import Code
@@ -126,7 +126,7 @@ def _untaint(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChan
 
 
 def _label(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
-    """Try labels that the pod selects; what a node says of itself, as its zone, is not replaced."""
+    """Try labels that the pod selects; well-known labels of nodes, such as zones, are kept."""
     wanted = sorted((trial.pod.spec.node_selector or {}).items())
     lacking = (
         (name, key, text)
@@ -151,10 +151,8 @@ def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
 
     It is empty but for pods of DaemonSets and static pods, as on the existing node.
     """
-    shapes: dict[object, list[Node]] = {}
-    for node in trial.cluster.cache.nodes.nodes:
-        shapes.setdefault(_shape(node), []).append(node)
-    for alike in _bounded(trial, sorted(shapes.values(), key=len, reverse=True)):
+    shapes = grouped_by(trial.cluster.cache.nodes.nodes, _shape)
+    for _, alike in _bounded(trial, largest_first(shapes)):
         model = alike[0]
         name = _new_name(trial, model.metadata.name)
         labels = {**model.metadata.labels}

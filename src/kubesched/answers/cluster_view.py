@@ -18,7 +18,8 @@ from kubesched.answers.workload_pods import Owners, PodOwner
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import Node
 from kubesched.explain.document import Document, DocumentPart
-from kubesched.plugins.volumes.claims import PodClaim, claims_of
+from kubesched.explain.sentences import grouped_by, largest_first
+from kubesched.plugins.volumes.claims import claims_of
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.playback import WorkloadOnNodes
@@ -193,16 +194,12 @@ class _Workloads:
 
 def _pending(cluster: ClusterState, figures: ClusterFigures, ask: _Ask) -> Iterator[PendingGroup]:
     """Yield the pods by cause, the largest group first."""
-    kinds: dict[tuple[PodTemplate, tuple[PodClaim, ...]], list[PodInfo]] = {}
-    for info in figures.waiting:
-        kinds.setdefault((info.template, tuple(claims_of(info.pod))), []).append(info)
+    kinds = grouped_by(figures.waiting, lambda info: (info.template, tuple(claims_of(info.pod))))
     groups: dict[tuple[str, ...], list[PodInfo]] = {}
-    by_size = sorted(kinds.values(), key=len, reverse=True)
-    for number, pods in enumerate(by_size):
+    for number, (_, pods) in enumerate(largest_first(kinds)):
         reasons = _reasons(cluster, pods[0]) if number < _TEMPLATES_MAX else _NOT_TRIED
         groups.setdefault(reasons, []).extend(pods)
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    for number, (reasons, pods) in enumerate(ordered):
+    for number, (reasons, pods) in enumerate(largest_first(groups)):
         is_asked = number < _ANSWERS_MAX and reasons is not _NOT_TRIED
         counts = Counter(str(figures.owners.of(info)) for info in pods)
         yield PendingGroup(

@@ -17,13 +17,12 @@ from msgspec.structs import replace
 from kubesched.answers.pod_changes import (
     ContainerRequest,
     Draft,
+    draft_of,
     drafts,
-    field_text,
     most_that_fits,
     request_limits,
     requests_of,
     required_pod_terms,
-    with_value,
 )
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.api.core import Pod
@@ -80,16 +79,9 @@ def _without_all_terms(pod: Pod) -> Iterator[Draft]:
     """Yield the pod without the required terms of a kind: dropping one may change no reason."""
     for path, words, terms in required_pod_terms(pod):
         if len(terms) > 1:
-            change = SuggestedChange(
-                ChangeKind.DROP_CONSTRAINT,
-                f"pod {pod.metadata.key}",
-                field_text(path),
-                f"{len(terms)} terms",
-                "",
-                f"drop all {len(terms)} required terms of {words}",
-                size=1.0,
-            )
-            yield Draft(change, with_value(pod, path, ()))
+            kind, before = ChangeKind.DROP_CONSTRAINT, f"{len(terms)} terms"
+            sentence = f"drop all {len(terms)} required terms of {words}"
+            yield draft_of(pod, path, (), kind, sentence, before, size=1.0)
 
 
 def _changed(

@@ -113,7 +113,7 @@ def _parts_of(struct: type[msgspec.Struct]) -> dict[str, dict[str, Any]]:
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without tuples, which JSON has not."""
+    """Return a schema without tuples, which JSON does not have."""
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
     return plain
 

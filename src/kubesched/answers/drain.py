@@ -27,10 +27,10 @@ from kubesched.explain.report import Unknown
 from kubesched.inputs.pod_names import workloads_of
 from kubesched.snapshot.pod_info import uid_of
 
-FORCE: Final = "--force"
+_FORCE: Final = "--force"
 _IGNORE_DAEMON_SETS: Final = "--ignore-daemonsets"
 _DELETE_EMPTY_DIRS: Final = "--delete-emptydir-data"
-_FLAGS: Final = (_IGNORE_DAEMON_SETS, _DELETE_EMPTY_DIRS, FORCE)
+_FLAGS: Final = (_IGNORE_DAEMON_SETS, _DELETE_EMPTY_DIRS, _FORCE)
 
 
 class PodFate(StrEnum):
@@ -299,4 +299,4 @@ def _flags_for(pod: Pod) -> Iterable[str]:
     if any(volume.empty_dir is not None for volume in pod.spec.volumes):
         yield _DELETE_EMPTY_DIRS
     if owner is None:
-        yield FORCE
+        yield _FORCE

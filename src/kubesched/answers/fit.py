@@ -24,16 +24,7 @@ from kubesched.answers.pod_outcomes import (
 )
 from kubesched.answers.room import WatchPods
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
-from kubesched.answers.workload_pods import (
-    SCALED,
-    WORKLOADS,
-    Made,
-    Scaled,
-    Workload,
-    make,
-    owns,
-    replicas_of,
-)
+from kubesched.answers.workload_pods import Made, Scaled, Workload, make, owns, replicas_of
 from kubesched.api.apps import CronJob, DaemonSet, Job, ReplicaSet
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import AlreadyExistsError
@@ -41,7 +32,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.cluster.controllers.daemon_sets import node_name_of
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
-from kubesched.explain.sentences import count, there_are
+from kubesched.explain.sentences import count, grouped_by, there_are
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.pod_info import uid_of
@@ -57,14 +48,12 @@ class FitQuestion(NamedTuple):
     """What is asked about the workloads.
 
     Attributes:
-        replicas: The number of pods of every workload that has one; None for its own.
-        replicas_of: The number of pods of single workloads, by name.
+        replicas: The number of pods by the name of the workload; others have their own.
         more: Whether to find out how many more pods fit; there is only one workload then.
         shapes: Nodes that could be added if something does not fit.
     """
 
-    replicas: int | None = None
-    replicas_of: Mapping[str, int] = {}
+    replicas: Mapping[str, int] = {}
     more: bool = False
     shapes: tuple[NodeShape, ...] = ()
 
@@ -182,7 +171,7 @@ async def fit(
     outcomes_so_far = cluster.rehearsal.outcomes
     if watch is not None:
         outcomes_so_far.on_attempt = lambda: watch(len(outcomes_so_far.placements))
-    asked = create_all(cluster, items, question)
+    asked = create_all(cluster, items, question.replicas)
     cluster.notes |= dict.fromkeys(_existing_notes(asked))
     await cluster.settle()
     outcomes = PodOutcomes(cluster)
@@ -225,27 +214,27 @@ def _existing_notes(asked: Iterable[AskedWorkload]) -> list[str]:
 
 
 def create_all(
-    cluster: TrialCluster, items: Iterable[KubeObject], question: FitQuestion
+    cluster: TrialCluster, items: Iterable[KubeObject], replicas: Mapping[str, int]
 ) -> list[AskedWorkload]:
     """Create the objects of manifests; return the workloads among them, with their pods.
+
+    `replicas` are as in a question.
 
     Raises:
         QuestionError: A pod of that name belongs to something else.
     """
     workloads: list[Workload] = []
     for item in items:
-        if isinstance(item, WORKLOADS):
+        if isinstance(item, Workload):
             workloads.append(item)
         else:
             cluster.add(item)
-    existing: dict[str, list[Pod]] = {}
-    for pod in cluster.server.all(Pod):
-        existing.setdefault(pod.metadata.namespace, []).append(pod)
+    existing = grouped_by(cluster.server.all(Pod), lambda pod: pod.metadata.namespace)
     return [
         create_workload(
             cluster,
             item,
-            question.replicas_of.get(item.metadata.name, question.replicas),
+            replicas.get(item.metadata.name),
             existing.get(item.metadata.namespace, ()),
         )
         for item in workloads
@@ -268,10 +257,10 @@ def create_workload(
     if isinstance(item, Pod):
         had = [pod for pod in pods if pod.metadata.name == item.metadata.name]
     else:
-        if isinstance(item, SCALED):
+        if isinstance(item, Scaled):
             item = scaled(item, wanted)
         stored = cluster.add(item)
-        assert isinstance(stored, WORKLOADS), "it is what was added"
+        assert isinstance(stored, Workload), "it is what was added"
         item = stored
         sets = cluster.server.all(ReplicaSet)
         had = [pod for pod in pods if owns(item, pod, sets)]
@@ -399,22 +388,20 @@ def parse_question(
         replicas = [f"{name}={number}" for name, number in replicas.items()]
     if isinstance(node_templates, str):
         node_templates = [node_templates]
-    workloads = [item for item in items if isinstance(item, WORKLOADS)]
-    every, single = _replicas(replicas, workloads)
+    workloads = [item for item in items if isinstance(item, Workload)]
+    by_name = _replicas(replicas, workloads)
     if more and len(workloads) > 1:
         raise UserError(
             f"--max: there are {len(workloads)} workloads; name a file with only one of them"
         )
     if more and isinstance(workloads[0], DaemonSet):
         raise UserError("--max: a DaemonSet has one pod per node; name a workload with replicas")
-    return FitQuestion(every, single, more, read_shapes(node_templates))
+    return FitQuestion(by_name, more, read_shapes(node_templates))
 
 
-def _replicas(
-    written: Iterable[str], workloads: Sequence[Workload]
-) -> tuple[int | None, dict[str, int]]:
-    """Return the number of pods for every workload, and those for single ones."""
-    every: int | None = None
+def _replicas(written: Iterable[str], workloads: Sequence[Workload]) -> dict[str, int]:
+    """Return the number of pods by workload; one for a name overrides one for all."""
+    every: dict[str, int] = {}
     single: dict[str, int] = {}
     scalable = [item.metadata.name for item in workloads if not isinstance(item, DaemonSet)]
     for text in written:
@@ -425,12 +412,12 @@ def _replicas(
                 f"--replicas {text}: write a number up to {_REPLICAS_MAX}, or NAME=NUMBER"
             )
         if not equals:
-            every = int(number)
+            every = dict.fromkeys(scalable, int(number))
         elif name in scalable:
             single[name] = int(number)
         else:
             raise UserError(f"--replicas {text}: {_no_such_workload(name, workloads, scalable)}")
-    return every, single
+    return every | single
 
 
 def _no_such_workload(name: str, workloads: Sequence[Workload], scalable: Sequence[str]) -> str:

@@ -126,7 +126,8 @@ class _Search:
             nodes = new_nodes(shape.model, number, taken)
             taken += [node.metadata.name for node in nodes]
             added += nodes
-        # Daemons first. Then priority decides: nobody backs off, as when nodes come later.
+        # Pods of DaemonSets first. Then priority decides: no pod is backing off by the time that
+        # nodes are added to a real cluster.
         with cluster.moving_only():
             for node in added:
                 cluster.add_node(node)

@@ -30,9 +30,8 @@ from kubesched.api.decode import STANDARD_INPUT
 from kubesched.api.meta import KubeObject
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import YamlError, load_documents
-from kubesched.explain.sentences import there_are
 from kubesched.inputs.errors import UserError, did_you_mean
-from kubesched.inputs.pod_names import OWNER_KINDS
+from kubesched.inputs.pod_names import OWNER_KINDS, no_such
 
 Names: TypeAlias = str | tuple[str, ...]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
@@ -352,6 +351,4 @@ def _reworded(problem: str, step: type[PlanStep]) -> str:
     found = _UNKNOWN_FIELD.fullmatch(problem)
     if found is None:
         return problem
-    fields = [field.encode_name for field in msgspec.structs.fields(step)]
-    hint = did_you_mean(found[1], fields, there_are("field", fields))
-    return f"{found[1]}: there is no such field; {hint}"
+    return no_such("field", found[1], [one.encode_name for one in msgspec.structs.fields(step)])

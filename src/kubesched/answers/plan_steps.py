@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import singledispatchmethod
-from typing import Any, Final
+from typing import Final, get_args
 
 from msgspec.structs import replace
 
 from kubesched.answers.drain import DrainedPod, PodFate, drain_nodes
-from kubesched.answers.fit import FitQuestion, create_all, create_workload, scaled
+from kubesched.answers.fit import create_all, create_workload, scaled
 from kubesched.answers.node_shapes import shape_of
 from kubesched.answers.plan import (
     AddNodes,
@@ -32,7 +32,7 @@ from kubesched.answers.plan import (
     UncordonNodes,
 )
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, names_of, new_nodes
-from kubesched.answers.workload_pods import SCALED, Scaled, replacement_of
+from kubesched.answers.workload_pods import Scaled, replacement_of
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
@@ -42,9 +42,9 @@ from kubesched.api.selector_syntax import parse_selector
 from kubesched.api.tolerations import NO_EXECUTE, find_untolerated
 from kubesched.api.well_known import SYSTEM_CLASSES, ZONE
 from kubesched.cluster.controllers.replica_sets import deletion_rank
-from kubesched.explain.sentences import count, names, there_are
+from kubesched.explain.sentences import count, grouped_by, names
 from kubesched.inputs.errors import did_you_mean
-from kubesched.inputs.pod_names import belongs_to, node_name
+from kubesched.inputs.pod_names import belongs_to, no_such, node_name
 from kubesched.snapshot.pod_info import uid_of
 
 _SELECTOR_SIGNS: Final = frozenset("=!(), ")
@@ -138,14 +138,12 @@ class PlanRun:
         return f"lose zone {step.zone}: {count(len(nodes), 'node')} with {count(pods, 'pod')}"
 
     def _nodes_of_zone(self, wanted: str) -> list[str]:
-        zones: dict[str, list[str]] = {}
-        for node in self._cluster.server.all(Node):
-            zone = node.metadata.labels.get(ZONE, "")
-            zones.setdefault(zone, []).append(node.metadata.name)
+        nodes = self._cluster.server.all(Node)
+        zones = grouped_by(nodes, lambda node: node.metadata.labels.get(ZONE, ""))
         zones.pop("", None)
         if wanted not in zones:
-            raise QuestionError(_no_such("zone", wanted, zones))
-        return zones[wanted]
+            raise QuestionError(no_such("zone", wanted, sorted(zones)))
+        return [node.metadata.name for node in zones[wanted]]
 
     def _remove(self, nodes: Sequence[str]) -> int:
         self._removed_nodes.update(nodes)
@@ -234,7 +232,7 @@ class PlanRun:
             if name in self._removed_nodes - known:
                 raise QuestionError(f"{name}: an earlier step has removed this node")
             if name not in known:
-                raise QuestionError(_no_such("node", name, existing))
+                raise QuestionError(no_such("node", name, sorted(existing)))
         return wanted
 
     # Workloads.
@@ -297,7 +295,7 @@ class PlanRun:
             return SYSTEM_CLASSES[name]
         classes = {one.metadata.name: one for one in self._cluster.server.all(PriorityClass)}
         if name not in classes:
-            raise QuestionError(_no_such("PriorityClass", name, classes))
+            raise QuestionError(no_such("PriorityClass", name, sorted(classes)))
         return classes[name].value
 
     def _no_pods(self, step: OfWorkload) -> QuestionError:
@@ -331,7 +329,7 @@ class PlanRun:
         kind, name = step.kind_and_name
         if kind == "DaemonSet":
             raise QuestionError(f"{step.workload}: a DaemonSet has one pod per node")
-        type_: type[Scaled] = next(one for one in SCALED if one.__name__ == kind)
+        type_: type[Scaled] = next(one for one in get_args(Scaled) if one.__name__ == kind)
         return self._cluster.server.find(type_, step.namespace, name)
 
     # Other objects.
@@ -342,8 +340,9 @@ class PlanRun:
         name = f"{step.namespace}/{step.name}"
         if known is None and (step.delete or not step.match_labels):
             budgets = [one.metadata.key for one in self._cluster.server.all(PodDisruptionBudget)]
+            problem = no_such("budget", name, sorted(budgets))
             remedy = "" if step.delete else "; to add one, write matchLabels"
-            raise QuestionError(f"{_no_such('budget', name, budgets)}{remedy}")
+            raise QuestionError(f"{problem}{remedy}")
         if step.delete and known is not None:
             self._cluster.remove_budget(known)
             return f"delete the budget {name}"
@@ -359,7 +358,7 @@ class PlanRun:
 
     @_do.register
     def _(self, step: ApplyManifest) -> str:
-        create_all(self._cluster, self._manifests[step.file], FitQuestion())
+        create_all(self._cluster, self._manifests[step.file], {})
         return f"apply {step.file}"
 
 
@@ -399,12 +398,6 @@ def selected_nodes(cluster: TrialCluster, selector: str) -> list[str]:
     if not found:
         raise QuestionError(f"{selector}: no node has these labels{_near_label(selector, labels)}")
     return found
-
-
-def _no_such(kind: str, name: str, existing: Any) -> str:
-    listed = sorted(existing)
-    hint = did_you_mean(name, listed, there_are(kind, listed))
-    return f"{name}: there is no such {kind}; {hint}"
 
 
 def _ordinal(pod: Pod) -> int:

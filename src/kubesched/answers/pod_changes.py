@@ -29,8 +29,9 @@ from kubesched.api.core import (
 from kubesched.api.meta import LabelSelector, NodeSelectorRequirement
 from kubesched.api.quantity import Quantity, canonical, milli_value, value
 from kubesched.api.resource import ResourceClaim
+from kubesched.api.resource_names import is_measured_in_bytes
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
-from kubesched.explain.sentences import count
+from kubesched.explain.sentences import count, grouped_by
 
 T = TypeVar("T")
 
@@ -139,10 +140,7 @@ def requests_of(pod: Pod) -> Iterator[ContainerRequest]:
 
 def request_limits(pod: Pod) -> Iterator[ContainerRequest]:
     """Yield, for each resource that several containers request, their requests together."""
-    by_resource: dict[str, list[ContainerRequest]] = {}
-    for request in requests_of(pod):
-        by_resource.setdefault(request.resource, []).append(request)
-    for resource, requests in by_resource.items():
+    for resource, requests in grouped_by(requests_of(pod), lambda one: one.resource).items():
         if len(requests) > 1:
             largest = max((request.amount for request in requests), key=milli_value)
             paths = tuple(path for request in requests for path in request.paths)
@@ -178,8 +176,7 @@ def _in_units(resource: str, requested: Quantity) -> tuple[Callable[[int], str],
     if resource == "cpu":
         return (lambda number: f"{number}m"), milli_value(requested)
     amount = value(requested)
-    is_bytes = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
-    if is_bytes and amount >= _MEBIBYTE:
+    if is_measured_in_bytes(resource) and amount >= _MEBIBYTE:
         return (lambda number: f"{number}Mi"), -(-amount // _MEBIBYTE)
     return str, amount
 
@@ -268,7 +265,7 @@ def drafts(trial: ChangeTrial) -> Iterator[Draft]:
     yield from _without_host_ports(trial.pod)
 
 
-def _draft(
+def draft_of(
     pod: Pod,
     path: Path,
     new: object,
@@ -294,7 +291,7 @@ def _draft(
 def _without_gate(pod: Pod) -> Iterator[Draft]:
     for at, gate in enumerate(pod.spec.scheduling_gates):
         path, sentence = ("spec", "scheduling_gates", at), f"remove the scheduling gate {gate.name}"
-        yield _draft(pod, path, REMOVED, ChangeKind.REMOVE_GATE, sentence, gate.name)
+        yield draft_of(pod, path, REMOVED, ChangeKind.REMOVE_GATE, sentence, gate.name)
 
 
 def _with_tolerations(trial: ChangeTrial) -> Iterator[Draft]:
@@ -316,7 +313,7 @@ def _with_tolerations(trial: ChangeTrial) -> Iterator[Draft]:
         new = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
         path, text = ("spec", "tolerations", len(pod.spec.tolerations)), taint_text(taint)
         sentence = f"tolerate the taint {text}"
-        yield _draft(pod, path, new, ChangeKind.ADD_TOLERATION, sentence, after=text)
+        yield draft_of(pod, path, new, ChangeKind.ADD_TOLERATION, sentence, after=text)
 
 
 # Selection of nodes.
@@ -333,9 +330,9 @@ def _with_other_node_selector(trial: ChangeTrial) -> Iterator[Draft]:
             after = near if near_key == key else f"{near_key}={near}"
             sentence = _correction(key, wanted, near_key, near)
             kind = ChangeKind.CORRECT_VALUE
-            yield _draft(pod, path, other, kind, sentence, wanted, after, field=field)
+            yield draft_of(pod, path, other, kind, sentence, wanted, after, field=field)
         sentence = f"drop the node selector {key}={wanted}"
-        yield _draft(pod, path, rest, ChangeKind.DROP_CONSTRAINT, sentence, wanted, field=field)
+        yield draft_of(pod, path, rest, ChangeKind.DROP_CONSTRAINT, sentence, wanted, field=field)
 
 
 def _correction(key: str, wanted: str, near_key: str, near: str) -> str:
@@ -367,14 +364,14 @@ def _with_other_node_affinity(trial: ChangeTrial) -> Iterator[Draft]:
                     sentence = _correction(requirement.key, requirement.values[0], near_key, near)
                     after = requirement_text(correct)
                     kind = ChangeKind.CORRECT_VALUE
-                    yield _draft(pod, path, correct, kind, sentence, text, after)
+                    yield draft_of(pod, path, correct, kind, sentence, text, after)
                 # A term without requirements matches no node.
                 if len(term.match_expressions) + len(term.match_fields) > 1:
                     sentence = f"drop the node affinity {text}"
-                    yield _draft(pod, path, REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
+                    yield draft_of(pod, path, REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
     text = " or ".join(term_text(term) for term in required.node_selector_terms)
     sentence = f"drop the node affinity {text}"
-    yield _draft(pod, whole, None, ChangeKind.DROP_CONSTRAINT, sentence, text, size=0.5)
+    yield draft_of(pod, whole, None, ChangeKind.DROP_CONSTRAINT, sentence, text, size=0.5)
 
 
 def _near_labels_of(
@@ -408,7 +405,7 @@ def _with_fewer_pod_terms(pod: Pod) -> Iterator[Draft]:
         for at, term in enumerate(terms):
             text = _pod_term_text(term)
             sentence = f"drop the {words} to {text}"
-            yield _draft(pod, (*path, at), REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
+            yield draft_of(pod, (*path, at), REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
 
 
 def _pod_term_text(term: PodAffinityTerm) -> str:
@@ -434,10 +431,10 @@ def _with_softer_spread(pod: Pod) -> Iterator[Draft]:
         field = field_text((*path, "when_unsatisfiable"))
         kind, over = ChangeKind.DROP_CONSTRAINT, f"the spread over {constraint.topology_key}"
         sentence = f"make {over} a preference"
-        yield _draft(pod, path, other, kind, sentence, hard, soft, field=field)
+        yield draft_of(pod, path, other, kind, sentence, hard, soft, field=field)
         if constraint.min_domains is not None:
             sentence, before = f"drop minDomains of {over}", str(constraint.min_domains)
-            yield _draft(pod, (*path, "min_domains"), None, kind, sentence, before)
+            yield draft_of(pod, (*path, "min_domains"), None, kind, sentence, before)
 
 
 def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
@@ -473,4 +470,4 @@ def _without_host_ports(pod: Pod) -> Iterator[Draft]:
                 path = (*place, "ports", at, "host_port")
                 sentence = f"drop the host port {port.host_port} of container {container.name}"
                 before = str(port.host_port)
-                yield _draft(pod, path, 0, ChangeKind.DROP_CONSTRAINT, sentence, before)
+                yield draft_of(pod, path, 0, ChangeKind.DROP_CONSTRAINT, sentence, before)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
+from kubesched.explain.sentences import grouped_by, largest_first
 from kubesched.explain.unknown import UnknownOutcomes
 from kubesched.simulator.report import Gated, Unplaced
 from kubesched.snapshot.pod_info import PodInfo
@@ -151,18 +152,9 @@ class PodOutcomes:
 
 def grouped(outcomes: Iterable[PodOutcomeNow]) -> tuple[PodsWithoutNode, ...]:
     """Return the pods without a node by their reasons, the most frequent ones first."""
-    groups: dict[tuple[object, ...], list[PodOutcomeNow]] = {}
-    for one in outcomes:
-        if not one.node:
-            groups.setdefault((one.plugins, one.reasons, one.unknown), []).append(one)
-    ordered = sorted(groups.values(), key=len, reverse=True)
+    without = [one for one in outcomes if not one.node]
+    groups = grouped_by(without, lambda one: (one.reasons, one.plugins, one.unknown))
     return tuple(
-        PodsWithoutNode(
-            tuple(one.pod for one in found),
-            found[0].message,
-            found[0].reasons,
-            found[0].plugins,
-            found[0].unknown,
-        )
-        for found in ordered
+        PodsWithoutNode(tuple(one.pod for one in found), found[0].message, *common)
+        for common, found in largest_first(groups)
     )

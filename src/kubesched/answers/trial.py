@@ -84,13 +84,11 @@ class ChangeTrial:
     Attributes:
         cluster: The cluster; changed during a trial only.
         pod: The pod as it is.
-        decisions: Number of decisions so far.
     """
 
     def __init__(self, cluster: ClusterState, pod: Pod) -> None:
         self.cluster = cluster
         self.pod = pod
-        self.decisions = 0
 
     @property
     def profile(self) -> Profile:
@@ -102,7 +100,6 @@ class ChangeTrial:
     def node_for(self, pod: Pod | None = None) -> str:
         """Return the node that a pod goes to, "" if it fits nowhere; by default the trial's pod."""
         info = PodInfo(pod or self.pod)
-        self.decisions += 1
         if not self.cluster.pre_enqueue(info).is_success:
             return ""
         decision = self.cluster.schedule_one(info, preempts=False)
@@ -114,7 +111,6 @@ class ChangeTrial:
         A pod that PreFilter rejects has a greater distance than any other.
         """
         info, trace = PodInfo(pod), Trace(all_filters=True)
-        self.decisions += 1
         if not self.cluster.pre_enqueue(info).is_success:
             return _REJECTED_BEFORE + len(pod.spec.scheduling_gates)
         decision = self.cluster.schedule_one(info, trace, preempts=False)
@@ -177,7 +173,6 @@ class ChangeTrial:
 
     def preempting(self, pod: Pod) -> tuple[str, int]:
         """Return the node that a pod would be nominated to, and how many pods it would evict."""
-        self.decisions += 1
         decision = self.cluster.schedule_one(PodInfo(pod))
         if not isinstance(decision, Rejected) or not decision.nominated_node_name:
             return "", 0
@@ -187,6 +182,5 @@ class ChangeTrial:
     def filter_states(self) -> CycleState | None:
         """The states that the filters prepared for the pod; None if it was rejected by then."""
         trace = Trace()
-        self.decisions += 1
         self.cluster.schedule_one(PodInfo(self.pod), trace, preempts=False)
         return trace.cycle if trace.tried_rows.size else None

@@ -30,8 +30,10 @@ from kubesched.explain.sentences import (
     as_far_as_known,
     count,
     fits_nowhere,
+    grouped_by,
     headline,
     is_rejected_everywhere,
+    largest_first,
     names,
     preemption_sentence,
 )
@@ -380,26 +382,30 @@ def cause_words(plugin: str, message: str) -> tuple[str, str]:
 
 def causes_of(verdicts: Iterable[NodeVerdict]) -> tuple[Cause, ...]:
     """Group the nodes that reject a pod for the same reasons, the nearest misses first."""
-    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[NodeVerdict]] = {}
-    for verdict in verdicts:
-        if verdict.rejections and verdict.tried:
-            plugins = tuple(answer.plugin for answer in verdict.rejections)
-            reasons = tuple(answer.message for answer in verdict.rejections)
-            groups.setdefault((plugins, reasons), []).append(verdict)
-    ordered = sorted(groups.items(), key=lambda group: (len(group[0][0]), -len(group[1])))
+    rejecting = [verdict for verdict in verdicts if verdict.rejections and verdict.tried]
+    groups = grouped_by(rejecting, _plugins_and_reasons)
+    ordered = sorted(largest_first(groups), key=lambda group: len(group[0][0]))
     return tuple(
         Cause(plugins, reasons, len(found), _examples(found))
         for (plugins, reasons), found in ordered
     )
 
 
+def _plugins_and_reasons(verdict: NodeVerdict) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    plugins = tuple(answer.plugin for answer in verdict.rejections)
+    return plugins, tuple(answer.message for answer in verdict.rejections)
+
+
 def _examples(verdicts: Iterable[NodeVerdict]) -> tuple[CauseExample, ...]:
-    nodes: dict[tuple[str, ...], list[str]] = {}
-    for verdict in verdicts:
-        details = tuple(answer.detail for answer in verdict.rejections if answer.detail)
-        nodes.setdefault(details, []).append(verdict.node)
-    ordered = sorted(nodes.items(), key=lambda example: -len(example[1]))
-    return tuple(CauseExample(tuple(found), details) for details, found in ordered[:_EXAMPLES_MAX])
+    groups = grouped_by(verdicts, _details)
+    return tuple(
+        CauseExample(tuple(one.node for one in found), details)
+        for details, found in largest_first(groups)[:_EXAMPLES_MAX]
+    )
+
+
+def _details(verdict: NodeVerdict) -> tuple[str, ...]:
+    return tuple(answer.detail for answer in verdict.rejections if answer.detail)
 
 
 def _last_attempt(pod: Pod) -> LastAttempt | None:

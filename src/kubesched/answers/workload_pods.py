@@ -47,8 +47,6 @@ _LIMITS: Final = ("v1/LimitRange", "v1/ResourceQuota")
 Scaled: TypeAlias = Deployment | ReplicaSet | StatefulSet | ReplicationController | Job | CronJob
 """Workloads with a number of pods."""
 Workload: TypeAlias = Scaled | DaemonSet | Pod
-SCALED: Final = (Deployment, ReplicaSet, StatefulSet, ReplicationController, Job, CronJob)
-WORKLOADS: Final = (*SCALED, DaemonSet, Pod)
 _Between = TypeVar("_Between", ReplicaSet, Job)
 
 
@@ -287,9 +285,9 @@ def read_manifests(
         for item in items
         if controller_of(item.metadata) is None
     ]
-    if needs_workload and not any(isinstance(item, WORKLOADS) for item in own):
+    if needs_workload and not any(isinstance(item, Workload) for item in own):
         where = names([str(file) for file in files] or ["manifests"])
-        owners = [controller_of(item.metadata) for item in items if isinstance(item, WORKLOADS)]
+        owners = [controller_of(item.metadata) for item in items if isinstance(item, Workload)]
         if (owner := next(filter(None, owners), None)) is not None:
             raise UserError(
                 f"{where}: {owner.kind} {owner.name} creates what is in it; name a file with that "
@@ -344,7 +342,7 @@ def more_pods(
 def _errors_of(found: Loaded) -> Iterator[str]:
     """Yield the field errors of a workload that would make an answer wrong."""
     item = found.object
-    if not isinstance(item, WORKLOADS) or isinstance(item, Pod):
+    if not isinstance(item, Workload) or isinstance(item, Pod):
         return
     name = f"{found.source}: {type(item).__name__} {item.metadata.key}"
     if replicas_of(item) < 0:

@@ -38,6 +38,11 @@ def is_huge_page_resource_name(name: str) -> bool:
     return name.startswith(_HUGE_PAGES_PREFIX)
 
 
+def is_measured_in_bytes(name: str) -> bool:
+    """Whether the amounts of a resource are bytes: of memory, ephemeral storage or huge pages."""
+    return name in (MEMORY, EPHEMERAL_STORAGE) or is_huge_page_resource_name(name)
+
+
 @lru_cache(maxsize=4096)
 def is_scalar_resource_name(name: str) -> bool:
     """Whether the scheduler counts it in addition to cpu, memory, ephemeral-storage and pods."""

@@ -22,7 +22,7 @@ from kubesched.cli.asked import AnswerOptions, open_cluster
 from kubesched.cli.errors import EXIT_DIFFERENT
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.output import ITEM, Writer, amount, write_answer
-from kubesched.explain.sentences import count, names, phrases
+from kubesched.explain.sentences import count, grouped_by, names, phrases
 from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.pod_names import NODE_PREFIXES
@@ -130,11 +130,8 @@ def _drain_headline(report: DrainReport) -> str:
 
 def _write_troubles(writer: Writer, pods: Sequence[DrainedPod], indent: int = ITEM) -> None:
     """Write which pods have no place and why, those with the same reason together."""
-    groups: dict[tuple[object, ...], list[DrainedPod]] = {}
-    for pod in pods:
-        key = (pod.fate, pod.budgets, pod.message, pod.unknown)
-        groups.setdefault(key, []).append(pod)
-    for found in groups.values():
+    alike = grouped_by(pods, lambda pod: (pod.fate, pod.budgets, pod.message, pod.unknown))
+    for found in alike.values():
         _write_trouble(writer, found, indent)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from kubesched.cli.errors import user_messages, write_slow_plugin
 from kubesched.inputs.errors import UserError
@@ -196,6 +197,12 @@ def _failed(error: Exception) -> Exception:
     return error if messages is None else UserError(*messages, exit_code=EXIT_FAILED)
 
 
+def is_given(name: str) -> bool:
+    """Whether a parameter of the current command was given; otherwise it has its default."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not ParameterSource.DEFAULT
+
+
 # What is special about the values of some kinds.
 
 
@@ -243,7 +250,7 @@ def _bind_address(ctx: click.Context, _parameter: click.Parameter, given: str | 
 
 # Options in tables.
 
-# Not compiled before it is needed, as `kubesched --help` does without.
+# Compiled when it is first used: `kubesched --help` does not need it.
 _ENTRY: Final = (
     r"^(?P<names>-.*?) \| (?P<kind>\w+)(?:\((?P<limits>.*?)\))?"
     r"(?: (?!(?:default|hidden|unset)\b)(?P<metavar>\S+))?"

@@ -186,11 +186,11 @@ def kubesched() -> None:
 def main() -> None:
     """Run `kubesched`; the entry point of the installed command."""
     prepare_streams()
-    # What commands read stays to their end, and hardly any of it is in cycles. Commands that serve
-    # tune the collector once they have started.
+    # What commands read stays until they end, and hardly any of it is in cycles. Servers tune the
+    # collector once they have started.
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
     try:
         kubesched.main()
     finally:
-        # It ends with the process, and no last collection has to visit it.
+        # The process ends, so a last collection would visit everything in vain.
         gc.freeze()

@@ -140,7 +140,7 @@ async def _shadow(
 
 
 def _exhaustive(setup: SchedulerSetup, seed: int) -> ShadowSetup:
-    """Return a scheduler that looks at all nodes: where another begins to search is not known."""
+    """Return a scheduler that looks at all nodes, as it is not known where another one begins."""
     given = setup.configuration
     shares = (profile.percentage_of_nodes_to_score for profile in given.profiles)
     of_all = given.percentage_of_nodes_to_score

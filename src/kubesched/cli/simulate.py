@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Final
 
 import click
-from click.core import ParameterSource
 
 from kubesched.answers.cluster import Cluster
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.files import check_inputs, check_outputs
+from kubesched.cli.flags import is_given
 from kubesched.cli.output import OutputFormat, Writer, amount, write_answer
 from kubesched.cli.progress import run_simulation, write_timing
-from kubesched.explain.sentences import count, names
+from kubesched.explain.sentences import count, grouped_by, largest_first, names
 from kubesched.explain.tables import TextTable
 from kubesched.framework.needed_kinds import Decides
 from kubesched.inputs.errors import UserError
@@ -102,14 +102,9 @@ def simulate(
 
 def _refuse(parameters: str, why: str) -> None:
     """Raise UserError with all of these options that were given."""
-    context = click.get_current_context()
-    flags = {one.name: max(one.opts, key=len) for one in context.command.params}
-    given = [
-        flags[name]
-        for name in parameters.split()
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT
-    ]
-    if given:
+    command = click.get_current_context().command
+    flags = {one.name: max(one.opts, key=len) for one in command.params}
+    if given := [flags[name] for name in parameters.split() if is_given(name)]:
         raise UserError(*(f"{flag} {why}" for flag in given))
 
 
@@ -195,19 +190,15 @@ def _write_summary(writer: Writer, report: SimulationReport, top: int, *, short:
 
 def _write_reasons(writer: Writer, unplaced: Sequence[Unplaced], top: int) -> None:
     """Write why pods did not fit, the most frequent reasons first."""
-    groups: dict[tuple[str, ...], list[Unplaced]] = {}
-    for pod in unplaced:
-        groups.setdefault((*pod.plugins, "", *pod.reasons), []).append(pod)
-    ordered = sorted(groups.values(), key=lambda pods: -len(pods))
+    ordered = largest_first(grouped_by(unplaced, lambda pod: (pod.plugins, pod.reasons)))
     writer.heading("What did not fit, and why")
-    for pods in ordered[:top]:
-        first = pods[0]
-        by = f" ({', '.join(first.plugins)})" if first.plugins else ""
-        what = ", ".join(first.reasons) or "no reason given"
+    for (plugins, reasons), pods in ordered[:top]:
+        by = f" ({', '.join(plugins)})" if plugins else ""
+        what = ", ".join(reasons) or "no reason given"
         writer.item(f"{count(len(pods), 'pod')}: {what}{by}")
         writer.detail(names([pod.pod for pod in pods]))
     if len(ordered) > top:
-        left = sum(map(len, ordered[top:]))
+        left = sum(len(pods) for _, pods in ordered[top:])
         writer.item(f"{count(left, 'pod')} for other reasons: --show unplaced")
 
 
@@ -315,14 +306,12 @@ def _placement_table(placements: Sequence[PodPlacement]) -> TextTable:
 
 def _unplaced_table(unplaced: Sequence[Unplaced]) -> TextTable:
     """Return one row per message, the most frequent first."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for pod in unplaced:
-        message = "not known" if pod.unknown else pod.message
-        groups.setdefault((message, ", ".join(pod.plugins)), []).append(pod.pod)
-    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    groups = grouped_by(
+        unplaced, lambda pod: ("not known" if pod.unknown else pod.message, pod.plugins)
+    )
     rows = [
-        (str(len(pods)), plugins or _NONE, names(pods), message)
-        for (message, plugins), pods in ordered
+        (str(len(pods)), ", ".join(plugins) or _NONE, names([pod.pod for pod in pods]), message)
+        for (message, plugins), pods in largest_first(groups)
     ]
     return TextTable(("pods", "rejected by", "which", "message"), rows, ("pods",))
 

@@ -8,12 +8,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-import click
-from click.core import ParameterSource
-
 from kubesched.answers.scenario_play import ScenarioPlay
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.files import check_outputs, replacing, write_text
+from kubesched.cli.flags import is_given
 from kubesched.cli.output import OutputFormat, Writer, in_parts, is_colourful, write_answer
 from kubesched.cli.progress import Show, watched
 from kubesched.cli.simulate import TimelineOptions
@@ -70,8 +68,7 @@ def play_files(
         },
         [*files, *pod_files, options.config, *named_files(found.scenario).values()],
     )
-    source = click.get_current_context().get_parameter_source("seed")
-    seed = None if source is ParameterSource.DEFAULT else options.seed
+    seed = options.seed if is_given("seed") else None
     played = with_scheduler(found, options).changed(seed, timeline.duration_seconds)
     write_warnings(workload_warnings(played))
     recorder = None if timeline.html is None else PlaybackRecorder()

@@ -17,6 +17,7 @@ from rich.cells import cell_len
 from kubesched.answers.room import Room
 from kubesched.answers.top import TopGroup, TopReport, TopRow, check_question
 from kubesched.answers.workload_pods import PodOwner
+from kubesched.api.resource_names import is_measured_in_bytes
 from kubesched.cli.asked import AnswerOptions, open_cluster
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.flags import FILE_PATH
@@ -37,8 +38,6 @@ from kubesched.inputs.status_line import StatusLine
 _NAME_WIDTH_MIN: Final = 12
 _NONE: Final = "-"
 _MAIN: Final = ("cpu", "memory", "pods")
-_BYTES: Final = ("memory", "ephemeral-storage")
-_HUGE_PAGES: Final = "hugepages-"
 _STEPS: Final = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 _DIGITS_MAX: Final = 5
 _HEADINGS: Final = {
@@ -235,14 +234,10 @@ def _ordered(report: TopReport, rows: Sequence[TopRow]) -> list[str]:
     asked |= {report.sort_by, *report.pending.requests}
     names = [use.resource for use in report.total.resources if use.resource in asked]
     main = [name for name in _MAIN if name in (use.resource for use in report.total.resources)]
-    others = sorted((name for name in names if name not in main), key=_is_local_storage)
+    # Devices come before storage and huge pages.
+    others = sorted((name for name in names if name not in main), key=is_measured_in_bytes)
     ordered = [*main, *others]
     return sorted(ordered, key=lambda name: name != report.sort_by)
-
-
-def _is_local_storage(resource: str) -> bool:
-    """Whether a resource is storage or huge pages, which come after devices."""
-    return resource in _BYTES or resource.startswith(_HUGE_PAGES)
 
 
 def _name(group: TopGroup, row: TopRow) -> str:
@@ -296,7 +291,7 @@ def kubectl_amount(resource: str, number: int) -> str:
     if resource == "cpu":
         is_exact = number % 1000 and number < 10**_DIGITS_MAX
         return f"{number}m" if is_exact else str(round(number / 1000))
-    if resource not in _BYTES and not resource.startswith(_HUGE_PAGES):
+    if not is_measured_in_bytes(resource):
         return str(number)
     for unit, size in _STEPS:
         whole, rest = divmod(number, size)

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Final
 
 import click
-from click.core import ParameterSource
 
 from kubesched.answers.cluster import Cluster
 from kubesched.apiserver.server import ApiServer
@@ -23,6 +22,7 @@ from kubesched.app.collector import tune_collector
 from kubesched.app.signals import handled_signals
 from kubesched.cli.errors import printable, write_warnings
 from kubesched.cli.files import check_inputs
+from kubesched.cli.flags import is_given
 from kubesched.client.connect import new_event_loop
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.framework.registry import SchedulerSetup
@@ -65,8 +65,7 @@ def ui(
     if sandbox_nodes is not None and (source.files or source.kubeconfig or source.context):
         raise UserError("--sandbox starts a cluster of its own; leave out files and contexts")
     check_inputs([*source.files, scheduler.config])
-    given = click.get_current_context().get_parameter_source("seed")
-    seed = None if given is ParameterSource.DEFAULT else scheduler.seed
+    seed = scheduler.seed if is_given("seed") else None
     setup = load_checked_scheduler(scheduler)
     with tempfile.TemporaryDirectory(prefix="kubesched-ui-") as name:
         page = _Ui(scheduler, source, setup, _saved(source, scheduler), seed, Path(name))

@@ -6,7 +6,6 @@ Rejects:  addresses that are no URL; certificates that cannot be read.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -32,7 +31,7 @@ from kubesched.explain.decision_records import (
     QueueState,
 )
 from kubesched.explain.document import Document
-from kubesched.explain.sentences import count, names
+from kubesched.explain.sentences import count, grouped_by, names
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import live_target
 from kubesched.inputs.pod_names import pod_named
@@ -182,8 +181,9 @@ def _write_changes(writer: Writer, report: WhyReport, top: int) -> None:
             writer.line("No change that makes it fit was found.")
         return
     writer.heading("Any one of these makes it fit, the smallest first")
-    groups = _alike(report.changes)
-    for number, (change, *others) in enumerate(groups[:top], 1):
+    # Changes that differ in their node only are one item.
+    groups = grouped_by(report.changes, lambda one: (one.kind, _without_node(one)))
+    for number, (change, *others) in enumerate(list(groups.values())[:top], 1):
         writer.item(f"{number}. {change.sentence}")
         more = f"; {names([_node_of(one) for one in others])} would do, too" if others else ""
         writer.detail(f"then it goes to {change.node}{more}")
@@ -191,13 +191,9 @@ def _write_changes(writer: Writer, report: WhyReport, top: int) -> None:
     writer.rest(number - top, f"--top {number} shows all")
 
 
-def _alike(changes: Sequence[SuggestedChange]) -> list[list[SuggestedChange]]:
-    """Group changes that differ in their node only."""
-    groups: dict[tuple[str, str], list[SuggestedChange]] = {}
-    for change in changes:
-        key = change.kind, change.sentence.replace(_node_of(change), "", 1)
-        groups.setdefault(key, []).append(change)
-    return list(groups.values())
+def _without_node(change: SuggestedChange) -> str:
+    """Return the sentence without the name of the node."""
+    return change.sentence.replace(_node_of(change), "", 1)
 
 
 def _node_of(change: SuggestedChange) -> str:

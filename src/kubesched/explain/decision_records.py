@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-import msgspec
-
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import RetryEvents
 
 
@@ -19,7 +17,7 @@ class RecordedOutcome(StrEnum):
     BINDING_FAILED = "BindingFailed"
 
 
-class EvictedPod(msgspec.Struct, frozen=True, rename="camel"):
+class EvictedPod(DocumentPart, frozen=True):
     """A pod that is evicted for another.
 
     Attributes:
@@ -33,7 +31,7 @@ class EvictedPod(msgspec.Struct, frozen=True, rename="camel"):
     priority: int
 
 
-class DecisionRecord(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class DecisionRecord(DocumentPart, frozen=True, kw_only=True):
     """One attempt to schedule a pod.
 
     Attributes:
@@ -85,7 +83,7 @@ class QueuePart(StrEnum):
     BINDING = "Binding"
 
 
-class QueueState(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class QueueState(DocumentPart, frozen=True, kw_only=True):
     """Where a pod is in the queue of a running scheduler.
 
     Attributes:

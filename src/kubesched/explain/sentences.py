@@ -6,7 +6,8 @@ Differs:  upstream has one sentence, the message of the pod's condition, which i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -21,6 +22,22 @@ from kubesched.explain.report import (
     Unknown,
 )
 from kubesched.explain.saving import get_command
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+def grouped_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Return the items of each key, in the order in which the keys first appear."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def largest_first(groups: Mapping[K, list[T]]) -> list[tuple[K, list[T]]]:
+    """Return groups by falling size; equally large ones keep their order."""
+    return sorted(groups.items(), key=lambda group: -len(group[1]))
 
 
 class SameDetail(msgspec.Struct, frozen=True):
@@ -59,25 +76,19 @@ def not_helped_groups(nodes: Iterable[NotHelped]) -> tuple[ReasonGroup, ...]:
 
 
 def _groups(answers: Iterable[tuple[str, Answer]]) -> tuple[ReasonGroup, ...]:
-    found: dict[tuple[str, str, str], dict[str, list[str]]] = {}
-    for node, answer in answers:
-        details = found.setdefault((answer.plugin, answer.code, answer.message), {})
-        details.setdefault(answer.detail, []).append(node)
-    groups = (
-        ReasonGroup(
-            plugin,
-            code,
-            message,
-            sum(map(len, details.values())),
-            tuple(
-                SameDetail(detail, tuple(nodes))
-                # The sort is stable: equally frequent details keep the order of their first node.
-                for detail, nodes in sorted(details.items(), key=lambda item: -len(item[1]))
-            ),
-        )
-        for (plugin, code, message), details in found.items()
+    groups = grouped_by(answers, lambda one: (one[1].plugin, one[1].code, one[1].message))
+    return tuple(
+        ReasonGroup(plugin, code, message, len(found), _same_details(found))
+        for (plugin, code, message), found in largest_first(groups)
     )
-    return tuple(sorted(groups, key=lambda group: -group.count))
+
+
+def _same_details(answers: Iterable[tuple[str, Answer]]) -> tuple[SameDetail, ...]:
+    groups = grouped_by(answers, lambda one: one[1].detail)
+    return tuple(
+        SameDetail(detail, tuple(node for node, _ in found))
+        for detail, found in largest_first(groups)
+    )
 
 
 # Sentences.
@@ -133,11 +144,8 @@ def as_far_as_known(report: PodExplanation, text: str) -> str:
 
 def unknown_sentences(unknown: Sequence[Unknown]) -> Iterator[str]:
     """Yield what the files lack and why it matters, then the command that prints it."""
-    kinds: dict[str, list[str]] = {}
-    for one in unknown:
-        kinds.setdefault(one.why, []).append(_plural(one.kind))
-    for why, found in kinds.items():
-        yield f"{names(found)}: {why}"
+    for why, found in grouped_by(unknown, lambda one: one.why).items():
+        yield f"{names([_plural(one.kind) for one in found])}: {why}"
     yield f"to know, also read what this prints: {get_command(*(one.kind for one in unknown))}"
 
 

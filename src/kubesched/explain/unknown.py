@@ -30,6 +30,7 @@ from kubesched.snapshot.snapshot import Snapshot
 Needed: TypeAlias = Mapping[str, Sequence[NeededKind]]
 """The kinds that plugins need for a pod, by plugin."""
 _NO_NODES: Final = NeededKind(Node, "pods are placed on them")
+_NO_CLASS: Final = NeededKind(PriorityClass, "pods have their priority from them")
 
 
 def with_unknown(
@@ -124,7 +125,8 @@ class UnknownOutcomes:
         self._snapshot = snapshot
         self._by_template: dict[tuple[str, PodTemplate], Needed] = {}
         self._found: dict[str, NeededKind] = {}
-        self._add(no_nodes(snapshot))
+        if not (len(snapshot.nodes) or snapshot.objects.knows(Node)):
+            self._add([_NO_NODES])
 
     def unknown(self) -> tuple[Unknown, ...]:
         """Return the unknown kinds that outcomes so far depend on."""
@@ -136,7 +138,7 @@ class UnknownOutcomes:
 
     def placed(self, profile: Profile, pod: PodInfo, *, had_choice: bool) -> None:
         """Add the unknown kinds that a pod's placement depends on."""
-        self._add(always_needed(pod, self._snapshot))
+        self._add_class(pod)
         wanted = (Decides.FIT, Decides.CHOICE) if had_choice else (Decides.FIT,)
         self._add_needed(profile, pod, *wanted)
 
@@ -146,11 +148,17 @@ class UnknownOutcomes:
 
     def rejected(self, profile: Profile, pod: PodInfo, rejecting: Collection[str]) -> bool:
         """Add the unknown kinds that a rejection depends on; return whether it may be wrong."""
-        self._add(always_needed(pod, self._snapshot))
+        self._add_class(pod)
         if not guessing_plugins(rejecting, self.needed(profile, pod)):
             return False
         self._add_needed(profile, pod, Decides.FIT)
         return True
+
+    def _add_class(self, pod: PodInfo) -> None:
+        """Add PriorityClass if the pod has its priority from a class that the files lack."""
+        has_class = pod.spec.priority is None and pod.spec.priority_class_name
+        if has_class and not self._snapshot.objects.knows(PriorityClass):
+            self._add([_NO_CLASS])
 
     def _add(self, needed: Iterable[NeededKind]) -> None:
         for one in needed:
@@ -171,21 +179,6 @@ class UnknownOutcomes:
         if found is None:
             found = self._by_template[key] = needed_kinds(profile, pod, self._snapshot)
         return found
-
-
-def always_needed(pod: PodInfo, snapshot: Snapshot) -> list[NeededKind]:
-    """Return the unknown kinds that every decision for a pod depends on."""
-    needed = no_nodes(snapshot)
-    has_class = pod.spec.priority is None and pod.spec.priority_class_name
-    if has_class and not snapshot.objects.knows(PriorityClass):
-        needed.append(NeededKind(PriorityClass, "pods have their priority from them"))
-    return needed
-
-
-def no_nodes(snapshot: Snapshot) -> list[NeededKind]:
-    """Return Node as a needed kind if there is no node and the files may lack them."""
-    is_known = len(snapshot.nodes) or snapshot.objects.knows(Node)
-    return [] if is_known else [_NO_NODES]
 
 
 def rejecting_plugins(decision: Decision) -> frozenset[str]:

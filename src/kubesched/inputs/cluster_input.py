@@ -91,16 +91,10 @@ def read_cluster(
     )
 
 
-def live_input(live: ClusterInput, scheduler_name: str | None = None) -> ClusterInput:
-    """Return a live cluster with defaults.
-
-    All pods to place get `scheduler_name`, unless it is None.
-    """
+def live_input(live: ClusterInput) -> ClusterInput:
+    """Return a live cluster with defaults."""
     objects, warnings = completed(live.objects, Counter())
-    return live._replace(
-        objects=[owned(item, scheduler_name) for item in objects],
-        warnings=[*live.warnings, *warnings],
-    )
+    return live._replace(objects=objects, warnings=[*live.warnings, *warnings])
 
 
 def _name(files: Sequence[Path]) -> str:

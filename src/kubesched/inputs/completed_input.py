@@ -26,6 +26,7 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.scheme import KINDS, find_kind
 from kubesched.explain.sentences import count, names
+from kubesched.inputs.errors import first_of
 from kubesched.simulator.defaults import (
     PriorityClasses,
     node_with_defaults,
@@ -139,7 +140,6 @@ def _unknown_classes(classes: PriorityClasses) -> Iterator[str]:
 
 # Larger files are dumps, not manifests, and are not read twice.
 _BYTES_MAX: Final = 256 << 10
-_WARNINGS_MAX: Final = 10
 _Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -152,8 +152,7 @@ def unknown_fields(paths: Iterable[Path]) -> list[str]:
         for item in _items(file)
         for kind, name, field in _of_object(item)
     ]
-    more = len(found) - _WARNINGS_MAX
-    return [*found[:_WARNINGS_MAX], *([f"and {more} more unknown fields"] if more > 0 else [])]
+    return first_of(found, "unknown fields")
 
 
 def _items(file: Path) -> Iterator[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 EXIT_INPUT: Final = 2
@@ -34,6 +34,15 @@ def cannot_listen(error: OSError, host: str, port: int) -> UserError:
     if error.errno == errno.EACCES:
         return UserError(f"port {port} is not yours to use; name one above 1023 with --port")
     return UserError(f"port {port}: {error.strerror}")
+
+
+_MESSAGES_MAX: Final = 10
+
+
+def first_of(messages: Sequence[str], words: str) -> list[str]:
+    """Return the first messages, and a line with the number of others, which `words` names."""
+    more = len(messages) - _MESSAGES_MAX
+    return [*messages[:_MESSAGES_MAX], *([f"and {more} more {words}"] if more > 0 else [])]
 
 
 # Misspelt names.

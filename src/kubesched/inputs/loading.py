@@ -35,7 +35,7 @@ from kubesched.config.types import Configuration, PluginEntry, PluginSet, Profil
 from kubesched.explain.sentences import there_are
 from kubesched.framework.plugin import Plugin, QueueSortPlugin, Scope
 from kubesched.framework.registry import Registry, RegistryError, SchedulerSetup
-from kubesched.inputs.errors import UserError, did_you_mean
+from kubesched.inputs.errors import UserError, did_you_mean, first_of
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.registry import in_tree_registry
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-_ERRORS_MAX: Final = 10
 _UNKNOWN_PLUGIN: Final = re.compile(r'(?<=Plugin )"([^"]*)" does not exist$')
 _ADD_PLUGIN: Final = "name its class with --plugin"
 _FORMER_PLUGINS: Final = {
@@ -102,15 +101,10 @@ def distinct_objects(loaded: Iterable[Loaded]) -> list[KubeObject]:
         objects.append(item)
     if messages or unsound:
         raise UserError(
-            *_some(messages, "objects that are there twice"), *_some(unsound, "invalid fields")
+            *first_of(messages, "objects that are there twice"),
+            *first_of(unsound, "invalid fields"),
         )
     return objects
-
-
-def _some(messages: list[str], words: str) -> list[str]:
-    """Return the first messages, and a line with the number of others."""
-    more = len(messages) - _ERRORS_MAX
-    return [*messages[:_ERRORS_MAX], *([f"and {more} more {words}"] if more > 0 else [])]
 
 
 def _kind(item: KubeObject) -> str:

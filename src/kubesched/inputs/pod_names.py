@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.well_known import TEMPLATE_HASH
-from kubesched.explain.sentences import names, there_are
+from kubesched.explain.sentences import grouped_by, names, there_are
 from kubesched.inputs.errors import NEAR_MAX, UserError, did_you_mean, near_names
 
 OWNER_KINDS: Final = {
@@ -198,10 +198,8 @@ def _near_pods(name: str, namespace: str, pods: Sequence[Pod], stored: Iterable[
 
 
 def _similar_pods(name: str, pods: Sequence[Pod]) -> str:
-    keys: dict[str, list[str]] = {}
-    for pod in pods:
-        keys.setdefault(pod.metadata.name, []).append(pod.metadata.key)
-    near = [key for found in near_names(name, keys) for key in keys[found]]
+    by_name = grouped_by(pods, lambda pod: pod.metadata.name)
+    near = [pod.metadata.key for found in near_names(name, by_name) for pod in by_name[found]]
     return f"did you mean {' or '.join(near[:NEAR_MAX])}?" if near else ""
 
 
@@ -215,12 +213,14 @@ def find_nodes(wanted: Iterable[str], existing: Sequence[str], flag: str = "") -
     known = frozenset(existing)
     missing = [name for name in found if name not in known]
     if missing:
-        others = there_are("node", existing)
-        hints = {name: did_you_mean(name, existing, others) for name in missing}
-        raise UserError(
-            *(f"{flag}{name}: there is no such node; {hint}" for name, hint in hints.items())
-        )
+        raise UserError(*(f"{flag}{no_such('node', name, existing)}" for name in missing))
     return found
+
+
+def no_such(noun: str, name: str, existing: Sequence[str]) -> str:
+    """Return the message about a name that nothing has, with similar names or existing ones."""
+    hint = did_you_mean(name, existing, there_are(noun, existing))
+    return f"{name}: there is no such {noun}; {hint}"
 
 
 def node_name(text: str) -> str:

@@ -95,15 +95,28 @@ def holds_cluster(file: Path) -> bool:
     Raises:
         OSError: The file cannot be read.
     """
+    return bool(_why_no_scenario(file))
+
+
+def _why_no_scenario(file: Path) -> str:
+    """Return what is read as a cluster instead, and the remedy; "" if it may be a scenario."""
     if file.is_dir() or str(file) == STANDARD_INPUT:
-        return True
+        what = "a directory" if file.is_dir() else "stdin"
+        return f"a scenario is a file, and this is {what}; {_A_SCENARIO}"
     head = head_of(file)
-    return is_openb(head) or _holds_objects(file, head)
-
-
-def _holds_objects(file: Path, head: bytes) -> bool:
+    if is_openb(head):
+        return (
+            "this is a list of the openb trace, not a scenario; name it in one, under "
+            "nodes[].trace or workloads[].trace.pods, or play it alone with "
+            "`kubesched simulate --times`"
+        )
     is_large = file.stat().st_size > _BYTES_MAX
-    return _OF_OBJECTS.search(head if is_large else head + file.read_bytes()) is not None
+    if _OF_OBJECTS.search(head if is_large else head + file.read_bytes()):
+        return (
+            f"this holds Kubernetes objects, not a scenario; {_A_SCENARIO}; scenarios are "
+            "compared with scenarios, and clusters with clusters; a configuration is --config FILE"
+        )
+    return ""
 
 
 def read_scenario(
@@ -116,29 +129,10 @@ def read_scenario(
         OSError: The file cannot be read.
     """
     file = source if isinstance(source, Path) else None
-    if file is not None:
-        _refuse_dump(file)
+    if file is not None and (why := _why_no_scenario(file)):
+        raise UserError(f"{file}: {why}")
     with in_file(file):
         return Play(load_scenario(source, changes), in_tree_registry(), file)
-
-
-def _refuse_dump(file: Path) -> None:
-    """Raise UserError if a file holds a cluster or a trace, or is not a file."""
-    if file.is_dir() or str(file) == STANDARD_INPUT:
-        what = "a directory" if file.is_dir() else "stdin"
-        raise UserError(f"{file}: a scenario is a file, and this is {what}; {_A_SCENARIO}")
-    head = head_of(file)
-    if is_openb(head):
-        raise UserError(
-            f"{file}: this is a list of the openb trace, not a scenario; name it in one, under "
-            "nodes[].trace or workloads[].trace.pods, or play it alone with "
-            "`kubesched simulate --times`"
-        )
-    if _holds_objects(file, head):
-        raise UserError(
-            f"{file}: this holds Kubernetes objects, not a scenario; {_A_SCENARIO}; scenarios are "
-            "compared with scenarios, and clusters with clusters; a configuration is --config FILE"
-        )
 
 
 def read_trace(files: Sequence[Path]) -> Play:

@@ -1,4 +1,4 @@
-"""Names slow plugins to the user of a command that has no log."""
+"""Warns users of commands that write no log about slow plugins."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from kubesched.api.core import Pod, ReplicationController
 from kubesched.api.meta import KubeObject
 from kubesched.api.requirements import SelectorError
 from kubesched.api.selectors import compile_label_selector, matches_set
-from kubesched.inputs.errors import UserError
+from kubesched.inputs.errors import UserError, first_of
 
 _WORKLOADS: Final = (
     Deployment,
@@ -28,7 +28,6 @@ _WORKLOADS: Final = (
     Job,
     CronJob,
 )
-_MESSAGES_MAX: Final = 10
 _REMEDY: Final = (
     "only Pods are placed here; ask `kubesched fit`, or write each of its pods as a Pod with the "
     "spec of its template"
@@ -74,7 +73,7 @@ def check_workloads(
     refused = [found for found in to_place if _makes_pods(found) and _key(found) not in own_pods]
     refused += [found for found in missing if not pods or not found.object.metadata.uid]
     if refused:
-        raise UserError(*_messages(refused))
+        raise UserError(*first_of([_refusal(found) for found in refused], "workloads"))
     if not missing:
         return []
     kinds = Counter(type(found.object).__name__ for found in missing)
@@ -82,12 +81,9 @@ def check_workloads(
     return [f"workloads without pods in the files are not expanded: {listed}"]
 
 
-def _messages(refused: Sequence[Loaded]) -> Iterator[str]:
-    for found in refused[:_MESSAGES_MAX]:
-        namespace, kind, name = _key(found)
-        yield f"{found.source}: {kind} {namespace}/{name}: {_REMEDY}"
-    if len(refused) > _MESSAGES_MAX:
-        yield f"and {len(refused) - _MESSAGES_MAX} more workloads"
+def _refusal(found: Loaded) -> str:
+    namespace, kind, name = _key(found)
+    return f"{found.source}: {kind} {namespace}/{name}: {_REMEDY}"
 
 
 def _makes_pods(found: Loaded) -> bool:

@@ -30,7 +30,7 @@ from kubesched.simulator.timeline_report import TimelineReport
 T = TypeVar("T")
 
 _PAUSE: Final = 3.0
-"""How many times as long as a view took the next one waits: it takes a quarter of a processor."""
+"""The pause after a view, in multiples of the time it took: views use a quarter of a processor."""
 
 
 class SentDocuments(NamedTuple):
@@ -138,9 +138,7 @@ class ShownCluster:
         if followed is not None and is_old:
             version, live = followed.version, followed.live()
             self._cluster = await self._worker.do(
-                lambda: Cluster(
-                    live_input(live, self._options.profile), self._scheduler, self._options
-                )
+                lambda: Cluster(live_input(live), self._scheduler, self._options)
             )
             self._version, self._sent = version, None
         assert self._cluster is not None, "files are read before"

@@ -136,8 +136,6 @@ class PodLedger:
             self._changed(old, pod)
 
     def _add(self, pod: Pod) -> None:
-        if pod.status.phase in FINISHED:
-            return
         if pod.spec.node_name:
             self._book(pod, None)
         elif self._is_ours(pod):

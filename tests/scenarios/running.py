@@ -289,11 +289,11 @@ class Scenario:
 
     def _do_say(self, words: list[str], body: str) -> None:
         plugin, point, *rest = words
-        told: dict[str, str] = {"for": "", "on": ""}
-        while rest and rest[0] in told:
-            told[rest[0]] = rest[1]
+        targets: dict[str, str] = {"for": "", "on": ""}
+        while rest and rest[0] in targets:
+            targets[rest[0]] = rest[1]
             rest = rest[2:]
-        self._script.say(plugin, point, answer_of(rest), told["for"], told["on"])
+        self._script.say(plugin, point, answer_of(rest), targets["for"], targets["on"])
 
     def _do_allow(self, words: list[str], body: str) -> None:
         waiting = self.scheduler.waiting_pods.get(PodInfo(self._pod(words[0])).uid)

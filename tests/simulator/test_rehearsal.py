@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.codec import Source, decode_object
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Pod
 from kubesched.api.errors import TooManyRequestsError
 from kubesched.simulator.node_life import evict
 from kubesched.simulator.rehearsal import Rehearsal
-from kubesched.testing.builders import make_node, make_pod
+from kubesched.testing.builders import make_pod
 
-from .clusters import rehearse
+from .clusters import node, rehearse
 from .worlds import as_test
 
 
@@ -22,13 +22,6 @@ def placed(rehearsal: Rehearsal) -> dict[str, str]:
     """Return pod name -> node name."""
     found = rehearsal.outcomes.placements.values()
     return {placement.pod.partition("/")[2]: placement.node for placement in found}
-
-
-def node(name: str, cpu: int = 4) -> Node:
-    """Return a node with a hostname."""
-    labels = {"kubernetes.io/hostname": name}
-    amounts: dict[str, str | int] = {"cpu": cpu, "memory": "32Gi", "pods": 110}
-    return make_node(name, allocatable=amounts, labels=labels)
 
 
 def running(name: str, node_name: str, cpu: int, **more: object) -> Pod:

@@ -95,7 +95,7 @@ class PodLedger:
         self._now = server.now
         self._capacity: Counter[str] = Counter()
         # Each change is read as it is made, so the ledger is always current.
-        server.store.on_write = self._read
+        server.store.on_write.append(self._read)
 
     def disrupted(self, pod: Pod, disruption: Disruption) -> None:
         """Report that a pod is stopped before its end."""

@@ -366,7 +366,7 @@ class PodClaimController(Controller):
     def _pod_changed(self, key: Key, _before: Pod | None, after: Pod | None) -> None:
         if after is None:
             self._waiting.pop(key, None)
-        elif after.spec.resource_claims or any(one.ephemeral for one in after.spec.volumes):
+        elif has_own_claims(after):
             self._queue.add(key)
 
     def _template_changed(self, _key: Key, _before: Plain | None, after: Plain | None) -> None:
@@ -381,17 +381,10 @@ class PodClaimController(Controller):
             return
         if pod.get("status", {}).get("phase") in FINISHED:
             return
-        for volume in pod["spec"].get("volumes", ()):
-            if "ephemeral" in volume:
-                name = f"{key.name}-{volume['name']}"
-                self._create_volume_claim(pod, name, volume["ephemeral"]["volumeClaimTemplate"])
+        for claim in volume_claims_of(pod):
+            if self._server.find(*key_of_plain(_CLAIMS, claim)) is None:
+                self._server.create(_CLAIMS, claim)
         self._create_device_claims(key, pod)
-
-    def _create_volume_claim(self, pod: Plain, name: str, template: Plain) -> None:
-        if self._server.find(_CLAIMS, pod["metadata"]["namespace"], name) is None:
-            metadata = {**template.get("metadata", {}), "name": name}
-            claim = with_owner(pod, {"metadata": metadata, "spec": template["spec"]})
-            self._server.create(_CLAIMS, claim)
 
     def _create_device_claims(self, key: Key, pod: Plain) -> None:
         status = pod.get("status", {})
@@ -405,19 +398,38 @@ class PodClaimController(Controller):
             if template is None:
                 self._waiting[key] = None
                 continue
-            claim = self._create_device_claim(pod, asked["name"], template["spec"])
-            name = claim["metadata"]["name"]
+            claim = device_claim_of(pod, asked["name"], template)
+            name = self._server.create(_DEVICE_CLAIMS, claim)["metadata"]["name"]
             found[asked["name"]] = {"name": asked["name"], "resourceClaimName": name}
         if len(found) > known:
             statuses = list(found.values())
             self._server.patch_status(key, {**status, "resourceClaimStatuses": statuses})
 
-    def _create_device_claim(self, pod: Plain, name: str, template: Plain) -> Plain:
-        given = template.get("metadata", {})
-        metadata = {
-            **given,
-            "generateName": f"{pod['metadata']['name']}-{name}-",
-            "annotations": {**given.get("annotations", {}), POD_CLAIM_ANNOTATION: name},
-        }
-        claim = with_owner(pod, {"metadata": metadata, "spec": template["spec"]})
-        return self._server.create(_DEVICE_CLAIMS, claim)
+
+def has_own_claims(pod: Pod) -> bool:
+    """Whether a pod may have claims that are created for it alone."""
+    return bool(pod.spec.resource_claims) or any(one.ephemeral for one in pod.spec.volumes)
+
+
+def volume_claims_of(pod: Plain) -> list[Plain]:
+    """Return the claims of a pod's ephemeral volumes."""
+    found = []
+    for volume in pod["spec"].get("volumes", ()):
+        template = volume.get("ephemeral", {}).get("volumeClaimTemplate")
+        if template is not None:
+            name = f"{pod['metadata']['name']}-{volume['name']}"
+            metadata = {**template.get("metadata", {}), "name": name}
+            found.append(with_owner(pod, {"metadata": metadata, "spec": template.get("spec", {})}))
+    return found
+
+
+def device_claim_of(pod: Plain, name: str, template: Plain) -> Plain:
+    """Return the ResourceClaim for a pod's `spec.resourceClaims` entry of a name."""
+    spec = template.get("spec", {})
+    given = spec.get("metadata", {})
+    metadata = {
+        **given,
+        "generateName": f"{pod['metadata']['name']}-{name}-",
+        "annotations": {**given.get("annotations", {}), POD_CLAIM_ANNOTATION: name},
+    }
+    return with_owner(pod, {"metadata": metadata, "spec": spec.get("spec", {})})

@@ -11,6 +11,7 @@ from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Node
 from kubesched.api.meta import KubeObject
+from kubesched.api.resource import ResourceClaim
 from kubesched.api.volume import PersistentVolumeClaim
 
 from .trials import budget, node, random_cluster, running, state_of, tried
@@ -62,6 +63,34 @@ def test_a_replacement_has_its_own_ephemeral_claims(mode: str) -> None:
         return [one.status.phase for one in claims], nodes
 
     assert (["Bound"], ["b"]) == tried([node("a"), node("b"), storage, pod], ask)
+
+
+def test_a_replacement_has_its_own_resource_claims() -> None:
+    """One from each template; the old pod's claim is deleted."""
+    raw = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "gpu", "namespace": "default"},
+        "spec": {"metadata": {"labels": {"a": "b"}}, "spec": {"devices": {"requests": []}}},
+    }
+    asked = [
+        {"name": "one", "resourceClaimTemplateName": "gpu"},
+        {"name": "none", "resourceClaimTemplateName": "missing"},
+    ]
+    pod = running("db-0", "a", owner="db", kind="StatefulSet", resourceClaims=asked)
+
+    async def ask(cluster: TrialCluster) -> tuple[list[object], list[object]]:
+        await drain_nodes(cluster, ["a"])
+        claims = [one.metadata for one in cluster.server.all(ResourceClaim)]
+        statuses = [one.status.resource_claim_statuses for one in cluster.pods().values()]
+        return (
+            [(one.name, one.labels, one.owner_references[0].name) for one in claims],
+            [(one.name, one.resource_claim_name) for found in statuses for one in found],
+        )
+
+    name = "db-0-one-00001"
+    expected = [(name, {"a": "b"}, "db-0")], [("one", name)]
+    assert expected == tried([node("a"), node("b"), decode_object(raw), pod], ask)
 
 
 def test_a_pod_without_a_ready_condition_counts_as_healthy() -> None:

@@ -189,12 +189,11 @@ class BudgetWatch:
         self.cluster = cluster
         self.least = {one.metadata.name: self._healthy(one) for one in self._budgets()}
         self.desired = {one.metadata.name: one.status.desired_healthy for one in self._budgets()}
-        self._next = cluster.server.store.on_write
-        cluster.server.store.on_write = self._written
+        cluster.server.store.on_write.append(self._written)
 
     def stop(self) -> None:
         """End the checks."""
-        self.cluster.server.store.on_write = self._next
+        self.cluster.server.store.on_write.remove(self._written)
 
     def _budgets(self) -> tuple[PodDisruptionBudget, ...]:
         return self.cluster.server.all(PodDisruptionBudget)
@@ -207,9 +206,7 @@ class BudgetWatch:
             for pod in self.cluster.server.all(Pod)
         )
 
-    def _written(self, change: Change[KubeObject]) -> None:
-        assert self._next is not None
-        self._next(change)
+    def _written(self, _change: Change[KubeObject]) -> None:
         for found in self._budgets():
             name = found.metadata.name
             assert self._healthy(found) >= min(self.desired[name], self.least[name]), name

@@ -49,7 +49,7 @@ def test_changes_of_a_follower_are_consistent(
         store = Store(stamp, kept)
         known: dict[Key, Plain] = {}
 
-        def told(key: Key, old: Plain | None, new: Plain | None) -> None:
+        def record(key: Key, old: Plain | None, new: Plain | None) -> None:
             assert known.get(key) is old
             assert old is not new
             if new is None:
@@ -59,7 +59,7 @@ def test_changes_of_a_follower_are_consistent(
 
         for name, what in before:
             write(store, name, what)
-        follower = Follower(store, KIND, told, _plain)
+        follower = Follower(store, KIND, record, _plain)
         follower.start()
         for name, what in writes:
             if what == "pause":

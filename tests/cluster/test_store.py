@@ -111,31 +111,31 @@ def test_watch_of_a_compacted_version_is_gone() -> None:
 def test_on_change_is_called_until_closed() -> None:
     """For changes of its kind, in the order of registration."""
     store = new_store()
-    told: list[str] = []
-    first = store.watch("pods", store.version, lambda: told.append("first"))
-    store.watch("pods", store.version, lambda: told.append("second"))
+    notified: list[str] = []
+    first = store.watch("pods", store.version, lambda: notified.append("first"))
+    store.watch("pods", store.version, lambda: notified.append("second"))
     store.create(POD, ("x", 0))
     store.create(Key("nodes", "", "a"), ("x", 0))
     first.close()
     first.close()
     store.delete(POD)
-    assert ["first", "second", "second"] == told
+    assert ["first", "second", "second"] == notified
 
 
 def test_a_watch_may_be_closed_within_its_callback() -> None:
     """Others are still called."""
     store = new_store()
-    told: list[int] = []
+    notified: list[int] = []
 
     def once() -> None:
-        told.append(1)
+        notified.append(1)
         watch.close()
 
     watch = store.watch("pods", store.version, once)
-    store.watch("pods", store.version, lambda: told.append(2))
+    store.watch("pods", store.version, lambda: notified.append(2))
     store.create(POD, ("x", 0))
     store.delete(POD)
-    assert [1, 2, 2] == told
+    assert [1, 2, 2] == notified
 
 
 def test_changes_kept_must_be_positive() -> None:

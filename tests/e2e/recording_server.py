@@ -105,13 +105,11 @@ class RecordingServer(DurableServer):
         super().__init__(path, tracks_managers=False)
         self._history = history
         self._weather = weather
-        self._keep = self.registry.store.on_write
-        self.registry.store.on_write = self._write
+        # Recorded before it is kept.
+        self.registry.store.on_write.insert(0, self._record)
 
-    def _write(self, change: Change[StoredObject]) -> None:
+    def _record(self, change: Change[StoredObject]) -> None:
         self._history.add_change(change, time.monotonic())
-        assert self._keep is not None, "a durable server keeps writes"
-        self._keep(change)
 
     def user_of(self, headers: Mapping[str, str]) -> User:
         """Return the administrator or a replica, by the token, which is the name."""

@@ -30,7 +30,7 @@ from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
-from kubesched.simulator.object_server import PODS
+from kubesched.simulator.object_server import NODES, PODS
 from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
 from kubesched.simulator.world import World
@@ -270,7 +270,7 @@ class LiveCluster:
         )
         seen = Seen(handlers)
         self.witness.scheduler, self.witness.seen = self.scheduler, seen
-        self.world.connect(seen, [])
+        self.world.connect(seen, (NODES, PODS))
         self._task = asyncio.ensure_future(self.scheduler.run())
 
     async def advance(self, seconds: float) -> None:

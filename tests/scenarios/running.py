@@ -39,7 +39,6 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.api.meta import KubeObject
-from kubesched.api.scheme import KINDS
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key
 from kubesched.config.feature_gates import FeatureGates
@@ -51,9 +50,10 @@ from kubesched.queue.queue_options import QueueOptions
 from kubesched.scheduler.assembly import assemble, queue_options
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
-from kubesched.simulator.object_server import NODES, PODS, ObjectServer
+from kubesched.simulator.object_server import PODS, ObjectServer
 from kubesched.simulator.simulated_api import SimulatedInformer
 from kubesched.simulator.virtual_loop import run
+from kubesched.simulator.world import WATCHED
 from kubesched.snapshot.pod_info import PodInfo
 from tests.scheduler.fake_extender import FakeExtender
 
@@ -76,12 +76,11 @@ from .scripted import Script, ScriptedSpec, answer_of, scripted_plugin
 from .showing import Showing
 from .transcript import Step
 
-# Timers of one moment run in any order, so nothing that matters shares a moment: first what is due,
-# then commands, then what they are told as, kind by kind.
+# Timers of one moment run in any order, so nothing that matters shares a moment: timers that are
+# due come first, then commands, then their watch events, kind by kind.
 _AFTER_TIMERS_SECONDS: Final = 1e-4
 _AFTER_COMMANDS_SECONDS: Final = 1.5e-4
 _BETWEEN_KINDS_SECONDS: Final = 1e-6
-_NOT_WATCHED: Final = ("bindings", "events", "events.events.k8s.io", "leases.coordination.k8s.io")
 
 
 class SchedulerSpec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -209,20 +208,20 @@ class Scenario:
         return self._extenders.setdefault(name, FakeExtender({}))
 
     def _connect(self, handlers: EventHandlers) -> None:
-        kinds = [kind_name(kind.type) for kind in KINDS]
-        others = [kind for kind in kinds if kind not in (NODES, PODS, *_NOT_WATCHED)]
-        for at, kind in enumerate((NODES, *others)):
+        *others, pods = WATCHED
+        for at, kind in enumerate(others):
             self._follow(kind, handlers, partial(float, at * _BETWEEN_KINDS_SECONDS))
-        self._follow(PODS, handlers, partial(self._until_others_are_told, len(others) + 1))
+        self._follow(pods, handlers, partial(self._until_others_are_current, len(others)))
 
     def _follow(self, kind: str, handlers: EventHandlers, latency: Callable[[], float]) -> None:
         informer = SimulatedInformer(self._server.store, kind, handlers, latency)
         self._informers[kind] = informer
         informer.start()
 
-    def _until_others_are_told(self, kinds: int) -> float:
-        are_told = all(each.is_current for each in self._informers.values() if each.kind != PODS)
-        return 0.0 if are_told else kinds * _BETWEEN_KINDS_SECONDS
+    def _until_others_are_current(self, kinds: int) -> float:
+        others = (each for each in self._informers.values() if each.kind != PODS)
+        is_current = all(each.is_current for each in others)
+        return 0.0 if is_current else kinds * _BETWEEN_KINDS_SECONDS
 
     # Objects.
 
@@ -290,11 +289,11 @@ class Scenario:
 
     def _do_say(self, words: list[str], body: str) -> None:
         plugin, point, *rest = words
-        told: dict[str, str] = {"for": "", "on": ""}
-        while rest and rest[0] in told:
-            told[rest[0]] = rest[1]
+        targets: dict[str, str] = {"for": "", "on": ""}
+        while rest and rest[0] in targets:
+            targets[rest[0]] = rest[1]
             rest = rest[2:]
-        self._script.say(plugin, point, answer_of(rest), told["for"], told["on"])
+        self._script.say(plugin, point, answer_of(rest), targets["for"], targets["on"])
 
     def _do_allow(self, words: list[str], body: str) -> None:
         waiting = self.scheduler.waiting_pods.get(PodInfo(self._pod(words[0])).uid)

@@ -27,7 +27,7 @@ class Showing:
     def of(self, words: Sequence[str]) -> Iterator[str]:
         """Yield the lines of a command."""
         word, *names = words
-        tellers: dict[str, Callable[..., Iterator[str]]] = {
+        parts: dict[str, Callable[..., Iterator[str]]] = {
             "queue": self._queue,
             "nodes": self._nodes,
             "nominations": self._nominations,
@@ -36,7 +36,7 @@ class Showing:
             "pod": self._pod,
             "group": self._group,
         }
-        return tellers[word](*names)
+        return parts[word](*names)
 
     def _queue(self) -> Iterator[str]:
         for place in (
@@ -46,10 +46,10 @@ class Showing:
             QueuePlace.IN_FLIGHT,
         ):
             pods = self._scheduler.queue.pods(place)
-            told = ", ".join(self._told(queued, place) for queued in pods)
-            yield f"  {PLACES[place]}: {told or '-'}"
+            entries = ", ".join(self._entry(queued, place) for queued in pods)
+            yield f"  {PLACES[place]}: {entries or '-'}"
 
-    def _told(self, queued: QueuedPodInfo, place: QueuePlace) -> str:
+    def _entry(self, queued: QueuedPodInfo, place: QueuePlace) -> str:
         line = short(queued.pod_info.key)
         if place is QueuePlace.BACKOFF:
             until = self._scheduler.queue._backoff.expiration(queued)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar, cast
 
+from kubesched.api.core import Node
 from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
@@ -16,10 +17,19 @@ from kubesched.simulator import virtual_loop
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import Simulation, Watch
+from kubesched.testing.builders import make_node
 
 T = TypeVar("T")
 
 GATES = FeatureGates.parse("")
+
+
+def node(name: str, cpu: int | str = 4, zone: str = "") -> Node:
+    """Return a node with 32Gi of memory."""
+    labels = {"kubernetes.io/hostname": name}
+    if zone:
+        labels["topology.kubernetes.io/zone"] = zone
+    return make_node(name, allocatable={"cpu": cpu, "memory": "32Gi", "pods": 110}, labels=labels)
 
 
 def configured(gates: FeatureGates, *names: str) -> Configuration:

@@ -141,8 +141,10 @@ def test_nominate_clears_nominations_of_lower_priority() -> None:
     assert ["low"] == [loser.name for loser in cluster.nominate(info, "a")]
     assert ["equal", "high", "p"] == [other.name for other in cluster.nominator.on_node("a")]
     assert ["elsewhere"] == [other.name for other in cluster.nominator.on_node("b")]
-    told = {info.name: info.pod.status.nominated_node_name for info in cluster.pending.values()}
-    assert {"low": "", "equal": "a", "high": "a", "elsewhere": "b", "p": "a"} == told
+    nominated = {
+        info.name: info.pod.status.nominated_node_name for info in cluster.pending.values()
+    }
+    assert {"low": "", "equal": "a", "high": "a", "elsewhere": "b", "p": "a"} == nominated
     _check(cluster)
 
 

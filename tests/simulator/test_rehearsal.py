@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from random import Random
 
 import pytest
 from msgspec.structs import replace
 
 from kubesched.api.codec import Source, decode_object
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Pod
 from kubesched.api.errors import TooManyRequestsError
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.plugins.registry import in_tree_setup
-from kubesched.simulator import virtual_loop
 from kubesched.simulator.node_life import evict
 from kubesched.simulator.rehearsal import Rehearsal
-from kubesched.testing.builders import make_node, make_pod
+from kubesched.testing.builders import make_pod
 
-from .clusters import rehearse
+from .clusters import node, rehearse
 from .worlds import as_test
 
 
@@ -26,13 +22,6 @@ def placed(rehearsal: Rehearsal) -> dict[str, str]:
     """Return pod name -> node name."""
     found = rehearsal.outcomes.placements.values()
     return {placement.pod.partition("/")[2]: placement.node for placement in found}
-
-
-def node(name: str, cpu: int = 4) -> Node:
-    """Return a node with a hostname."""
-    labels = {"kubernetes.io/hostname": name}
-    amounts: dict[str, str | int] = {"cpu": cpu, "memory": "32Gi", "pods": 110}
-    return make_node(name, allocatable=amounts, labels=labels)
 
 
 def running(name: str, node_name: str, cpu: int, **more: object) -> Pod:
@@ -82,25 +71,6 @@ async def test_a_rehearsal_settles_after_each_change(rehearsal: Rehearsal) -> No
     both = {"big": "second", "late": "first"}
     expected = [{}, {"big": "second"}, {"big": "second"}, both]
     assert expected == found
-
-
-def test_the_given_random_source_breaks_ties() -> None:
-    """If it always returns 0, the node that was loaded first is chosen."""
-
-    class First(Random):
-        def random(self) -> float:
-            return 0.0
-
-    async def main() -> dict[str, str]:
-        gates = FeatureGates()
-        rehearsal = Rehearsal(in_tree_setup(gates), random=First(0))
-        pods = [make_pod(f"pod-{at}", requests={"cpu": 1}) for at in range(3)]
-        rehearsal.load([*map(node, ("z", "a", "m")), *pods])
-        await rehearsal.settle()
-        return placed(rehearsal)
-
-    expected = {"pod-0": "z", "pod-1": "a", "pod-2": "m"}
-    assert expected == virtual_loop.run(main())
 
 
 def test_a_drained_pod_moves_if_its_budget_allows() -> None:

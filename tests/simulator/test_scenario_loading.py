@@ -397,4 +397,4 @@ def test_a_wrong_value_is_not_a_missing_field(pods: dict[str, Any], errors: list
     raw = {"version": 1, "duration": "1h", "workloads": [{"name": "w", "pods": pods}]}
     found = _errors(raw)
     assert len(errors) == len(found)
-    assert all(told.startswith(begin) for told, begin in zip(found, errors, strict=True))
+    assert all(error.startswith(begin) for error, begin in zip(found, errors, strict=True))

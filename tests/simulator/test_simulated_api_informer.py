@@ -17,16 +17,16 @@ from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_pod
 
 
-class Follower:
+class Handler:
     """Keeps the objects it got, and records each call."""
 
     def __init__(self) -> None:
         self.there: dict[str, KubeObject] = {}
-        self.told: list[tuple[float, str, str]] = []
+        self.calls: list[tuple[float, str, str]] = []
 
     def _note(self, what: str, item: KubeObject) -> None:
         now = asyncio.get_running_loop().time()
-        self.told.append((round(now, 3), what, item.metadata.name))
+        self.calls.append((round(now, 3), what, item.metadata.name))
 
     def added(self, item: KubeObject) -> None:
         """Record the object."""
@@ -36,7 +36,7 @@ class Follower:
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Record the object."""
-        assert old == self.there[new.metadata.name], "the old state is the one told before"
+        assert old == self.there[new.metadata.name], "the old state is the one reported before"
         self.there[new.metadata.name] = new
         self._note("updated", new)
 
@@ -46,20 +46,20 @@ class Follower:
         self._note("deleted" if is_final_state_known else "vanished", item)
 
 
-def _start(server: ObjectServer, follower: Follower, latency: float = 1.0) -> SimulatedInformer:
-    informer = SimulatedInformer(server.store, "pods", follower, lambda: latency)
+def _start(server: ObjectServer, handler: Handler, latency: float = 1.0) -> SimulatedInformer:
+    informer = SimulatedInformer(server.store, "pods", handler, lambda: latency)
     informer.start()
     return informer
 
 
 def test_an_informer_reports_the_list_and_changes() -> None:
     """The list at once, changes after the latency."""
-    follower = Follower()
+    handler = Handler()
 
     async def main() -> None:
         server = ObjectServer(asyncio.get_running_loop().time)
         server.create(make_pod("a"))
-        informer = _start(server, follower)
+        informer = _start(server, handler)
         was_current = [informer.is_current]
         await asyncio.sleep(10)
         server.create(make_pod("b"))
@@ -72,7 +72,7 @@ def test_an_informer_reports_the_list_and_changes() -> None:
         await asyncio.sleep(5)
 
     run(main())
-    assert follower.told == [
+    assert handler.calls == [
         (0.0, "added", "a"),
         (11.0, "added", "b"),
         (11.0, "updated", "a"),
@@ -83,11 +83,11 @@ def test_an_informer_reports_the_list_and_changes() -> None:
 
 def test_a_finished_pod_is_reported_as_deleted() -> None:
     """Its deletion is not reported again."""
-    follower = Follower()
+    handler = Handler()
 
     async def main() -> None:
         server = ObjectServer(asyncio.get_running_loop().time)
-        _start(server, follower)
+        _start(server, handler)
         server.set_phase(server.create(make_pod("a")), "Succeeded")
         pod = server.create(make_pod("b"))
         await asyncio.sleep(5)
@@ -97,7 +97,7 @@ def test_a_finished_pod_is_reported_as_deleted() -> None:
         await asyncio.sleep(5)
 
     run(main())
-    assert follower.told == [
+    assert handler.calls == [
         (1.0, "added", "a"),
         (1.0, "deleted", "a"),
         (1.0, "added", "b"),
@@ -126,13 +126,13 @@ def test_changes_during_an_outage_are_reported(
     expired: bool, expected: list[tuple[float, str, str]]
 ) -> None:
     """By the watch or by another list."""
-    follower = Follower()
+    handler = Handler()
 
     async def main() -> int:
         server = ObjectServer(asyncio.get_running_loop().time)
         server.create(make_pod("a"))
         server.create(make_pod("b"))
-        informer = _start(server, follower)
+        informer = _start(server, handler)
         informer.lose(10.0, expired=expired)
         informer.lose(10.0, expired=expired)
         assert not informer.is_current
@@ -143,25 +143,25 @@ def test_changes_during_an_outage_are_reported(
         return informer.relists
 
     assert run(main()) == int(expired)
-    assert expected == follower.told
+    assert expected == handler.calls
 
 
 def test_a_watch_that_is_too_old_lists_again() -> None:
     """If changes are compacted before they are read, none is lost."""
-    follower = Follower()
+    handler = Handler()
 
     async def main() -> None:
         store: Store[KubeObject] = Store(lambda value, _: value, changes_kept=1)
         server = ObjectServer(lambda: 0.0)
         server.store = store
-        informer = _start(server, follower)
+        informer = _start(server, handler)
         for number in range(10):
             server.create(make_pod(f"p{number}"))
         await asyncio.sleep(5)
         assert informer.relists == 1
 
     run(main())
-    assert sorted(follower.there) == [f"p{number}" for number in range(10)]
+    assert sorted(handler.there) == [f"p{number}" for number in range(10)]
 
 
 @settings(deadline=None, max_examples=60)
@@ -173,8 +173,8 @@ def test_a_follower_ends_with_the_servers_objects(seed: int, kept: int) -> None:
         random = Random(seed)
         server = ObjectServer(asyncio.get_running_loop().time)
         server.store = Store(server.store._stamp, kept)
-        follower = Follower()
-        informer = SimulatedInformer(server.store, "pods", follower, lambda: random.random() * 3)
+        handler = Handler()
+        informer = SimulatedInformer(server.store, "pods", handler, lambda: random.random() * 3)
         informer.start()
         for _ in range(60):
             name = random.choice("abcd")
@@ -190,7 +190,7 @@ def test_a_follower_ends_with_the_servers_objects(seed: int, kept: int) -> None:
             await asyncio.sleep(random.random())
         await asyncio.sleep(10)
         expected = {item.metadata.name: item for item in server.store.list("pods").items}
-        assert expected == follower.there
+        assert expected == handler.there
         assert informer.is_current
 
     run(main())

@@ -31,16 +31,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod
 
-from .clusters import placed, rehearse, simulate
-
-
-def node(name: str, cpu: int | str = 4, zone: str = "") -> Node:
-    """Return a node."""
-    labels = {"kubernetes.io/hostname": name}
-    if zone:
-        labels["topology.kubernetes.io/zone"] = zone
-    amounts = {"cpu": cpu, "memory": "32Gi", "pods": 110}
-    return make_node(name, allocatable=amounts, labels=labels)
+from .clusters import node, placed, rehearse, simulate
 
 
 def wants(name: str, app: str, topology_key: str = "kubernetes.io/hostname") -> Pod:

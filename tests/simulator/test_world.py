@@ -10,6 +10,7 @@ from kubesched.api.apps import DaemonSet, DaemonSetSpec, ReplicaSet, ReplicaSetS
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.meta import ObjectMeta
 from kubesched.simulator.faults import FaultPlan, WatchFaults
+from kubesched.simulator.object_server import NODES, PODS
 from kubesched.simulator.run_seconds import RUN_SECONDS, run_seconds_of
 from kubesched.simulator.world import World
 from kubesched.snapshot.pod_info import PodInfo
@@ -449,7 +450,7 @@ def test_no_event_is_lost_when_watches_break() -> None:
 
     async def story(world: World) -> None:
         seen = Seen()
-        world.connect(seen, kinds=())
+        world.connect(seen, (NODES, PODS))
         for number in range(200):
             _create(world, f"p{number}", annotations={RUN_SECONDS: "30"})
             await asyncio.sleep(1)

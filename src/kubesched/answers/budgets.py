@@ -8,7 +8,7 @@ Differs:  the status follows at once; where a controller's scale is not known, t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -18,10 +18,9 @@ from kubesched.api.core import FINISHED, Pod, PodCondition, ReplicationControlle
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.requirements import CompiledSelector, SelectorError
-from kubesched.api.selectors import compile_label_selector
 from kubesched.cluster.controllers.disruption_budgets import (
     BudgetedPods,
+    BudgetIndex,
     counted_status,
     wanted_pods,
 )
@@ -34,97 +33,49 @@ _Scaled: TypeAlias = ReplicaSet | Deployment | ReplicationController | StatefulS
 _SCALES: Final[Mapping[str, type[_Scaled]]] = {
     kind.__name__: kind for kind in (ReplicaSet, Deployment, ReplicationController, StatefulSet)
 }
-_LabelKey = tuple[str, frozenset[tuple[str, str]]]
-
-
-class _Selected(BudgetedPods):
-    """The pods of a budget that have not finished; `key` is where the budget is stored."""
-
-    def __init__(self, key: Key, selector: CompiledSelector) -> None:
-        super().__init__(selector)
-        self.key = key
 
 
 class BudgetStatuses:
-    """The budgets of a cluster, and the pods that each selects."""
+    """The budgets of a cluster, and the pods that each selects; finished ones do not count."""
 
     def __init__(self, server: InstantServer) -> None:
         """Look at all budgets and their pods, and write the statuses."""
         self._server = server
-        self._selected: dict[str, dict[str, _Selected]] = {}
-        self._matching: dict[_LabelKey, tuple[_Selected, ...]] = {}
-        for budget in server.all(PodDisruptionBudget):
-            self._add(budget)
-        self._count_all()
-        for budgets in self._selected.values():
-            for selected in budgets.values():
+        self._budgets = BudgetIndex()
+        self._add(server.all(PodDisruptionBudget))
+
+    def _add(self, budgets: Sequence[PodDisruptionBudget]) -> None:
+        """Count the pods of new budgets, and write their statuses."""
+        for budget in budgets:
+            self._budgets.put(key_of(budget), budget)
+        for pod in self._server.all(Pod) if budgets else ():
+            self._budgets.pod_changed(None, _unfinished(self._with_condition(pod)))
+        for budget in budgets:
+            selected = self._budgets.get(key_of(budget))
+            if selected is not None:
                 self._write(selected)
 
-    def _add(self, budget: PodDisruptionBudget) -> None:
-        try:
-            found = _Selected(key_of(budget), compile_label_selector(budget.spec.selector))
-        except SelectorError:
-            return
-        metadata = budget.metadata
-        self._selected.setdefault(metadata.namespace, {})[metadata.name] = found
-
-    def _count_all(self) -> None:
-        """Count the pods of all budgets; those from manifests get the Ready condition they lack."""
-        if not self._selected:
-            return
-        for pod in self._server.all(Pod):
-            budgets = self._budgets_of(pod)
-            if budgets and _runs_without_condition(pod):
-                ready = PodCondition(type="Ready", status="True")
-                conditions = (*pod.status.conditions, ready)
-                status = replace(pod.status, phase="Running", conditions=conditions)
-                pod = self._server.update(replace(pod, status=status))  # noqa: PLW2901 - as stored
-            if pod.status.phase not in FINISHED:
-                for selected in budgets:
-                    selected.put(pod)
+    def _with_condition(self, pod: Pod) -> Pod:
+        """Return a pod; one from a manifest gets the Ready condition that it lacks."""
+        if not self._budgets.of(pod) or not _runs_without_condition(pod):
+            return pod
+        conditions = (*pod.status.conditions, PodCondition(type="Ready", status="True"))
+        status = replace(pod.status, phase="Running", conditions=conditions)
+        return self._server.update(replace(pod, status=status))
 
     def changed(self, before: Pod | None, after: Pod | None) -> None:
         """Follow a write to a pod; None before its creation and after its end."""
-        pod = after or before
-        assert pod is not None, "a write has an object"
-        budgets = self._selected.get(pod.metadata.namespace)
-        if not budgets:
-            return
-        old = () if before is None else self._budgets_of(before)
-        new = () if after is None else self._budgets_of(after)
-        if before is not None and after is not None and _counted(before) == _counted(after):
-            return
-        for selected in old:
-            selected.remove(pod.metadata.name)
-        if pod.status.phase not in FINISHED:
-            for selected in new:
-                selected.put(pod)
-        for selected in dict.fromkeys((*old, *new)):
-            self._write(selected)
+        if before is None or after is None or _counted(before) != _counted(after):
+            for selected in self._budgets.pod_changed(_unfinished(before), _unfinished(after)):
+                self._write(selected)
 
     def budget_changed(self, budget: PodDisruptionBudget, *, is_gone: bool) -> None:
         """Follow a write to a budget's spec."""
-        metadata = budget.metadata
-        self._selected.get(metadata.namespace, {}).pop(metadata.name, None)
-        self._matching.clear()
+        self._budgets.remove(key_of(budget))
         if not is_gone:
-            self._add(budget)
-            self._count_all()
-            self._write(self._selected[metadata.namespace][metadata.name])
+            self._add([budget])
 
-    def _budgets_of(self, pod: Pod) -> tuple[_Selected, ...]:
-        metadata = pod.metadata
-        budgets = self._selected.get(metadata.namespace)
-        if not budgets:
-            return ()
-        key = (metadata.namespace, frozenset(metadata.labels.items()))
-        found = self._matching.get(key)
-        if found is None:
-            found = tuple(one for one in budgets.values() if one.selector.matches(metadata.labels))
-            self._matching[key] = found
-        return found
-
-    def _write(self, selected: _Selected) -> None:
+    def _write(self, selected: BudgetedPods) -> None:
         found = self._find(selected)
         if found is None:
             return
@@ -135,11 +86,11 @@ class BudgetStatuses:
         if status != found.status:
             self._server.update(replace(found, status=status))
 
-    def _find(self, selected: _Selected) -> PodDisruptionBudget | None:
+    def _find(self, selected: BudgetedPods) -> PodDisruptionBudget | None:
         """Return a budget as stored, None if it is gone."""
         return self._server.find(PodDisruptionBudget, selected.key.namespace, selected.key.name)
 
-    def _expected(self, budget: PodDisruptionBudget, selected: _Selected) -> int:
+    def _expected(self, budget: PodDisruptionBudget, selected: BudgetedPods) -> int:
         """Return how many pods the controllers of a budget's pods want together."""
         scales: dict[Key, int] = {}
         for owner in selected.controllers:
@@ -165,7 +116,7 @@ class BudgetStatuses:
 
     def covering(self, pod: Pod) -> list[PodDisruptionBudget]:
         """Return the budgets that select a pod, with their statuses."""
-        found = map(self._find, self._budgets_of(pod))
+        found = map(self._find, self._budgets.of(pod))
         return [budget for budget in found if budget is not None]
 
     def let_go(self, pod: Pod) -> bool:
@@ -177,6 +128,10 @@ class BudgetStatuses:
         if granted.budget is not None:
             self._server.update(granted.budget)
         return True
+
+
+def _unfinished(pod: Pod | None) -> Pod | None:
+    return None if pod is None or pod.status.phase in FINISHED else pod
 
 
 def _counted(pod: Pod) -> tuple[object, ...]:

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, Final, TypeAlias, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from kubesched.answers.budgets import BudgetStatuses
@@ -25,13 +26,14 @@ from kubesched.answers.workload_pods import make, replacement_of
 from kubesched.api.apps import DaemonSet
 from kubesched.api.core import Node, Pod, PodResourceClaimStatus
 from kubesched.api.errors import AlreadyExistsError
-from kubesched.api.meta import KubeObject, OwnerReference, controller_of
+from kubesched.api.meta import KubeObject, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, SYSTEM_CLASSES
+from kubesched.cluster.controllers.claims import device_claim_of, has_own_claims, volume_claims_of
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
@@ -91,9 +93,8 @@ class TrialCluster:
         self._before: tuple[dict[str, str], int] = ({}, 0)
         self._random_states: list[tuple[Any, ...]] = []
         self._recreates = True
-        self._deliver = self.server.store.on_write
         self.budgets = BudgetStatuses(self.server)
-        self.server.store.on_write = self._written
+        self.server.store.on_write.append(self._written)
 
     async def settle(self) -> None:
         """Schedule, create pods again and bind claims until nothing changes any more."""
@@ -138,8 +139,6 @@ class TrialCluster:
     def _written(self, change: Change[KubeObject]) -> None:
         if self._journal is not None:
             self._journal.setdefault(change.key, change.previous)
-        assert self._deliver is not None, "the rehearsal is connected"
-        self._deliver(change)
         if not isinstance(change.value, Pod):
             return
         is_gone = change.type is ChangeType.DELETED
@@ -324,34 +323,18 @@ class TrialCluster:
         return replace(pod, spec=replace(pod.spec, priority=0))
 
     def _create_claims_of(self, pod: Pod) -> None:
-        metadata = pod.metadata
-        owner = OwnerReference(
-            api_version="v1", kind="Pod", name=metadata.name, uid=metadata.uid, controller=True
-        )
-        for volume in pod.spec.volumes:
-            source = volume.ephemeral
-            if source is not None and source.volume_claim_template is not None:
-                template = source.volume_claim_template
-                own = replace(
-                    template.metadata,
-                    name=f"{metadata.name}-{volume.name}",
-                    namespace=metadata.namespace,
-                    owner_references=(owner,),
-                )
-                self.add(PersistentVolumeClaim(metadata=own, spec=template.spec))
+        if not has_own_claims(pod):
+            return
+        plain = {"apiVersion": "v1", "kind": "Pod", **msgspec.to_builtins(pod)}
+        for claim in volume_claims_of(plain):
+            self.add(msgspec.convert(claim, PersistentVolumeClaim))
         found: list[PodResourceClaimStatus] = []
         for asked in pod.spec.resource_claims:
             named = asked.resource_claim_template_name or ""
-            model = self.server.find(ResourceClaimTemplate, metadata.namespace, named)
-            if model is not None:
-                own = replace(
-                    model.spec.metadata,
-                    generate_name=f"{metadata.name}-{asked.name}-",
-                    namespace=metadata.namespace,
-                    owner_references=(owner,),
-                )
-                claim = self.server.create(ResourceClaim(metadata=own, spec=model.spec.spec))
-                name = claim.metadata.name
+            template = self.server.find(ResourceClaimTemplate, pod.metadata.namespace, named)
+            if template is not None:
+                wanted = device_claim_of(plain, asked.name, msgspec.to_builtins(template))
+                name = self.server.create(msgspec.convert(wanted, ResourceClaim)).metadata.name
                 found.append(PodResourceClaimStatus(name=asked.name, resource_claim_name=name))
         if found:
             status = replace(pod.status, resource_claim_statuses=tuple(found))

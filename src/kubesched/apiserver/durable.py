@@ -123,7 +123,7 @@ class DurableServer(ApiServer):
             journal.close()
             raise
         self._commits = GroupCommit(journal, on_failure)
-        self.registry.store.on_write = self._commits.add
+        self.registry.store.on_write.append(self._commits.add)
 
     def _restore(self, journal: Journal) -> bool:
         """Load the objects of a file, or store the initial ones; return whether it had any."""

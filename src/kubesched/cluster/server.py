@@ -90,7 +90,7 @@ class Server(ABC):
 
     # Pods, nodes and disruption budgets.
 
-    def watch(self, type_: type[Typed], on_change: OnChange[Typed]) -> Subscription:
+    def watch(self, type_: type[Typed], on_change: OnChange[Typed]) -> Follower[Any, Typed]:
         """Return a subscription to the objects of a class; it has to be started."""
         kind = kind_name(type_)
         delay = self._delay_of(kind)
@@ -114,7 +114,7 @@ class Server(ABC):
 
     # Plain objects.
 
-    def follow(self, kind: str, on_change: OnChange[Plain]) -> Subscription:
+    def follow(self, kind: str, on_change: OnChange[Plain]) -> Follower[Any, Plain]:
         """Return a subscription to the objects of a kind; it has to be started."""
         return Follower(self.store, kind, on_change, self._plain, self._delay_of(kind))
 
@@ -185,13 +185,13 @@ class AnyKindServer(Server):
         if plain is not None and plain["metadata"].get("annotations", {}).get(name) != value:
             self.write(key, {**plain, "metadata": annotated(plain, {name: value})})
 
-    def scale(self, key: Key, replicas: int) -> None:
+    def scale(self, key: Key, replicas: int) -> Plain:
         """Set the number of replicas of a workload; raises NotFoundError if it is gone."""
         plain = self._plain(self.store.get(key))
         metadata = {**plain["metadata"]}
         metadata["generation"] = metadata.get("generation", 0) + 1
         spec = {**plain["spec"], "replicas": replicas}
-        self.write(key, {**plain, "metadata": metadata, "spec": spec})
+        return self.write(key, {**plain, "metadata": metadata, "spec": spec})
 
     def release(self, key: Key, finalizer: str) -> None:
         """Remove a finalizer from an object, and delete the object if nothing else holds it."""

@@ -153,10 +153,8 @@ class Watch(Generic[V]):
 class Store(Generic[V]):
     """Objects by kind, namespace and name.
 
-    `on_write` is called with every change, before any watcher is notified.
+    The functions in `on_write` are called with every change, before any watcher is notified.
     """
-
-    on_write: Callable[[Change[V]], None] | None = None
 
     def __init__(self, stamp: Callable[[V, int], V], changes_kept: int = CHANGES_KEPT) -> None:
         """Start empty, at version 1, as etcd does.
@@ -166,6 +164,7 @@ class Store(Generic[V]):
         """
         if changes_kept < 1:
             raise ValueError("changes_kept must be at least 1")
+        self.on_write: list[Callable[[Change[V]], object]] = []
         self._stamp = stamp
         self._changes_kept = changes_kept
         self._version = 1
@@ -284,8 +283,8 @@ class Store(Generic[V]):
         log = self._log(key.kind)
         change = Change(type_, self._version, key, value, previous)
         log.append(change)
-        if self.on_write is not None:
-            self.on_write(change)
+        for call in self.on_write:
+            call(change)
         # A watcher that is notified may close itself or others.
         for on_change in tuple(log.watches.values()):
             on_change()

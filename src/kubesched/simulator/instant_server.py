@@ -64,7 +64,7 @@ class InstantServer(ObjectServer):
     def connect(self, handler: ResourceEventHandler) -> None:
         """Pass every change from now on to a handler."""
         self._handler = handler
-        self.store.on_write = self._deliver
+        self.store.on_write.append(self._deliver)
 
     def _deliver(self, change: Change[KubeObject]) -> None:
         handler = self._handler

@@ -180,9 +180,7 @@ class NodeLife:
         if node is None or self._kubelets.is_up(name):
             return
         if is_unreachable(node):
-            self._server.update(
-                with_state_taints(_with_ready(node, "True", self._server.timestamp()))
-            )
+            self._report(node, "True")
         for pod in self._kubelets.pods_on(name):
             if pod.status.phase == "Running" and not pod.metadata.deletion_timestamp:
                 self.on_disrupted(pod, Disruption.RESTARTED)
@@ -205,9 +203,12 @@ class NodeLife:
         del self._detections[name]
         node = self._server.node(name)
         if node is not None:
-            self._server.update(
-                with_state_taints(_with_ready(node, "Unknown", self._server.timestamp()))
-            )
+            self._report(node, "Unknown")
+
+    def _report(self, node: Node, ready: str) -> None:
+        """Set a node's Ready condition, and the taints that follow from it."""
+        reported = _with_ready(node, ready, self._server.timestamp())
+        self._server.update(with_state_taints(reported))
 
     def _forget_failure(self, name: str) -> None:
         _cancel(self._recoveries, name)

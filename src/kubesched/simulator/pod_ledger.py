@@ -95,7 +95,7 @@ class PodLedger:
         self._now = server.now
         self._capacity: Counter[str] = Counter()
         # Each change is read as it is made, so the ledger is always current.
-        server.store.on_write = self._read
+        server.store.on_write.append(self._read)
 
     def disrupted(self, pod: Pod, disruption: Disruption) -> None:
         """Report that a pod is stopped before its end."""
@@ -136,8 +136,6 @@ class PodLedger:
             self._changed(old, pod)
 
     def _add(self, pod: Pod) -> None:
-        if pod.status.phase in FINISHED:
-            return
         if pod.spec.node_name:
             self._book(pod, None)
         elif self._is_ours(pod):

@@ -13,8 +13,6 @@ Invariants: a series holds at most BINS_MAX bins; merging changes neither the su
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -114,13 +112,12 @@ class SeriesValues(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class _Bins:
-    """The bins of a series; `merged` returns the peak of two bins that become one."""
+    """The bins of a series."""
 
-    def __init__(self, width_seconds: float, merged: Callable[[float, float], float]) -> None:
+    def __init__(self, width_seconds: float) -> None:
         if width_seconds <= 0:
             raise ValueError("a bin must have a width")
         self.width_seconds = width_seconds
-        self._merged = merged
         self.areas: list[float] = []
         self.peaks: list[float] = []
 
@@ -142,7 +139,7 @@ class _Bins:
             areas.append(0.0)
             peaks.append(0.0)
         self.areas = [areas[i] + areas[i + 1] for i in range(0, len(areas), 2)]
-        self.peaks = [self._merged(peaks[i], peaks[i + 1]) for i in range(0, len(peaks), 2)]
+        self.peaks = [max(peaks[i], peaks[i + 1]) for i in range(0, len(peaks), 2)]
         self.width_seconds *= 2
 
     def until(self, end: float) -> list[tuple[float, float, float]]:
@@ -156,7 +153,7 @@ class _Bins:
         areas, peaks = self.areas[:count], self.peaks[:count]
         for area, peak in zip(self.areas[count:], self.peaks[count:], strict=True):
             areas[-1] += area
-            peaks[-1] = self._merged(peaks[-1], peak)
+            peaks[-1] = max(peaks[-1], peak)
         return [
             (area, peak, min(end - at * width, width))
             for at, (area, peak) in enumerate(zip(areas, peaks, strict=True))
@@ -170,7 +167,7 @@ class Gauge:
         self.value = 0.0
         self.peak = 0.0
         self._since = 0.0
-        self._bins = _Bins(width_seconds, max)
+        self._bins = _Bins(width_seconds)
         self._area = 0.0
 
     def set(self, now: float, value: float) -> None:
@@ -221,21 +218,15 @@ class CountSeries:
 
     def __init__(self, width_seconds: float = 1.0) -> None:
         self.total = 0
-        self._bins = _Bins(width_seconds, operator.add)
+        self._bins = _Bins(width_seconds)
         self._since = 0.0
-        # The time of the last count and its bin, which often is that of the next.
-        self._counted = -1.0
-        self._at = 0
 
     def add(self, now: float, count: int = 1) -> None:
         """Count `count` occurrences at `now`."""
         self.total += count
-        bins = self._bins
-        if now != self._counted:
-            self.advance(now)
-            self._at, self._counted = bins.at(now), now
-        bins.areas[self._at] += count
-        bins.peaks[self._at] += count
+        self.advance(now)
+        at = self._bins.at(now)
+        self._bins.areas[at] += count
 
     def advance(self, now: float) -> None:
         """Extend the series to `now`."""
@@ -243,11 +234,8 @@ class CountSeries:
 
     def values(self) -> SeriesValues:
         """Return rate per hour and count per bin, up to the last count or advance."""
-        self._counted = -1.0
-        bins = self._bins.until(self._since)
+        counts = tuple(area for area, _, _ in self._bins.until(self._since))
         hours = self._bins.width_seconds / 3600
         return SeriesValues(
-            self._bins.width_seconds,
-            tuple(area / hours for area, _, _ in bins),
-            tuple(peak for _, peak, _ in bins),
+            self._bins.width_seconds, tuple(count / hours for count in counts), counts
         )

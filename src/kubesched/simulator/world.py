@@ -29,9 +29,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from kubesched.api.apps import ReplicaSet
-from kubesched.api.core import FINISHED, Node, Pod, PodTemplateSpec
+from kubesched.api.core import FINISHED, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
-from kubesched.api.meta import KubeObject, OwnerReference, ResourceEventHandler, controller_of
+from kubesched.api.meta import OwnerReference, ResourceEventHandler, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
@@ -55,6 +55,10 @@ log = logging.getLogger(__name__)
 _JOB: Final = "Job"
 _BUDGETS: Final = kind_name(PodDisruptionBudget)
 _NOT_WATCHED: Final = ("bindings", "events", "events.events.k8s.io", "leases.coordination.k8s.io")
+_NAMES: Final = tuple(kind_name(kind.type) for kind in KINDS)
+_OTHERS: Final = tuple(name for name in _NAMES if name not in (NODES, PODS, *_NOT_WATCHED))
+WATCHED: Final = (NODES, *_OTHERS, PODS)
+"""The kinds that the scheduler watches: nodes first, pods last."""
 
 
 class _PhaseReports(PodReports):
@@ -255,28 +259,15 @@ class World:
         if not pod.metadata.deletion_timestamp:
             self.nodes.on_disrupted(pod, Disruption.REMOVED)
 
-    def connect(
-        self, handlers: ResourceEventHandler, kinds: Iterable[type[KubeObject]] | None = None
-    ) -> None:
-        """Report all objects and every change from now on to a scheduler's event handlers.
-
-        Nodes and other objects are reported before pods. `kinds` are the classes to watch besides
-        nodes and pods, None for all.
-        """
-        others = (kind.type for kind in KINDS) if kinds is None else kinds
-        names = [kind_name(type_) for type_ in others if type_ not in (Pod, Node)]
-        for name in (NODES, *names, PODS):
-            if name not in _NOT_WATCHED:
-                self._connect(name, handlers)
-
-    def _connect(self, kind: str, handlers: ResourceEventHandler) -> None:
-        informer = SimulatedInformer(
-            self.server.store, kind, handlers, self._watch_delay(f"watch/scheduler/{kind}")
-        )
-        self.informers[kind] = informer
-        informer.start()
-        if self._watch_faults.every:
-            self._lose_some_time(informer)
+    def connect(self, handlers: ResourceEventHandler, kinds: Iterable[str] = WATCHED) -> None:
+        """Report all objects and every change from now on to a scheduler's event handlers."""
+        for kind in kinds:
+            delay = self._watch_delay(f"watch/scheduler/{kind}")
+            informer = SimulatedInformer(self.server.store, kind, handlers, delay)
+            self.informers[kind] = informer
+            informer.start()
+            if self._watch_faults.every:
+                self._lose_some_time(informer)
 
     def _lose_some_time(self, informer: SimulatedInformer) -> None:
         faults = self._watch_faults

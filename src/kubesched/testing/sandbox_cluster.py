@@ -239,7 +239,7 @@ class _Run:
         self.access = SandboxAccess(self.folder, has_tls=has_tls)
         self.server = ApiServer(self.access.users(), has_alpha=needs_alpha(gates))
         self.changed = threading.Event()
-        self.server.registry.store.on_write = lambda _: self.changed.set()
+        self.server.registry.store.on_write.append(lambda _: self.changed.set())
         self._population = population
         self._setup = setup
         self.failure: Exception | None = None

@@ -14,6 +14,7 @@ Differs:  a provisioned volume is reachable from the zone of the selected node, 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Final
 
 import msgspec
@@ -47,9 +48,11 @@ from kubesched.api.well_known import (
     ZONE,
 )
 from kubesched.cluster.controllers.owner_controller import with_owner
-from kubesched.cluster.controllers.work_queue import Following, WorkQueue
+from kubesched.cluster.controllers.work_queue import Controller
 from kubesched.cluster.server import AnyKindServer, Plain, annotated, key_of_plain, reference_to
 from kubesched.cluster.store import Key
+
+_Index = defaultdict[Key | None, dict[Key, None]]
 
 _CLAIMS: Final = "persistentvolumeclaims"
 _VOLUMES: Final = "persistentvolumes"
@@ -65,12 +68,15 @@ _TEMPLATES: Final = "resourceclaimtemplates.resource.k8s.io"
 # Volumes and their claims.
 
 
-class VolumeController(Following):
+class VolumeController(Controller):
     """Reconciles claims and volumes."""
 
     def __init__(self, server: AnyKindServer) -> None:
+        super().__init__()
         self._server = server
-        self._queue = WorkQueue(self._reconcile)
+        # Volumes by the claim that they are meant for, None for any; pods by the claims they use.
+        self._volumes: _Index = defaultdict(dict)
+        self._pods: _Index = defaultdict(dict)
         self._followed = (
             server.follow(_CLASSES, self._class_changed),
             server.follow(_VOLUMES, self._volume_changed),
@@ -86,9 +92,15 @@ class VolumeController(Following):
 
     def _volume_changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
         self._queue.add(key)
-        # A volume that is meant for one claim, such as a provisioned one, suits no other.
-        if before is None and after is not None and not after["spec"].get("claimRef"):
-            self._look_at_pending_claims()
+        old = None if before is None else _claim_of(before)
+        new = None if after is None else _claim_of(after)
+        if after is None or old != new:
+            _drop(self._volumes, old, key)
+        if after is not None:
+            self._volumes[new][key] = None
+            # A volume that is meant for one claim, such as a provisioned one, suits no other.
+            if before is None and new is None:
+                self._look_at_pending_claims()
 
     def _look_at_pending_claims(self) -> None:
         for claim in self._server.list(_CLAIMS):
@@ -102,9 +114,13 @@ class VolumeController(Following):
             self._queue.add(Key(_VOLUMES, "", before["spec"]["volumeName"]))
 
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
-        if before is not None and (after is None or after.status.phase in FINISHED):
-            for name in _claims_of(before):
-                self._queue.add(Key(_CLAIMS, key.namespace, name))
+        for claim in () if before is None else _claims_of(before):
+            _drop(self._pods, claim, key)
+            if after is None or after.status.phase in FINISHED:
+                self._queue.add(claim)
+        if after is not None and after.status.phase not in FINISHED:
+            for claim in _claims_of(after):
+                self._pods[claim][key] = None
 
     def _reconcile(self, key: Key) -> None:
         found = self._server.find(*key)
@@ -119,7 +135,7 @@ class VolumeController(Following):
 
     def _reconcile_claim(self, key: Key, claim: Plain) -> None:
         if claim["metadata"].get("deletionTimestamp"):
-            if not self._is_used(key):
+            if key not in self._pods:
                 self._server.release(key, _CLAIM_FINALIZER)
             return
         if _is_bound(claim):
@@ -131,7 +147,7 @@ class VolumeController(Following):
                 self._bind(key, claim, volume)
             return
         class_ = self._class_of(claim)
-        volume = self._volume_for(claim, is_delayed=_is_delayed(class_))
+        volume = self._volume_for(key, claim, is_delayed=_is_delayed(class_))
         if volume is not None:
             self._bind(key, claim, volume)
         elif class_ is not None and class_["provisioner"] != NO_PROVISIONER:
@@ -139,28 +155,27 @@ class VolumeController(Following):
             if node_name or not _is_delayed(class_):
                 self._bind(key, claim, self._provision(claim, class_, node_name or ""))
 
-    def _is_used(self, key: Key) -> bool:
-        return any(
-            pod.status.phase not in FINISHED and key.name in _claims_of(pod)
-            for pod in self._server.all(Pod, key.namespace)
-        )
-
     def _class_of(self, claim: Plain) -> Plain | None:
         name = claim["spec"].get("storageClassName")
         return self._server.find(_CLASSES, "", name) if name else None
 
-    def _volume_for(self, claim: Plain, *, is_delayed: bool) -> Plain | None:
+    def _volume_for(self, key: Key, claim: Plain, *, is_delayed: bool) -> Plain | None:
         """Return the volume that waits for a claim; else the smallest that is large enough."""
-        found: list[Plain] = []
-        for volume in self._server.list(_VOLUMES):
-            if volume["metadata"].get("deletionTimestamp") or not _is_free_for(volume, claim):
-                continue
-            if volume["spec"].get("claimRef"):
-                return volume
-            # Without a node the scheduler has not yet chosen between the others.
-            if not is_delayed and _fits(volume, claim):
-                found.append(volume)
-        return min(found, key=_size_of, default=None)
+        waiting = self._free_volumes(key, claim)
+        # Without a node the scheduler has not yet chosen between the others.
+        others = () if waiting or is_delayed else self._free_volumes(None, claim)
+        fitting = (volume for volume in others if _fits(volume, claim))
+        return waiting[0] if waiting else min(fitting, key=_size_of, default=None)
+
+    def _free_volumes(self, meant_for: Key | None, claim: Plain) -> list[Plain]:
+        found = (self._server.find(*key) for key in self._volumes.get(meant_for, ()))
+        return [
+            volume
+            for volume in found
+            if volume is not None
+            and not volume["metadata"].get("deletionTimestamp")
+            and _is_free_for(volume, claim)
+        ]
 
     def _provision(self, claim: Plain, class_: Plain, node_name: str) -> Plain:
         known = self._server.find(_VOLUMES, "", f"pvc-{claim['metadata']['uid']}")
@@ -204,9 +219,7 @@ class VolumeController(Following):
 
     def _reconcile_volume(self, key: Key, volume: Plain) -> None:
         reference = volume["spec"].get("claimRef")
-        claim_key = None
-        if reference:
-            claim_key = Key(_CLAIMS, reference["namespace"], reference["name"])
+        claim_key = _claim_of(volume)
         claim = None if claim_key is None else self._server.find(*claim_key)
         is_mine = claim is not None and _is_free_for(volume, claim)
         if volume["metadata"].get("deletionTimestamp"):
@@ -236,15 +249,27 @@ def _is_delayed(class_: Plain | None) -> bool:
     return class_ is not None and class_.get("volumeBindingMode") == "WaitForFirstConsumer"
 
 
-def _claims_of(pod: Pod) -> list[str]:
-    """Return the names of the claims that a pod uses."""
-    found = []
+def _claims_of(pod: Pod) -> list[Key]:
+    """Return the claims that a pod uses."""
+    metadata, names = pod.metadata, []
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
-            found.append(volume.persistent_volume_claim.claim_name)
+            names.append(volume.persistent_volume_claim.claim_name)
         elif volume.ephemeral is not None:
-            found.append(f"{pod.metadata.name}-{volume.name}")
-    return found
+            names.append(f"{metadata.name}-{volume.name}")
+    return [Key(_CLAIMS, metadata.namespace, name) for name in names]
+
+
+def _claim_of(volume: Plain) -> Key | None:
+    """Return the claim that a volume is meant for, None if for any."""
+    reference = volume["spec"].get("claimRef")
+    return Key(_CLAIMS, reference["namespace"], reference["name"]) if reference else None
+
+
+def _drop(keys: _Index, of: Key | None, key: Key) -> None:
+    keys[of].pop(key, None)
+    if not keys[of]:
+        del keys[of]
 
 
 def _is_free_for(volume: Plain, claim: Plain) -> bool:
@@ -327,12 +352,12 @@ def provisioned_volume(
 # Claims of single pods.
 
 
-class PodClaimController(Following):
+class PodClaimController(Controller):
     """Reconciles pods with ephemeral volumes or claim templates."""
 
     def __init__(self, server: AnyKindServer) -> None:
+        super().__init__()
         self._server = server
-        self._queue = WorkQueue(self._reconcile)
         self._waiting: dict[Key, None] = {}
         self._followed = [server.watch(Pod, self._pod_changed)]
         if _TEMPLATES in server.kinds():
@@ -341,7 +366,7 @@ class PodClaimController(Following):
     def _pod_changed(self, key: Key, _before: Pod | None, after: Pod | None) -> None:
         if after is None:
             self._waiting.pop(key, None)
-        elif after.spec.resource_claims or any(one.ephemeral for one in after.spec.volumes):
+        elif has_own_claims(after):
             self._queue.add(key)
 
     def _template_changed(self, _key: Key, _before: Plain | None, after: Plain | None) -> None:
@@ -356,17 +381,10 @@ class PodClaimController(Following):
             return
         if pod.get("status", {}).get("phase") in FINISHED:
             return
-        for volume in pod["spec"].get("volumes", ()):
-            if "ephemeral" in volume:
-                name = f"{key.name}-{volume['name']}"
-                self._create_volume_claim(pod, name, volume["ephemeral"]["volumeClaimTemplate"])
+        for claim in volume_claims_of(pod):
+            if self._server.find(*key_of_plain(_CLAIMS, claim)) is None:
+                self._server.create(_CLAIMS, claim)
         self._create_device_claims(key, pod)
-
-    def _create_volume_claim(self, pod: Plain, name: str, template: Plain) -> None:
-        if self._server.find(_CLAIMS, pod["metadata"]["namespace"], name) is None:
-            metadata = {**template.get("metadata", {}), "name": name}
-            claim = with_owner(pod, {"metadata": metadata, "spec": template["spec"]})
-            self._server.create(_CLAIMS, claim)
 
     def _create_device_claims(self, key: Key, pod: Plain) -> None:
         status = pod.get("status", {})
@@ -380,19 +398,38 @@ class PodClaimController(Following):
             if template is None:
                 self._waiting[key] = None
                 continue
-            claim = self._create_device_claim(pod, asked["name"], template["spec"])
-            name = claim["metadata"]["name"]
+            claim = device_claim_of(pod, asked["name"], template)
+            name = self._server.create(_DEVICE_CLAIMS, claim)["metadata"]["name"]
             found[asked["name"]] = {"name": asked["name"], "resourceClaimName": name}
         if len(found) > known:
             statuses = list(found.values())
             self._server.patch_status(key, {**status, "resourceClaimStatuses": statuses})
 
-    def _create_device_claim(self, pod: Plain, name: str, template: Plain) -> Plain:
-        given = template.get("metadata", {})
-        metadata = {
-            **given,
-            "generateName": f"{pod['metadata']['name']}-{name}-",
-            "annotations": {**given.get("annotations", {}), POD_CLAIM_ANNOTATION: name},
-        }
-        claim = with_owner(pod, {"metadata": metadata, "spec": template["spec"]})
-        return self._server.create(_DEVICE_CLAIMS, claim)
+
+def has_own_claims(pod: Pod) -> bool:
+    """Whether a pod may have claims that are created for it alone."""
+    return bool(pod.spec.resource_claims) or any(one.ephemeral for one in pod.spec.volumes)
+
+
+def volume_claims_of(pod: Plain) -> list[Plain]:
+    """Return the claims of a pod's ephemeral volumes."""
+    found = []
+    for volume in pod["spec"].get("volumes", ()):
+        template = volume.get("ephemeral", {}).get("volumeClaimTemplate")
+        if template is not None:
+            name = f"{pod['metadata']['name']}-{volume['name']}"
+            metadata = {**template.get("metadata", {}), "name": name}
+            found.append(with_owner(pod, {"metadata": metadata, "spec": template.get("spec", {})}))
+    return found
+
+
+def device_claim_of(pod: Plain, name: str, template: Plain) -> Plain:
+    """Return the ResourceClaim for a pod's `spec.resourceClaims` entry of a name."""
+    spec = template.get("spec", {})
+    given = spec.get("metadata", {})
+    metadata = {
+        **given,
+        "generateName": f"{pod['metadata']['name']}-{name}-",
+        "annotations": {**given.get("annotations", {}), POD_CLAIM_ANNOTATION: name},
+    }
+    return with_owner(pod, {"metadata": metadata, "spec": spec.get("spec", {})})

@@ -13,19 +13,19 @@ import msgspec
 
 from kubesched.api.meta import LabelSelector
 from kubesched.api.selectors import matches_label_selector
-from kubesched.cluster.controllers.work_queue import Following, WorkQueue
+from kubesched.cluster.controllers.work_queue import Controller
 from kubesched.cluster.server import AnyKindServer, Plain, key_of_plain
 from kubesched.cluster.store import Key
 
 _KIND: Final = "clusterroles.rbac.authorization.k8s.io"
 
 
-class ClusterRoleAggregation(Following):
+class ClusterRoleAggregation(Controller):
     """Reconciles ClusterRoles."""
 
     def __init__(self, server: AnyKindServer) -> None:
+        super().__init__()
         self._server = server
-        self._queue = WorkQueue(self._reconcile)
         self._followed = (server.follow(_KIND, self._changed),)
 
     def _changed(self, _key: Key, _before: Plain | None, _after: Plain | None) -> None:

@@ -212,8 +212,7 @@ class CronJobController(ObjectsController):
             status["lastSuccessfulTime"] = max(done)
         if not status["active"]:
             del status["active"]
-        if status != owner.get("status", {}):
-            self.server.patch_status(key, status)
+        self.write_status(key, status)
 
 
 def job_of(cron_job: Plain, name: str) -> Plain:

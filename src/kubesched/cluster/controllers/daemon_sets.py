@@ -117,7 +117,7 @@ class DaemonSetController(PodsController):
         here = [pod for name, pod in pods.items() if name in wanted]
         ready = sum(self.unavailable_seconds(pod, 0) is not None for pod in here)
         current = template_hash(owner)
-        self.write_status(
+        self.update_status(
             key,
             {
                 "currentNumberScheduled": len(here),

@@ -36,99 +36,79 @@ class DeploymentController(ObjectsController):
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the ReplicaSet of the template, and scale it up step by step."""
-        sets = self._sets(owner)
-        new = next((one for one in sets if _hash_of(one) == template_hash(owner)), None)
+        named = template_hash(owner)
+        sets = [one for one in self.owned_by(owner) if not one["metadata"].get("deletionTimestamp")]
+        new = next((one for one in sets if _hash_of(one) == named), None)
+        old = [one for one in sets if one is not new]
         if new is None and not owner["spec"].get("paused"):
-            new = self._create(owner, sets)
+            new = self._create(owner, old)
         if new is not None:
-            self._mark_newest(owner, new, sets)
-            self._scale(owner, new)
-            self._clean_up(owner, new)
-        self._count(key, owner, new)
+            self._mark_newest(owner, new, old)
+            new, old = self._scale(owner["spec"], new, old)
+            self._clean_up(owner["spec"], old)
+        self._count(key, owner, new, old)
 
-    def _sets(self, owner: Plain) -> list[Plain]:
-        found = self.owned_by(owner)
-        return [one for one in found if not one["metadata"].get("deletionTimestamp")]
-
-    def _create(self, owner: Plain, sets: list[Plain]) -> Plain:
-        revision = 1 + max((_revision_of(one) for one in sets), default=0)
+    def _create(self, owner: Plain, old: list[Plain]) -> Plain:
         wanted = current_replica_set(owner)
-        wanted["metadata"]["annotations"] = {REVISION: str(revision)}
+        wanted["metadata"]["annotations"] = {REVISION: str(_newest_revision(old) + 1)}
         return self.create_owned(owner, wanted)
 
-    def _mark_newest(self, owner: Plain, new: Plain, sets: list[Plain]) -> None:
+    def _mark_newest(self, owner: Plain, new: Plain, old: list[Plain]) -> None:
         """Give the current template the highest revision, on both objects."""
-        others = [_revision_of(one) for one in sets if one is not new]
-        newest = max(others, default=0)
-        revision = _revision_of(new)
-        if revision <= newest:
-            revision = newest + 1
-            self.server.annotate(key_of_plain(_SETS, new), REVISION, str(revision))
-        self.server.annotate(key_of_plain(self.kind, owner), REVISION, str(revision))
+        revision = str(max(_revision_of(new), _newest_revision(old) + 1))
+        self.server.annotate(key_of_plain(_SETS, new), REVISION, revision)
+        self.server.annotate(key_of_plain(self.kind, owner), REVISION, revision)
 
     # Rolling out.
 
-    def _scale(self, owner: Plain, new: Plain) -> None:
-        spec = owner["spec"]
-        sets = self._sets(owner)
-        new = next(one for one in sets if _uid(one) == _uid(new))
-        old = [one for one in sets if one is not new]
+    def _scale(self, spec: Plain, new: Plain, old: list[Plain]) -> tuple[Plain, list[Plain]]:
+        """Take the next step of a roll-out; return the ReplicaSets as they are then."""
         wanted = spec.get("replicas", 1)
         if spec.get("strategy", {}).get("type") == "Recreate":
-            for one in old:
-                self._resize(one, 0)
+            old = [self._resized(one, 0) for one in old]
             is_free = not any(_counted(one, "replicas") for one in old)
-            self._resize(new, wanted if is_free else 0)
-            return
+            return self._resized(new, wanted if is_free else 0), old
         surge, unavailable = _limits(spec, wanted)
         if not spec.get("paused") or not any(map(_replicas, old)):
-            total = sum(map(_replicas, sets))
-            room = max(wanted + surge - total, 0)
-            self._resize(new, min(wanted, _replicas(new) + room))
+            room = max(wanted + surge - sum(map(_replicas, (new, *old))), 0)
+            new = self._resized(new, min(wanted, _replicas(new) + room))
         if not spec.get("paused"):
-            self._shrink(owner, new, wanted - unavailable)
+            old = self._shrunk(new, old, wanted - unavailable)
+        return new, old
 
-    def _shrink(self, owner: Plain, new: Plain, least: int) -> None:
+    def _shrunk(self, new: Plain, old: list[Plain], least: int) -> list[Plain]:
         """Scale old ReplicaSets down, those with unavailable pods first."""
-        sets = self._sets(owner)
-        [new] = [one for one in sets if _uid(one) == _uid(new)]
-        old = [one for one in sets if one is not new]
-        total = sum(map(_replicas, sets))
         coming = max(_replicas(new) - _available(new), 0)
-        budget = total - least - coming
-        left = {_uid(one): _replicas(one) for one in old}
+        budget = sum(map(_replicas, (new, *old))) - least - coming
+        left = []
         for one in old:
-            part = min(max(left[_uid(one)] - _available(one), 0), max(budget, 0))
-            left[_uid(one)] -= part
+            part = min(max(_replicas(one) - _available(one), 0), max(budget, 0))
+            left.append(_replicas(one) - part)
             budget -= part
-        spare = min(budget, sum(map(_available, sets)) - least)
-        for one in old:
-            part = min(left[_uid(one)], max(spare, 0))
-            left[_uid(one)] -= part
+        spare = min(budget, sum(map(_available, (new, *old))) - least)
+        for at, replicas in enumerate(left):
+            part = min(replicas, max(spare, 0))
+            left[at] -= part
             spare -= part
-        for one in old:
-            self._resize(one, left[_uid(one)])
+        return [self._resized(one, replicas) for one, replicas in zip(old, left, strict=True)]
 
-    def _resize(self, replica_set: Plain, replicas: int) -> None:
-        if _replicas(replica_set) != replicas:
-            self.server.scale(key_of_plain(_SETS, replica_set), replicas)
+    def _resized(self, replica_set: Plain, replicas: int) -> Plain:
+        if _replicas(replica_set) == replicas:
+            return replica_set
+        return self.server.scale(key_of_plain(_SETS, replica_set), replicas)
 
-    def _clean_up(self, owner: Plain, new: Plain) -> None:
-        limit = owner["spec"].get("revisionHistoryLimit", 10)
-        idle = [
-            one
-            for one in self._sets(owner)
-            if _uid(one) != _uid(new) and not _replicas(one) and not _counted(one, "replicas")
-        ]
+    def _clean_up(self, spec: Plain, old: list[Plain]) -> None:
+        limit = spec.get("revisionHistoryLimit", 10)
+        idle = [one for one in old if not _replicas(one) and not _counted(one, "replicas")]
         idle.sort(key=_revision_of)
         for one in idle[: max(len(idle) - limit, 0)]:
             self.delete_owned(one)
 
     # Status.
 
-    def _count(self, key: Key, owner: Plain, new: Plain | None) -> None:
-        sets = self._sets(owner)
-        newest = [one for one in sets if new is not None and _uid(one) == _uid(new)]
+    def _count(self, key: Key, owner: Plain, new: Plain | None, old: list[Plain]) -> None:
+        newest = [] if new is None else [new]
+        sets = [*old, *newest]
         wanted = owner["spec"].get("replicas", 1)
         replicas = sum(_counted(one, "replicas") for one in sets)
         updated = sum(_counted(one, "replicas") for one in newest)
@@ -141,7 +121,7 @@ class DeploymentController(ObjectsController):
             is_done=updated == replicas == available == wanted,
         )
         now, before = self.server.timestamp(), owner.get("status", {})
-        self.write_status(
+        self.update_status(
             key,
             {
                 "replicas": replicas,
@@ -192,8 +172,8 @@ def _revision_of(replica_set: Plain) -> int:
     return int(text) if text.isdecimal() else 0
 
 
-def _uid(obj: Plain) -> str:
-    return str(obj["metadata"]["uid"])
+def _newest_revision(sets: list[Plain]) -> int:
+    return max(map(_revision_of, sets), default=0)
 
 
 def _replicas(replica_set: Plain) -> int:

@@ -12,7 +12,7 @@ Differs:  replica sets, replication controllers, deployments and stateful sets h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -28,7 +28,7 @@ from kubesched.api.policy import (
 from kubesched.api.requirements import CompiledSelector, SelectorError
 from kubesched.api.selectors import compile_label_selector
 from kubesched.cluster.controllers.owner_controller import controller_of_plain, scaled, seconds_of
-from kubesched.cluster.controllers.work_queue import Following, Pause, WorkQueue, short_pause
+from kubesched.cluster.controllers.work_queue import Controller, Pause, short_pause
 from kubesched.cluster.eviction import is_ready, plain_status, with_allowed_condition
 from kubesched.cluster.server import Plain, Server, Subscription
 from kubesched.cluster.store import Key
@@ -41,6 +41,8 @@ _SCALES: Final = {
 }
 _DELETION_TIMEOUT_SECONDS: Final = 120.0
 """A pod whose eviction was granted and that is still there after this time counts again."""
+_LABEL_SETS_KEPT: Final = 10_000
+_Labels = tuple[str, frozenset[tuple[str, str]]]
 
 
 class _UnknownScaleError(Exception):
@@ -51,13 +53,15 @@ class BudgetedPods:
     """The pods that a budget selects, counted as they come and go.
 
     Attributes:
+        key: Where the budget is stored.
         selector: The budget's.
         pods: The pods by name; all are in the budget's namespace.
         healthy: How many of them are ready and not being deleted.
         controllers: How many of them each controller has; None for pods without one.
     """
 
-    def __init__(self, selector: CompiledSelector) -> None:
+    def __init__(self, key: Key, selector: CompiledSelector) -> None:
+        self.key = key
         self.selector = selector
         self.pods: dict[str, Pod] = {}
         self.healthy = 0
@@ -70,71 +74,110 @@ class BudgetedPods:
         self.healthy += _is_healthy(pod)
         self.controllers[controller_of(pod.metadata)] += 1
 
-    def remove(self, name: str) -> bool:
-        """Count a pod no longer; return whether it was counted."""
+    def remove(self, name: str) -> None:
+        """Count a pod no longer."""
         pod = self.pods.pop(name, None)
         if pod is None:
-            return False
+            return
         self.healthy -= _is_healthy(pod)
         controller = controller_of(pod.metadata)
         self.controllers[controller] -= 1
         if not self.controllers[controller]:
             del self.controllers[controller]
-        return True
 
 
-class DisruptionBudgetController(Following):
+class BudgetIndex:
+    """The budgets of a cluster by the pods that they select; broken selectors select none."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[str, BudgetedPods]] = {}
+        # Many pods share few sets of labels.
+        self._by_labels: dict[_Labels, tuple[BudgetedPods, ...]] = {}
+
+    def put(self, key: Key, budget: PodDisruptionBudget, pods: Iterable[Pod] = ()) -> None:
+        """Add or replace a budget, and count those of the pods that it selects."""
+        self._by_labels.clear()
+        try:
+            found = BudgetedPods(key, compile_label_selector(budget.spec.selector))
+        except SelectorError:
+            self.remove(key)
+            return
+        self._by_namespace.setdefault(key.namespace, {})[key.name] = found
+        for pod in pods:
+            metadata = pod.metadata
+            if metadata.namespace == key.namespace and found.selector.matches(metadata.labels):
+                found.put(pod)
+
+    def remove(self, key: Key) -> None:
+        """Forget a budget, if it is there."""
+        self._by_labels.clear()
+        self._by_namespace.get(key.namespace, {}).pop(key.name, None)
+
+    def get(self, key: Key) -> BudgetedPods | None:
+        """Return the pods of a budget, None if it selects none or is not there."""
+        return self._by_namespace.get(key.namespace, {}).get(key.name)
+
+    def of(self, pod: Pod) -> tuple[BudgetedPods, ...]:
+        """Return the budgets that select a pod, whether or not they count it."""
+        metadata = pod.metadata
+        budgets = self._by_namespace.get(metadata.namespace)
+        if not budgets:
+            return ()
+        labels = metadata.namespace, frozenset(metadata.labels.items())
+        found = self._by_labels.get(labels)
+        if found is None:
+            if len(self._by_labels) >= _LABEL_SETS_KEPT:
+                self._by_labels.clear()
+            found = tuple(one for one in budgets.values() if one.selector.matches(metadata.labels))
+            self._by_labels[labels] = found
+        return found
+
+    def pod_changed(self, before: Pod | None, after: Pod | None) -> Iterable[BudgetedPods]:
+        """Count a pod as it is after a change; return the budgets that select it, or did."""
+        old = () if before is None else self.of(before)
+        new = () if after is None else self.of(after)
+        if before is not None:
+            for one in old:
+                one.remove(before.metadata.name)
+        if after is not None:
+            for one in new:
+                one.put(after)
+        return dict.fromkeys((*old, *new))
+
+
+class DisruptionBudgetController(Controller):
     """Reconciles PodDisruptionBudgets."""
 
     def __init__(self, server: Server, pause: Pause = short_pause) -> None:
+        super().__init__(pause)
         self._server = server
-        self._queue = WorkQueue(self._reconcile, pause)
-        self._budgets: dict[Key, BudgetedPods] = {}
-        self._pods: dict[Key, Pod] = {}
+        self._budgets = BudgetIndex()
+        self._pods = server.watch(Pod, self._pod_changed)
         self._followed: list[Subscription] = [
             server.watch(PodDisruptionBudget, self._budget_changed)
         ]
 
     def _follow_pods(self) -> None:
         """Watch pods once there is a budget."""
-        if len(self._followed) == 1:
-            self._followed.append(self._server.watch(Pod, self._pod_changed))
-            self._followed[1].start()
+        if self._pods not in self._followed:
+            self._followed.append(self._pods)
+            self._pods.start()
 
     def _budget_changed(
         self, key: Key, before: PodDisruptionBudget | None, after: PodDisruptionBudget | None
     ) -> None:
         if after is None:
-            self._budgets.pop(key, None)
+            self._budgets.remove(key)
             return
         if before is None or before.spec != after.spec or before.metadata.uid != after.metadata.uid:
-            try:
-                found = BudgetedPods(compile_label_selector(after.spec.selector))
-            except SelectorError:
-                self._budgets.pop(key, None)
-                return
-            for pod in self._pods.values():
-                if _selects(key, found, pod):
-                    found.put(pod)
-            self._budgets[key] = found
-        if key in self._budgets:
+            self._budgets.put(key, after, self._pods.known.values())
+        if self._budgets.get(key) is not None:
             self._queue.add_soon(key)
-        self._follow_pods()
+            self._follow_pods()
 
-    def _pod_changed(self, key: Key, _before: Pod | None, after: Pod | None) -> None:
-        if after is None:
-            self._pods.pop(key, None)
-        else:
-            self._pods[key] = after
-        for budget_key, budget in self._budgets.items():
-            if budget_key.namespace != key.namespace:
-                continue
-            was_in = budget.remove(key.name)
-            is_in = after is not None and _selects(budget_key, budget, after)
-            if is_in and after is not None:
-                budget.put(after)
-            if is_in or was_in:
-                self._queue.add_soon(budget_key)
+    def _pod_changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
+        for budget in self._budgets.pod_changed(before, after):
+            self._queue.add_soon(budget.key)
 
     def _reconcile(self, key: Key) -> None:
         # The latest version: evictions that were granted meanwhile must not be granted again.
@@ -230,11 +273,6 @@ def counted_status(
         conditions=budget.status.conditions,
     )
     return with_allowed_condition(status, budget, now)
-
-
-def _selects(key: Key, budget: BudgetedPods, pod: Pod) -> bool:
-    metadata = pod.metadata
-    return key.namespace == metadata.namespace and budget.selector.matches(metadata.labels)
 
 
 def _is_healthy(pod: Pod) -> bool:

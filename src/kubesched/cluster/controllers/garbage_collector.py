@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.cluster.controllers.work_queue import Following, WorkQueue
+from kubesched.cluster.controllers.work_queue import Controller
 from kubesched.cluster.server import AnyKindServer, Plain, Subscription, key_of_plain
 from kubesched.cluster.store import Key
 
@@ -24,12 +24,12 @@ _NOT_OWNED: Final = ("events",)
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
-class GarbageCollector(Following):
+class GarbageCollector(Controller):
     """Collects objects that have owners."""
 
     def __init__(self, server: AnyKindServer) -> None:
+        super().__init__()
         self._server = server
-        self._queue = WorkQueue(self._reconcile)
         self._dependents: dict[str, dict[Key, None]] = {}
         self._kinds = [kind for kind in server.kinds() if kind not in _NOT_OWNED]
         self._followed: list[Subscription] = [
@@ -185,12 +185,12 @@ _FINALIZER: Final = "kubernetes"
 _PAUSE_SECONDS: Final = 0.2
 
 
-class NamespaceController(Following):
+class NamespaceController(Controller):
     """Reconciles Namespaces."""
 
     def __init__(self, server: AnyKindServer) -> None:
+        super().__init__()
         self._server = server
-        self._queue = WorkQueue(self._reconcile)
         self._followed = (server.follow("namespaces", self._changed),)
 
     def _changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:

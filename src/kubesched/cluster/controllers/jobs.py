@@ -109,9 +109,7 @@ class JobController(PodsController):
             conditions["Suspended"] = _condition("Suspended", "JobSuspended", "Job suspended", now)
         if conditions:
             status["conditions"] = list(conditions.values())
-        current = self.server.find(*key)
-        if current is not None and current.get("status") != status:
-            self.server.patch_status(key, status)
+        self.write_status(key, status)
 
     def _expire(self, key: Key, owner: Plain, ended: Plain) -> None:
         """Delete a Job whose ttlSecondsAfterFinished has passed."""

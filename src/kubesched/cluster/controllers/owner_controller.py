@@ -7,7 +7,7 @@ Differs:  objects without an owner are not adopted, and none are released.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from math import ceil, floor
 from typing import ClassVar, Final
@@ -16,7 +16,7 @@ from kubesched.api.conditions import find_condition
 from kubesched.api.core import FINISHED, Pod
 from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.api.times import parse_time
-from kubesched.cluster.controllers.work_queue import Following, Pause, WorkQueue, short_pause
+from kubesched.cluster.controllers.work_queue import Controller, Pause, short_pause
 from kubesched.cluster.server import (
     AnyKindServer,
     Plain,
@@ -33,7 +33,7 @@ BURST: Final = 50
 _NANOSECONDS: Final = 1_000_000_000
 
 
-class OwnerController(Following, ABC):
+class OwnerController(Controller):
     """Reconciles the owners of one kind.
 
     The store knows them by `kind`, the objects that they own by `owner_kind`.
@@ -44,15 +44,15 @@ class OwnerController(Following, ABC):
 
     def __init__(self, server: Server, pause: Pause = short_pause) -> None:
         """Set up; `pause` draws the seconds from a change to the reaction."""
+        super().__init__(pause)
         self.server = server
-        self._queue = WorkQueue(self._reconcile_key, pause)
         self._followed: list[Subscription] = [server.follow(self.kind, self._owner_changed)]
 
     def _owner_changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
         if after is not None:
             self._queue.add_soon(key)
 
-    def _reconcile_key(self, key: Key) -> None:
+    def _reconcile(self, key: Key) -> None:
         owner = self.server.find(*key)
         if owner is not None and not owner["metadata"].get("deletionTimestamp"):
             self.reconcile(key, owner)
@@ -61,15 +61,19 @@ class OwnerController(Following, ABC):
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Take the next step for an owner; after an ApiError it is called again."""
 
-    def write_status(self, key: Key, status: Plain) -> None:
-        """Write an owner's status if it has changed."""
+    def update_status(self, key: Key, fields: Plain) -> None:
+        """Set fields of an owner's status, and the generation that they are about."""
         owner = self.server.find(*key)
         if owner is not None:
             generation = owner["metadata"].get("generation", 0)
             before = owner.get("status", {})
-            after = {**before, **status, "observedGeneration": generation}
-            if before != after:
-                self.server.patch_status(key, after)
+            self.write_status(key, {**before, **fields, "observedGeneration": generation})
+
+    def write_status(self, key: Key, status: Plain) -> None:
+        """Replace an owner's status if it has changed; nothing happens if the owner is gone."""
+        owner = self.server.find(*key)
+        if owner is not None and owner.get("status", {}) != status:
+            self.server.patch_status(key, status)
 
 
 class ObjectsController(OwnerController):

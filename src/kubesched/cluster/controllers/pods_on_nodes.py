@@ -14,7 +14,7 @@ from typing import Final
 from kubesched.api.core import FINISHED, Node, Pod, Taint
 from kubesched.api.errors import NotFoundError
 from kubesched.api.tolerations import NO_EXECUTE, tolerates
-from kubesched.cluster.controllers.work_queue import Following, WorkQueue
+from kubesched.cluster.controllers.work_queue import Controller
 from kubesched.cluster.server import OnChange, Server, Watching
 from kubesched.cluster.store import Key
 
@@ -60,13 +60,13 @@ def _node_name_of(pod: Pod | None) -> str:
 _Taints = tuple[tuple[str, str], ...]
 
 
-class TaintEviction(Following):
+class TaintEviction(Controller):
     """Deletes pods from tainted nodes; `on_evicted` is called before each deletion."""
 
     def __init__(self, server: Server, pods: PodsByNode) -> None:
+        super().__init__()
         self.on_evicted: Callable[[Pod], None] = lambda _pod: None
         self._server = server
-        self._queue = WorkQueue(self._reconcile)
         self._pods = pods
         pods.subscribe(self._pod_changed)
         self._tainted: dict[str, _Taints] = {}
@@ -138,16 +138,16 @@ def _tolerated_seconds(pod: Pod, taints: _Taints) -> float | None:
 _QUARANTINE_SECONDS: Final = 40.0
 
 
-class PodCollector(Following):
+class PodCollector(Controller):
     """Deletes the pods of removed nodes; `on_collected` is called with each before that."""
 
     def __init__(
         self, server: Server, pods: PodsByNode, quarantine_seconds: float = _QUARANTINE_SECONDS
     ) -> None:
+        super().__init__()
         self.on_collected: Callable[[Pod], None] = lambda _pod: None
         self._server = server
         self._quarantine_seconds = quarantine_seconds
-        self._queue = WorkQueue(self._reconcile)
         self._pods = pods
         pods.subscribe(self._pod_changed)
         self._followed = (server.watch(Node, self._node_changed),)

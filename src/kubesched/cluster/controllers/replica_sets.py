@@ -72,7 +72,7 @@ class ReplicaSetController(PodsController):
         soonest = min((wait for wait in ready if wait), default=None)
         if soonest is not None:
             self._queue.add_after(key, soonest)
-        self.write_status(
+        self.update_status(
             key,
             {
                 "replicas": len(pods),

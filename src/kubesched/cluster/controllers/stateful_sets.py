@@ -37,8 +37,7 @@ class StatefulSetController(PodsController):
             if self._complete(key, owner, pods, wanted) and self._shrink(owner, pods, wanted):
                 self._roll(owner, pods, wanted)
         finally:
-            if self.server.keeps_statuses:
-                self._count(key, owner)
+            self._count(key, owner)
 
     def _members(self, owner: Plain) -> dict[int, Pod]:
         """Return the pods by ordinal, without those that have names of other pods."""
@@ -114,7 +113,7 @@ class StatefulSetController(PodsController):
         updated = sum(pod.metadata.labels.get(_REVISION) == revision for pod in pods)
         is_done = updated == len(pods)
         current = owner.get("status", {}).get("currentRevision", revision)
-        self.write_status(
+        self.update_status(
             key,
             {
                 "replicas": len(pods),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final
 
@@ -100,10 +101,16 @@ class WorkQueue:
 # Controllers around a queue.
 
 
-class Following(Watching):
-    """A controller, from `start` to `stop`; subclasses set what is followed and the queue."""
+class Controller(Watching, ABC):
+    """Reconciles objects from `start` to `stop`; subclasses set what is watched, and add keys."""
 
-    _queue: WorkQueue
+    def __init__(self, pause: Pause = short_pause) -> None:
+        """Start with an empty queue; see `WorkQueue`."""
+        self._queue = WorkQueue(self._reconcile, pause)
+
+    @abstractmethod
+    def _reconcile(self, key: Key) -> None:
+        """Bring an object closer to the state it should have; called again after an ApiError."""
 
     def stop(self) -> None:
         """Stop watching and reconciling."""

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
-from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
@@ -285,9 +284,7 @@ class SchedulingCycle:
         names: frozenset[str] | None = None
         contributors: list[str] = []
         for plugin in attempt.plan.pre_filters:
-            result = self.profile.ask(
-                failures.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
-            )
+            result = self.profile.ask(plugin, plugin.pre_filter, cycle, pod, snapshot)
             status = result.status
             if attempt.trace is not None:
                 attempt.trace.pre_filter[plugin.name] = status.by(plugin.name)
@@ -305,7 +302,7 @@ class SchedulingCycle:
                 if status.code is Code.UNSCHEDULABLE:
                     outcome = status
                     continue
-                raise PluginFailure(failed_with(failures.PRE_FILTER, plugin.name, status))
+                raise PluginFailure(failed_with("pre_filter", plugin.name, status))
             if result.node_names is None:
                 continue
             contributors.append(plugin.name)

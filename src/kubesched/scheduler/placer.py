@@ -22,10 +22,8 @@ from kubesched.cache.cache import Cache, CacheError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SUCCESS, Code, Status, failure
 from kubesched.framework.waiting_pods import PERMIT_TIMEOUT_SECONDS_MAX
-from kubesched.scheduler.phase_timer import PERMIT as PERMIT_PHASE
-from kubesched.scheduler.phase_timer import RESERVE as RESERVE_PHASE
-from kubesched.scheduler.phase_timer import UNRESERVE
-from kubesched.scheduler.plugin_failure import PERMIT, RESERVE, PluginFailure, reported
+from kubesched.scheduler.phase_timer import PERMIT, RESERVE, UNRESERVE
+from kubesched.scheduler.plugin_failure import PluginFailure, reported
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
@@ -68,7 +66,7 @@ class Placer:
         if status.is_success:
             started = profile.timer.now()
             status, timeouts = _ask_permit(profile, cycle, there, node_name)
-            profile.timer.passed(PERMIT_PHASE, status.code, started)
+            profile.timer.passed(PERMIT, status.code, started)
         if status.is_success or status.code is Code.WAIT:
             return PlacedPod(status, there, timeouts)
         self.undo(profile, cycle, there, node_name)
@@ -90,14 +88,14 @@ def reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -
     started, verdict = profile.timer.now(), SUCCESS
     for plugin in profile.reserve_plugins:
         try:
-            status = profile.ask(RESERVE, plugin, plugin.reserve, cycle, pod, node_name)
+            status = profile.ask(plugin, plugin.reserve, cycle, pod, node_name)
         except PluginFailure as raised:
             verdict = raised.status
             break
         if not status.is_success:
-            verdict = reported(RESERVE, plugin.name, status)
+            verdict = reported("reserve", plugin.name, status)
             break
-    profile.timer.passed(RESERVE_PHASE, verdict.code, started)
+    profile.timer.passed(RESERVE, verdict.code, started)
     return verdict
 
 
@@ -120,12 +118,12 @@ def _ask_permit(
     verdict = SUCCESS
     for plugin in profile.permit_plugins:
         try:
-            status, seconds = profile.ask(PERMIT, plugin, plugin.permit, cycle, pod, node_name)
+            status, seconds = profile.ask(plugin, plugin.permit, cycle, pod, node_name)
         except PluginFailure as raised:
             return raised.status, {}
         if status.code is Code.WAIT:
             timeouts[plugin.name] = min(seconds, PERMIT_TIMEOUT_SECONDS_MAX)
             verdict = Status(Code.WAIT, (*status.reasons, _SOMEBODY_WAITS))
         elif not status.is_success:
-            return reported(PERMIT, plugin.name, status), {}
+            return reported("permit", plugin.name, status), {}
     return verdict, timeouts

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
-from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.answers import NOT_FEASIBLE, Answers, NodeAnswers
 from kubesched.scheduler.plan import ROW_SCOPES, Plan
 from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
@@ -196,12 +195,10 @@ class Remembered(Answers):
         """Return the position of the first filter that rejects the row, and its status code."""
         for position, plugin in self._row_filters:
             state = self.plan.filter_states.get(plugin.name)
-            status = self._profile.ask(
-                failures.FILTER, plugin, plugin.filter_row, state, pod, nodes, row
-            )
+            status = self._profile.ask(plugin, plugin.filter_row, state, pod, nodes, row)
             if not status.is_success:
                 if not status.is_rejected:
-                    raise PluginFailure(failed_with(failures.FILTER, plugin.name, status))
+                    raise PluginFailure(failed_with("filter", plugin.name, status))
                 return position, self.rejections.table.code(status.by(plugin.name))
         return PASSED, 0
 
@@ -209,7 +206,7 @@ class Remembered(Answers):
         self, plugin: ScorePlugin[object], pod: PodInfo, nodes: NodeColumns, row: int
     ) -> int:
         state = self.plan.score_states.get(plugin.name)
-        return self._profile.ask(failures.SCORE, plugin, plugin.score_row, state, pod, nodes, row)
+        return self._profile.ask(plugin, plugin.score_row, state, pod, nodes, row)
 
     def _ask_rows(self, pod: PodInfo, nodes: NodeColumns, rows: NDArray[np.intp]) -> None:
         some = nodes.take(rows)

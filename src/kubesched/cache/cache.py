@@ -94,10 +94,6 @@ class Cache:
         for info in self._waiting_for_node.pop(name, {}).values():
             self.nodes.add_pod(info, row)
 
-    def update_node(self, node: Node) -> None:
-        """Add or replace a node."""
-        self.add_node(node)
-
     def remove_node(self, name: str) -> None:
         """Remove a node; its pods are kept by node name until they are removed, too."""
         if name not in self.nodes.row_of:

@@ -324,17 +324,9 @@ class Profile:
         pod: PodInfo,
         snapshot: Snapshot,
     ) -> None:
-        """Create the states of filters whose `pre_filter` the profile does not run.
-
-        A plugin that fails leaves a `NoState`: every row may be rejected before the state is
-        needed.
-        """
+        """Create the states of filters whose `pre_filter` the profile does not run."""
         for plugin in plugins:
-            try:
-                question = plugin.filter_state
-                state: object = self.ask(plugin, question, cycle, pod, snapshot)
-            except PluginFailure as failure:
-                state = NoState(failure.status)
+            state = self._make_state(plugin, plugin.filter_state, cycle, pod, snapshot)
             cycle.filter_states[plugin.name] = state
 
     def make_score_states(
@@ -345,17 +337,19 @@ class Profile:
         snapshot: Snapshot,
         feasible: NDArray[np.bool_],
     ) -> None:
-        """Create the states of score plugins whose `pre_score` the profile does not run.
-
-        A plugin that fails leaves a `NoState`: another plugin may fail before it.
-        """
+        """Create the states of score plugins whose `pre_score` the profile does not run."""
         for plugin in plugins:
-            try:
-                question = plugin.score_state
-                state: object = self.ask(plugin, question, cycle, pod, snapshot, feasible)
-            except PluginFailure as failure:
-                state = NoState(failure.status)
+            state = self._make_state(plugin, plugin.score_state, cycle, pod, snapshot, feasible)
             cycle.score_states[plugin.name] = state
+
+    def _make_state(
+        self, plugin: Plugin, question: Callable[[*Arguments], object], *args: *Arguments
+    ) -> object:
+        """Return a plugin's state, or why there is none: the cycle may end before it is needed."""
+        try:
+            return self.ask(plugin, question, *args)
+        except PluginFailure as failure:
+            return NoState(failure.status)
 
     def add_filter(
         self,

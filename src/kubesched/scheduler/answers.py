@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from kubesched.framework.normalize import are_valid_scores
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
+from kubesched.scheduler.first_rejections import FirstRejections
 from kubesched.scheduler.plan import Plan
 from kubesched.scheduler.plugin_failure import check_scores, raise_failures
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.scheduler.select_host import select_host
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
@@ -52,7 +52,7 @@ class Answers:
 
     def begin(self, rows: int) -> None:
         """Drop all answers and start with a table of `rows` rows."""
-        self.rejections = RowAnswers.all_passed(rows)
+        self.rejections = FirstRejections.all_passed(rows)
         self.feasible = np.ones(rows, np.bool_)
         self.feasible_count = rows
         self.plain = np.zeros(rows, np.int64)
@@ -130,7 +130,7 @@ class Answers:
     def ask_filters(
         self,
         filters: list[tuple[int, FilterPlugin[object]]],
-        answers: RowAnswers,
+        answers: FirstRejections,
         pod: PodInfo,
         nodes: NodeTable,
     ) -> None:

@@ -21,6 +21,7 @@ from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unre
 from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
+from kubesched.scheduler.first_rejections import Filtering, FirstRejections
 from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.nominated_rows import NominatedRows
 from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER
@@ -29,7 +30,6 @@ from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.rejecting import Rejecting
 from kubesched.scheduler.rejection_memory import RejectionMemory
-from kubesched.scheduler.row_answers import Filtering, RowAnswers
 from kubesched.scheduler.sampling import NodeSampler, Restriction, feasible_nodes_to_find
 from kubesched.scheduler.scoring import Scoring
 from kubesched.scheduler.search import Feasible, Search
@@ -245,8 +245,8 @@ class SchedulingCycle:
         return Feasible(known, int(np.count_nonzero(passed)), len(passed), everywhere=passed)
 
     def _sample(
-        self, nodes: NodeColumns, rows: NDArray[np.intp], answers: RowAnswers, limit: int
-    ) -> tuple[NDArray[np.intp], RowAnswers]:
+        self, nodes: NodeColumns, rows: NDArray[np.intp], answers: FirstRejections, limit: int
+    ) -> tuple[NDArray[np.intp], FirstRejections]:
         """Keep only the rows that a search for `limit` feasible nodes would evaluate, ascending."""
         place = np.full(len(nodes), -1, np.intp)
         place[rows] = np.arange(len(rows))

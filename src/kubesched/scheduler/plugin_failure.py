@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN, are_valid_scores
 from kubesched.framework.status import Code, NodeToStatus, Status
-from kubesched.scheduler.row_answers import RowAnswers
+from kubesched.scheduler.first_rejections import FirstRejections
 
 _PREFIXES: Final = {
     "pre_enqueue": 'running PreEnqueue plugin "{}": ',
@@ -80,7 +80,9 @@ def reported(method: str, plugin: str, status: Status) -> Status:
     return failed_with(method, plugin, status)
 
 
-def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plugin: str) -> None:
+def raise_failures(
+    answers: FirstRejections, found: NodeToStatus, position: int, plugin: str
+) -> None:
     """Raise if a row's first non-success status is a failure of this filter."""
     for status in found.statuses[1:]:
         if status.is_rejected:

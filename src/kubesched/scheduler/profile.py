@@ -46,6 +46,7 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.registry import Registry
 from kubesched.framework.services import Services, services_for
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
+from kubesched.scheduler.first_rejections import PASSED, Filtering
 from kubesched.scheduler.phase_timer import PhaseTimer
 from kubesched.scheduler.plugin_failure import (
     PluginFailure,
@@ -55,7 +56,6 @@ from kubesched.scheduler.plugin_failure import (
     reported,
 )
 from kubesched.scheduler.profile_plugins import ProfilePlugins, build_plugins
-from kubesched.scheduler.row_answers import PASSED, Filtering
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.status import Status, unresolvable
 from kubesched.scheduler.answers import Answers
-from kubesched.scheduler.row_answers import Filtering, RowAnswers
+from kubesched.scheduler.first_rejections import Filtering, FirstRejections
 from kubesched.snapshot.node_columns import NodeColumns
 
 
@@ -81,12 +81,12 @@ class Search:
         self._nodes = nodes
         # Most searches find a row, and then their answers are never read.
         self._everywhere: Filtering | None = None
-        self._parts: list[tuple[NDArray[np.intp], RowAnswers]] = []
+        self._parts: list[tuple[NDArray[np.intp], FirstRejections]] = []
 
-    def answers(self) -> RowAnswers:
+    def answers(self) -> FirstRejections:
         """Return the first rejection per row of the table."""
         if self._everywhere is None:
-            every = RowAnswers.all_passed(len(self._nodes))
+            every = FirstRejections.all_passed(len(self._nodes))
         else:
             every = self._everywhere.mutable_answers()
         for rows, answers in self._parts:
@@ -130,7 +130,7 @@ class Search:
         self._everywhere = filtering
         self._parts.clear()
 
-    def add(self, rows: NDArray[np.intp], answers: RowAnswers) -> None:
+    def add(self, rows: NDArray[np.intp], answers: FirstRejections) -> None:
         """Add the answers for `rows`; they count instead of earlier ones."""
         self._parts.append((rows, answers))
 

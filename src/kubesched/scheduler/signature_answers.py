@@ -1,4 +1,4 @@
-"""Remembered holds the answers for pods of one signature and updates the rows that changed.
+"""SignatureAnswers holds the answers for pods of one signature and updates the rows that changed.
 
 Invariants: a remembered answer equals a fresh one (a property test compares them).
 """
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
 from kubesched.scheduler.answers import NOT_FEASIBLE, Answers, NodeAnswers
+from kubesched.scheduler.first_rejections import PASSED, FirstRejections
 from kubesched.scheduler.plan import ROW_SCOPES, Plan
 from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.row_answers import PASSED, RowAnswers
 from kubesched.scheduler.select_host import BestRows
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_columns import NodeColumns
@@ -35,7 +35,7 @@ _RowOutcome = tuple[int, int, int, tuple[int, ...]]
 scores, and the raw scores of plugins that normalize; a rejected row has no scores."""
 
 
-class Remembered(Answers):
+class SignatureAnswers(Answers):
     """The answers for one signature."""
 
     def __init__(self, profile: Profile, plan: Plan, node_answers: NodeAnswers) -> None:
@@ -229,7 +229,7 @@ class Remembered(Answers):
         self._best.forget()
 
     def _write_rejections(
-        self, rows: NDArray[np.intp], found: RowAnswers, passes: NDArray[np.bool_]
+        self, rows: NDArray[np.intp], found: FirstRejections, passes: NDArray[np.bool_]
     ) -> None:
         self.rejections.failed_at[rows] = found.failed_at
         self.rejections.index[rows] = found.index

@@ -19,7 +19,6 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
 from kubesched.scheduler.answers import Answers
-from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.first_rejections import Filtering, FirstRejections
 from kubesched.scheduler.memory import Memory
@@ -32,7 +31,7 @@ from kubesched.scheduler.rejecting import Rejecting
 from kubesched.scheduler.rejection_memory import RejectionMemory
 from kubesched.scheduler.sampling import NodeSampler, Restriction, feasible_nodes_to_find
 from kubesched.scheduler.scoring import Scoring
-from kubesched.scheduler.search import Feasible, Search
+from kubesched.scheduler.search import Attempt, Feasible, Search
 from kubesched.scheduler.trace import FilterTrace, Trace
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable

@@ -24,7 +24,6 @@ from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
 from kubesched.queue.registrations import EXTENDER
-from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.extender import ExtenderError
@@ -34,7 +33,7 @@ from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.rejecting import PostFilterVerdict
 from kubesched.scheduler.sampling import NodeSampler
-from kubesched.scheduler.search import Search
+from kubesched.scheduler.search import Attempt, Search
 from kubesched.scheduler.select_host import select_host
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.images import ImageStates

@@ -13,12 +13,12 @@ import msgspec
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
 from kubesched.framework.status import Code, NodeToStatus, Status
-from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.decision import Rejected
 from kubesched.scheduler.phase_timer import FILTER, POST_FILTER, PRE_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.sampling import Restriction
+from kubesched.scheduler.search import Attempt
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 _TEMPLATES_MAX: Final = 8

@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
 from kubesched.framework.plugin_answers import WrongAnswerError
 from kubesched.framework.plugin_error import extension_point_of
-from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.phase_timer import PRE_SCORE, SCORE
 from kubesched.scheduler.plugin_failure import PluginFailure, check_scores, failure_of
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.search import Feasible
+from kubesched.scheduler.search import Attempt, Feasible
 from kubesched.scheduler.select_host import select_host
 from kubesched.scheduler.trace import ScoreTrace
 from kubesched.snapshot.node_table import NodeTable

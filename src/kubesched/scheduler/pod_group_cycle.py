@@ -214,7 +214,7 @@ class PodGroupCycle:
         decision, there = attempt.decision, attempt.there
         if there is None or isinstance(decision, Failed):
             return
-        if self._steps.placer.undo(profile, decision.cycle, there, there.node_name):
+        if self._steps.placer.undo(profile, decision.cycle, there):
             self._nominate_again(attempt)
 
     def _nominate_again(self, attempt: MemberAttempt) -> None:

@@ -300,7 +300,7 @@ class PodScheduling:
             return
         now = self.now()
         pod = assumed.pod
-        was_there = self.placer.undo(assumed.profile, assumed.cycle, pod, assumed.node_name)
+        was_there = self.placer.undo(assumed.profile, assumed.cycle, pod)
         for observer in self.observers:
             observer.binding_failed(assumed, status, now)
         if was_there and not status.is_rejected:

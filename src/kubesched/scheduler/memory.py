@@ -121,8 +121,6 @@ class Memory:
         if terms.version != self._terms_version or terms is not self._terms:
             self._terms, self._terms_version = terms, terms.version
             self._skips.clear()
-        if self._signatures.are_too_many:
-            self._forget()
         signature = self._signatures.of(pod)
         answers = self._answers.get(signature.whole)
         if answers is None:
@@ -174,13 +172,10 @@ class Memory:
         versions = tuple(map(objects.version, self._kinds))
         if versions != self._versions:
             self._versions = versions
-            self._forget()
-
-    def _forget(self) -> None:
-        self._signatures.forget()
-        self._came.clear()
-        self._answers.clear()
-        self._node_answers.clear()
+            self._signatures.forget()
+            self._came.clear()
+            self._answers.clear()
+            self._node_answers.clear()
 
 
 def _limit(rows: int, bytes_max: int) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Hashable
-from itertools import compress
+from itertools import compress, count
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -71,6 +71,7 @@ class Signatures:
         self._templates: OrderedDict[tuple[PodTemplate, str], Signature] = OrderedDict()
         self._bases: dict[tuple[bytes, str], _Base] = {}
         self._numbers: dict[Hashable, int] = {}
+        self._next = count()
         self._unsigned: set[str] = set()
         # A plugin that signs no pod returns the same for all of them.
         self._signing_base = [
@@ -80,13 +81,8 @@ class Signatures:
         self._signing_template = _Signing.of([p for p in others if profile.signs_by_template(p)])
         self._signing_pod = _Signing.of([p for p in others if not profile.signs_by_template(p)])
 
-    @property
-    def are_too_many(self) -> bool:
-        """Whether all must be forgotten, with what is kept for them, before the next pod."""
-        return len(self._numbers) >= _NUMBERS_MAX
-
     def forget(self) -> None:
-        """Forget all: their numbers will be used again."""
+        """Forget all; no number is used again."""
         self._templates.clear()
         self._bases.clear()
         self._numbers.clear()
@@ -102,6 +98,9 @@ class Signatures:
         self.is_new_template = known is None
         if known is not None and not self._signing_pod.plugins:
             return known
+        if len(self._numbers) >= _NUMBERS_MAX:
+            self.forget()
+            known = None
         timer = self._profile.timer
         started = timer.now()
         try:
@@ -140,7 +139,7 @@ class Signatures:
         )
 
     def _number_of(self, value: Hashable) -> int:
-        return self._numbers.setdefault(value, len(self._numbers))
+        return self._numbers.setdefault(value, next(self._next))
 
     def _ask_for_signs(
         self, plugins: list[Plugin], pod: PodInfo

@@ -26,8 +26,7 @@ from kubesched.framework.status import NodeToStatus, Status, failure, unresolvab
 from kubesched.queue.registrations import EXTENDER
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
-from kubesched.scheduler.extender import ExtenderError
-from kubesched.scheduler.extenders import Extenders, Passed
+from kubesched.scheduler.extenders import ExtenderError, Extenders, Passed
 from kubesched.scheduler.phase_timer import POST_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile

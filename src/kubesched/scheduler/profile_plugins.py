@@ -130,8 +130,7 @@ def build_plugins(
     sets, place = configuration.plugins, f"{path}.plugins"
 
     def has_point(name: str, point: ExtensionPoint) -> bool:
-        kind = _CLASSES.get(point)
-        return kind is not None and name in registry and issubclass(registry[name], kind)
+        return name in registry and implements(registry, name, point)
 
     try:
         points = expand(
@@ -211,3 +210,9 @@ def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[
         for plugin in plugin_set.enabled:
             if plugin.name in registry:
                 yield plugin.name
+
+
+def implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
+    """Whether a plugin implements an extension point."""
+    kind = _CLASSES.get(point)
+    return kind is not None and issubclass(registry[name], kind)

@@ -84,7 +84,7 @@ class ClusterAndModel(RuleBasedStateMachine):
         node = _pick(self.S.Nodes, which)
         spec = replace(node.spec, unschedulable=not node.spec.unschedulable)
         node = replace(node, spec=spec)
-        self.cluster.cache.update_node(node)
+        self.cluster.cache.add_node(node)
         self._changed(self.S.put(node))
 
     @rule(arriving=st.lists(pods("p", plain=True), min_size=2, max_size=4))

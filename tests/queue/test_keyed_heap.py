@@ -23,9 +23,11 @@ def by_timestamp(queued: QueuedPodInfo) -> tuple[float]:
     return (queued.timestamp,)
 
 
-def waiting(name: str, timestamp: float = 0.0) -> QueuedPodInfo:
-    """Return a pod with a sort key."""
-    return QueuedPodInfo(make_pod_info(name), timestamp=timestamp)
+def waiting(name: str, timestamp: float = 0.0, arrival: int = 0) -> QueuedPodInfo:
+    """Return a pod with a sort key and a number."""
+    queued = QueuedPodInfo(make_pod_info(name), timestamp=timestamp)
+    queued.arrival = arrival
+    return queued
 
 
 @given(STEPS)
@@ -33,11 +35,11 @@ def test_a_heap_equals_a_sorted_list(steps: list[tuple[str, str, int]]) -> None:
     """Equal pods keep the order in which they were added, whatever updates there are."""
     heap = KeyedHeap(by_timestamp)
     twin: list[QueuedPodInfo] = []
-    for step, name, timestamp in steps:
+    for number, (step, name, timestamp) in enumerate(steps):
         known = next((queued for queued in twin if queued.pod_info.name == name), None)
         first = min(twin, key=by_timestamp, default=None)
         if step == "add":
-            queued = waiting(name, timestamp)
+            queued = waiting(name, timestamp, number)
             heap.add(queued)
             if known is None:
                 twin.append(queued)

@@ -26,13 +26,14 @@ def test_topics_equal_a_search(
     """The pods of topics are those found by a search of all pods, in order of arrival."""
     pods = UnschedulablePods()
     twin: dict[str, tuple[QueuedPodInfo, list[Topic]]] = {}
-    for name, topics, is_gated in steps:
+    for number, (name, topics, is_gated) in enumerate(steps):
         key = f"default/{name}"
         if topics is None:
             known = twin.pop(key, None)
             assert (None if known is None else known[0]) is pods.delete(key)
         else:
             queued = QueuedPodInfo(make_pod_info(name), gating_plugin="Gates" if is_gated else "")
+            queued.arrival = number
             assert (key not in twin) == pods.put(queued, topics)
             twin[key] = (queued, topics)
         pods.check()

@@ -13,7 +13,8 @@ from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
-from kubesched.scheduler.eviction import EvictionObserver, Evictions, Preemption, Preemptor
+from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
+from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.nominator import Nominator
@@ -64,7 +65,7 @@ class SlowApi(FakeApi):
         self.answered.append(request)
 
 
-class Outcomes(EvictionObserver):
+class Outcomes(Observer):
     """Records how preemptions end."""
 
     def __init__(self) -> None:
@@ -78,7 +79,7 @@ class Outcomes(EvictionObserver):
 class Scene:
     """Evictions of some victims on one node."""
 
-    def __init__(self, api: SlowApi, *names: str) -> None:
+    def __init__(self, api: SlowApi, *names: str, in_background: bool = False) -> None:
         cache = Cache()
         cache.add_node(make_node("n"))
         self.activated: list[str] = []
@@ -90,8 +91,9 @@ class Scene:
             WaitingPods(),
             StatusWriter(api),
             lambda pods: self.activated.extend(pod.name for pod in pods),
+            [self.outcomes],
+            in_background=in_background,
         )
-        self.evictions.observer = self.outcomes
         victims = tuple(PodInfo(make_pod(name, node_name="n")) for name in names)
         for victim in victims:
             cache.add_pod(victim.pod)
@@ -106,8 +108,8 @@ def test_the_first_refusal_cancels_the_other_evictions(in_background: bool) -> N
     api = SlowApi(seconds, {"patch b": REFUSED})
 
     async def main() -> str:
-        scene = Scene(api, "a", "b", "c", "last")
-        error = await scene.evictions.carry_out(scene.preemption, in_background=in_background)
+        scene = Scene(api, "a", "b", "c", "last", in_background=in_background)
+        error = await scene.evictions.carry_out(scene.preemption)
         await scene.evictions.drain()
         assert 1.0 == pytest.approx(asyncio.get_running_loop().time(), abs=0.01)
         if in_background:
@@ -132,7 +134,7 @@ def test_the_first_refusal_is_reported() -> None:
 
     async def main() -> str:
         scene = Scene(api, "a", "b")
-        return await scene.evictions.carry_out(scene.preemption, in_background=False)
+        return await scene.evictions.carry_out(scene.preemption)
 
     assert "no" == run(main())
 
@@ -142,8 +144,8 @@ def test_a_victim_that_is_not_found_counts_as_evicted() -> None:
     api = SlowApi({}, {"patch a": GONE, "delete b": GONE})
 
     async def main() -> None:
-        scene = Scene(api, "a", "b", "c", "last")
-        await scene.evictions.carry_out(scene.preemption, in_background=True)
+        scene = Scene(api, "a", "b", "c", "last", in_background=True)
+        await scene.evictions.carry_out(scene.preemption)
         await scene.evictions.drain()
         assert ([True], []) == (scene.outcomes.seen, scene.activated)
 
@@ -157,7 +159,7 @@ def test_cancelling_the_preemption_cancels_its_evictions() -> None:
 
     async def main() -> None:
         scene = Scene(api, "a", "b")
-        waiting = asyncio.ensure_future(scene.evictions.run_to_end(scene.preemption))
+        waiting = asyncio.ensure_future(scene.evictions.carry_out(scene.preemption))
         await asyncio.sleep(0.5)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -12,8 +12,7 @@ import pytest
 from kubesched.config.types import ExtenderConfiguration, ExtenderManagedResource
 from kubesched.framework.preemption.report import Candidate
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable, unschedulable
-from kubesched.scheduler.extender import ExtenderError
-from kubesched.scheduler.extenders import Extenders
+from kubesched.scheduler.extenders import ExtenderError, Extenders
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_table
 from tests.scheduler.fake_extender import FakeExtender

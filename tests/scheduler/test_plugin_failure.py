@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.framework.status import SKIP, Code, Status, failure, unschedulable
-from kubesched.scheduler.plugin_failure import FILTER, reported
+from kubesched.scheduler.plugin_failure import reported
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,6 @@ from kubesched.scheduler.plugin_failure import FILTER, reported
 )
 def test_messages(status: Status, message: str) -> None:
     """Upstream's prefix, and the plugin's text or the code."""
-    found = reported(FILTER, "Mine", status)
+    found = reported("filter", "Mine", status)
     assert message == found.message
     assert "Mine" == found.plugin

@@ -596,9 +596,9 @@ def test_a_branch_without_a_return(calls: int) -> None:
         return answer
 
     for call in range(calls - 1):
-        profile.ask("", plugin, score_row, call)
+        profile.ask(plugin, score_row, call)
     with pytest.raises(PluginFailure, match="score_row must return a whole number, not None"):
-        profile.ask("", plugin, score_row, calls - 1)
+        profile.ask(plugin, score_row, calls - 1)
 
 
 class Binds(Bind):

@@ -12,7 +12,7 @@ from kubesched.api.scheduling import PodGroupSchedulingConstraints, TopologyCons
 from kubesched.config.types import ExtenderConfiguration
 from kubesched.framework.structured_log import FIELDS, V2, V3, V5, V10, ObjectRef
 from kubesched.queue.moves import QueueMove, QueuePlace
-from kubesched.scheduler.extender import HttpExtender
+from kubesched.scheduler.extenders import HttpExtender
 from kubesched.scheduler.scheduling_log import log_move
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo

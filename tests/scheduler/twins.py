@@ -485,7 +485,7 @@ class Twins:
             broken = () if node.status.conditions else (NodeCondition(type="DiskBroken"),)
             for cluster in self.clusters:
                 status = replace(node.status, conditions=broken)
-                cluster.cache.update_node(replace(node, status=status))
+                cluster.cache.add_node(replace(node, status=status))
 
     def remove_node(self, which: int) -> None:
         """Delete a node; its pods stay until it is added again."""

@@ -70,7 +70,7 @@ QUESTIONS = (
 
 @pytest.mark.slow
 @given(PODS, PODS, st.data())
-def test_views_equal_fresh_sums(
+def test_sums_equal_fresh_ones(
     before: list[tuple[int, int]], after: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     """A view created at any time follows added and removed pods and removed rows."""
@@ -154,7 +154,7 @@ def test_more_sums_than_are_kept() -> None:
     questions = [PodSum(_weigh_as(weight)) for weight in range(1, 70)]
     for weight, question in enumerate(questions, 1):
         assert weight == groups.count(question).column()[1]
-    assert len(groups._views) < len(questions)
+    assert len(groups._sums) < len(questions)
     groups.remove(make_pod_info("p1"), 1)
     assert 0 == groups.count(questions[0]).column()[1]
 

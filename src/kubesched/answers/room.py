@@ -25,9 +25,9 @@ from kubesched.explain.unknown import UnknownOutcomes
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import UNSIGNED, Scope
 from kubesched.scheduler.decision import Placed, Rejected
+from kubesched.scheduler.first_rejections import Filtering
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.row_answers import Filtering
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.node_table import NodeTable

@@ -132,11 +132,11 @@ class ChangeTrial:
         name = node.metadata.name
         nodes = self.cluster.cache.nodes
         before = nodes.nodes[nodes.row_of[name]]
-        self.cluster.cache.update_node(node)
+        self.cluster.cache.add_node(node)
         try:
             return self.node_for()
         finally:
-            self.cluster.cache.update_node(before)
+            self.cluster.cache.add_node(before)
 
     def node_for_with(self, claim: ResourceClaim) -> str:
         """Return the node that the pod goes to if this claim replaces the one of its name."""

@@ -34,7 +34,7 @@ from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import RequestObserver, Rest
 from kubesched.config.types import ClientConnection, ExtenderConfiguration
 from kubesched.scheduler.assembly import Writers
-from kubesched.scheduler.extender import ExtenderTransport
+from kubesched.scheduler.extenders import ExtenderTransport
 from kubesched.scheduler.pod_lister import PodLister
 
 

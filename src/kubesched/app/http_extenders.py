@@ -67,7 +67,7 @@ class _HttpTransport:
         self._pool: ConnectionPool | None = None
 
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
-        """POST JSON; return status and body; see `scheduler.extender.ExtenderTransport`."""
+        """POST JSON; return status and body; see `scheduler.extenders.ExtenderTransport`."""
         if self._pool is None:
             self._pool = ConnectionPool(self._dialer.dial)
         parts = urlsplit(url)

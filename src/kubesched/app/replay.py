@@ -128,7 +128,7 @@ class ExactWatch:
             return
         profile = self.scheduler.profiles[info.scheduler_name]
         self._reserved[info.uid] = _Reservation(profile, cycle, there)
-        if not reserve(profile, cycle, there, node).is_success:
+        if not reserve(profile, cycle, there).is_success:
             # It does not fit there now, so plugins have nothing that they could reserve.
             self._release(info.uid)
 
@@ -151,7 +151,7 @@ class ExactWatch:
     def _release(self, uid: str) -> None:
         kept = self._reserved.pop(uid, None)
         if kept is not None:
-            unreserve(kept.profile, kept.cycle, kept.pod, kept.pod.node_name)
+            unreserve(kept.profile, kept.cycle, kept.pod)
 
 
 class Replay:

@@ -405,7 +405,7 @@ class ShadowJudge:
         if isinstance(new, Node):
             # Added and removed nodes are not undone.
             if old is not None:
-                self._cache.update_node(new)
+                self._cache.add_node(new)
             return
         nominator = self._scheduler.queue.nominator
         if isinstance(old, Pod) and not old.spec.node_name:

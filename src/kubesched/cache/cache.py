@@ -94,10 +94,6 @@ class Cache:
         for info in self._waiting_for_node.pop(name, {}).values():
             self.nodes.add_pod(info, row)
 
-    def update_node(self, node: Node) -> None:
-        """Add or replace a node."""
-        self.add_node(node)
-
     def remove_node(self, name: str) -> None:
         """Remove a node; its pods are kept by node name until they are removed, too."""
         if name not in self.nodes.row_of:
@@ -177,11 +173,16 @@ class Cache:
             if _is_same_on_table(known, info):
                 # The usual confirmation changes nothing in the table.
                 del self._assumed[info.uid]
-                self._replace(info)
+                row = self._file(info)
+                if row is not None:
+                    self.nodes.replace_pod(info, row)
                 return info
             if _holds_the_same(known, info):
                 # The API server adds the topology labels of the node when it binds the pod.
-                self._relabel(known, info)
+                del self._assumed[info.uid]
+                row = self._file(info)
+                if row is not None:
+                    self.nodes.relabel_pod(known, info, row)
                 return info
             self._displace(known)
         elif self.pod_groups is not None:
@@ -200,13 +201,10 @@ class Cache:
             info = PodInfo(pod)
             if info.uid in self._pods:
                 raise CacheError(f"pod {info.uid}({info.key}) was already in added state")
-            self._pods[info.uid] = info
             if self.pod_groups is not None:
                 self.pod_groups.add(info)
-            row = self.nodes.row_of.get(info.node_name)
-            if row is None:
-                self._waiting_for_node.setdefault(info.node_name, {})[info.uid] = info
-            else:
+            row = self._file(info)
+            if row is not None:
                 on_rows.append((row, info))
         if on_rows:
             # It reads all rows: loading nodes one by one would take quadratic time.
@@ -225,7 +223,9 @@ class Cache:
         self._regroup(known, info)
         if _is_same_on_table(known, info):
             # The kubelet's usual status updates change nothing in the table.
-            self._replace(info, as_newest=True)
+            row = self._file(info)
+            if row is not None:
+                self.nodes.replace_pod(info, row, as_newest=True)
             return info
         self._displace(known)
         self._place(info)
@@ -245,12 +245,17 @@ class Cache:
             self.pod_groups.replace(known, info)
 
     def _place(self, info: PodInfo) -> None:
+        row = self._file(info)
+        if row is not None:
+            self.nodes.add_pod(info, row)
+
+    def _file(self, info: PodInfo) -> int | None:
+        """Store a pod; return the row of its node, None if it has to wait for the node."""
         self._pods[info.uid] = info
         row = self.nodes.row_of.get(info.node_name)
         if row is None:
             self._waiting_for_node.setdefault(info.node_name, {})[info.uid] = info
-        else:
-            self.nodes.add_pod(info, row)
+        return row
 
     def _displace(self, info: PodInfo) -> None:
         del self._pods[info.uid]
@@ -263,23 +268,6 @@ class Cache:
         del waiting[info.uid]
         if not waiting:
             del self._waiting_for_node[info.node_name]
-
-    def _relabel(self, known: PodInfo, info: PodInfo) -> None:
-        self._assumed.pop(info.uid, None)
-        self._pods[info.uid] = info
-        row = self.nodes.row_of.get(info.node_name)
-        if row is None:
-            self._waiting_for_node[info.node_name][info.uid] = info
-        else:
-            self.nodes.relabel_pod(known, info, row)
-
-    def _replace(self, info: PodInfo, *, as_newest: bool = False) -> None:
-        self._pods[info.uid] = info
-        row = self.nodes.row_of.get(info.node_name)
-        if row is None:
-            self._waiting_for_node[info.node_name][info.uid] = info
-        else:
-            self.nodes.replace_pod(info, row, as_newest=as_newest)
 
     def check(self) -> None:
         """Assert that every pod is on its node's row, and that the columns are right."""

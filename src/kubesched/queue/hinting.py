@@ -162,14 +162,19 @@ class QueueingHints:
 
         The pods were rejected by the same plugins.
         """
-        # A hint may return something else for this pod than for others of its template.
-        return not _is_unassigned_pod(change.new) and self._is_shared(queued, change)
+        if isinstance(change.new, Pod) and not change.new.spec.node_name:
+            # A hint may return something else for this pod than for others of its template.
+            return False
+        rejectors = queued.rejecting_plugins
+        matching = self._matches_of(change.event).by_profile
+        return all(
+            each.hint is None or each.per_template
+            for each in matching.get(queued.pod_info.scheduler_name, ())
+            if each.plugin in rejectors
+        )
 
     def strategies(self, change: ClusterChange) -> Callable[[QueuedPodInfo], QueueingStrategy]:
         """Return a function equal to `strategy` for one change, faster for many pods."""
-        if _is_unassigned_pod(change.new):
-            # A hint may return something else for this pod than for others of its template.
-            return lambda queued: self.strategy(queued, change)
         shared: dict[
             tuple[PodTemplate, frozenset[str], frozenset[str]], QueueingStrategy | None
         ] = {}
@@ -182,20 +187,10 @@ class QueueingHints:
                 return known
             strategy = self.strategy(queued, change)
             if kind not in shared:
-                shared[kind] = strategy if self._is_shared(queued, change) else None
+                shared[kind] = strategy if self.is_shared(queued, change) else None
             return strategy
 
         return strategy_of
-
-    def _is_shared(self, queued: QueuedPodInfo, change: ClusterChange) -> bool:
-        """Whether the strategy is the same for all pods of the template."""
-        rejectors = queued.rejecting_plugins
-        matching = self._matches_of(change.event).by_profile
-        return all(
-            each.hint is None or each.per_template
-            for each in matching.get(queued.pod_info.scheduler_name, ())
-            if each.plugin in rejectors
-        )
 
     def strategy_of_all(
         self, queued: QueuedPodInfo, changes: Iterable[ClusterChange]
@@ -250,10 +245,6 @@ class QueueingHints:
             )
             self._matches[event] = matches
         return matches
-
-
-def _is_unassigned_pod(item: object) -> bool:
-    return isinstance(item, Pod) and not item.spec.node_name
 
 
 def _is_same_pod(info: PodInfo, other: object) -> bool:

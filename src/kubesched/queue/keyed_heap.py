@@ -1,6 +1,7 @@
 """KeyedHeap is a priority queue of pods with access to and removal of single pods.
 
-Pods that compare equal leave in the order of their arrival; an update does not change it.
+Pods that compare equal leave in the order of their numbers, `QueuedPodInfo.arrival`; an update does
+not change a pod's number.
 
 Upstream: pkg/scheduler/backend/heap (v1.36)
 Invariants: `_entries` has one live entry per pod; other entries of the heap are stale and skipped.
@@ -18,9 +19,8 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 Order = tuple[int | float, ...]
 SortKey = Callable[[QueuedPodInfo], Order]
 
-# Order, the pod's number and its arrival here, version, pod. The version is unique, so pods are
-# never compared.
-_Entry = tuple[Order, int, int, int, QueuedPodInfo]
+# Order, the pod's number, version, pod. The version is unique, so pods are never compared.
+_Entry = tuple[Order, int, int, QueuedPodInfo]
 
 _STALE_MIN: Final = 64
 
@@ -57,10 +57,9 @@ class KeyedHeap:
         key = queued.key
         known = self._entries.get(key)
         self._version += 1
-        arrival = self._version if known is None else known[2]
         if known is not None:
             queued.arrival = known[1]
-        entry = (self._sort_key(queued), queued.arrival, arrival, self._version, queued)
+        entry = (self._sort_key(queued), queued.arrival, self._version, queued)
         self._entries[key] = entry
         heappush(self._heap, entry)
         if known is not None:
@@ -106,8 +105,8 @@ class KeyedHeap:
 
     def check(self) -> None:
         """Assert that every pod is in the heap under its name and sort key."""
-        live = {entry[3] for entry in self._heap}
-        for key, (order, _, _, version, queued) in self._entries.items():
+        live = {entry[2] for entry in self._heap}
+        for key, (order, _, version, queued) in self._entries.items():
             assert version in live, f"{key} is not in the heap"
             assert key == queued.key, f"{queued.key} is filed as {key}"
             assert order == self._sort_key(queued), f"{key} has another sort key now"

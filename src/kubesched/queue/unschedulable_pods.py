@@ -12,7 +12,8 @@ Differs:  pods are visited in the order of their arrival; upstream iterates over
 from __future__ import annotations
 
 from collections.abc import Iterable, KeysView, Sequence
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.keyed_heap import Order
@@ -22,11 +23,13 @@ Topic = tuple[str, ...]
 
 
 class _Entry(NamedTuple):
-    number: int
     arrival: int
     queued: QueuedPodInfo
     topics: Sequence[Topic]
     is_gated: bool
+
+
+_ARRIVAL: Final = attrgetter("arrival")
 
 
 class UnschedulablePods:
@@ -36,7 +39,6 @@ class UnschedulablePods:
         self.gated = 0
         self._entries: dict[str, _Entry] = {}
         self._by_topic: dict[Topic, dict[str, _Entry]] = {}
-        self._arrivals = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -57,14 +59,10 @@ class UnschedulablePods:
         """Add a pod, or file it again after a change; return whether it was absent before."""
         key = queued.key
         known = self._entries.get(key)
-        if known is None:
-            self._arrivals += 1
-            arrival = self._arrivals
-        else:
+        if known is not None:
             self._unfile(key, known)
-            arrival = known.arrival
-            queued.arrival = known.number
-        entry = _Entry(queued.arrival, arrival, queued, topics, queued.is_gated)
+            queued.arrival = known.arrival
+        entry = _Entry(queued.arrival, queued, topics, queued.is_gated)
         self._entries[key] = entry
         self.gated += entry.is_gated
         for topic in topics:
@@ -81,7 +79,7 @@ class UnschedulablePods:
 
     def pods(self) -> list[QueuedPodInfo]:
         """Return all pods in the order of their arrival."""
-        return [entry.queued for entry in sorted(self._entries.values())]
+        return [entry.queued for entry in sorted(self._entries.values(), key=_ARRIVAL)]
 
     def order(self, queued: QueuedPodInfo) -> Order:
         """Return (): the order of `pods` depends on their arrival alone."""
@@ -97,8 +95,7 @@ class UnschedulablePods:
             for pods in filed:
                 merged.update(pods)
             filed = [merged]
-        # Entries compare by the pod's number, then by their arrival here, which is unique.
-        return [entry.queued for pods in filed for entry in sorted(pods.values())]
+        return [entry.queued for pods in filed for entry in sorted(pods.values(), key=_ARRIVAL)]
 
     def check(self) -> None:
         """Assert that pods are filed under their names and topics, and that counts are right."""
@@ -106,7 +103,7 @@ class UnschedulablePods:
         assert self.gated == len(gated), f"{self.gated} gated pods are counted, not {gated}"
         for key, entry in self._entries.items():
             assert key == entry.queued.key, f"{entry.queued.key} is {key}"
-            assert entry.number == entry.queued.arrival, f"{key} was numbered without `put`"
+            assert entry.arrival == entry.queued.arrival, f"{key} was numbered without `put`"
             assert entry.is_gated == entry.queued.is_gated, f"{key} was gated without `put`"
         wanted = 0
         for key, entry in self._entries.items():

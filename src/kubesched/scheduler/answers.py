@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from kubesched.framework.normalize import are_valid_scores
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
-from kubesched.scheduler import plugin_failure as failures
+from kubesched.scheduler.first_rejections import FirstRejections
 from kubesched.scheduler.plan import Plan
+from kubesched.scheduler.plugin_failure import check_scores, raise_failures
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.row_answers import RowAnswers
 from kubesched.scheduler.select_host import select_host
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
@@ -52,7 +52,7 @@ class Answers:
 
     def begin(self, rows: int) -> None:
         """Drop all answers and start with a table of `rows` rows."""
-        self.rejections = RowAnswers.all_passed(rows)
+        self.rejections = FirstRejections.all_passed(rows)
         self.feasible = np.ones(rows, np.bool_)
         self.feasible_count = rows
         self.plain = np.zeros(rows, np.int64)
@@ -130,7 +130,7 @@ class Answers:
     def ask_filters(
         self,
         filters: list[tuple[int, FilterPlugin[object]]],
-        answers: RowAnswers,
+        answers: FirstRejections,
         pod: PodInfo,
         nodes: NodeTable,
     ) -> None:
@@ -143,7 +143,7 @@ class Answers:
             state = self.plan.filter_states.get(plugin.name)
             found = self._profile.ask_filter(plugin, state, pod, nodes)
             if answers.add(position, plugin.name, found):
-                failures.raise_failures(answers, found, position, plugin.name)
+                raise_failures(answers, found, position, plugin.name)
                 if not np.count_nonzero(answers.failed_at > position):
                     return
 
@@ -178,7 +178,6 @@ class Answers:
     ) -> NDArray[np.int64]:
         """Return the weighted, normalized scores of `rows`, the feasible rows."""
         scores = self._profile.ask(
-            failures.NORMALIZE,
             plugin,
             plugin.normalize_score,
             self.plan.score_states.get(plugin.name),
@@ -186,7 +185,7 @@ class Answers:
             self.raw[plugin.name][rows],
             rows,
         )
-        failures.check_scores(plugin.name, scores)
+        check_scores(plugin.name, scores)
         return scores * self._profile.score_weights[plugin.name]
 
 

@@ -130,7 +130,17 @@ def assemble(
         scheduler.activate(requested)
 
     binder = ApiBinder(api, bindings_at_once)
-    evictions = Evictions(api, cache, nominator, waiting_pods, StatusWriter(api), activate)
+    following = [*observers] if instruments is None else [*observers, instruments.observer]
+    evictions = Evictions(
+        api,
+        cache,
+        nominator,
+        waiting_pods,
+        StatusWriter(api),
+        activate,
+        following,
+        in_background=gates.enabled("SchedulerAsyncPreemption"),
+    )
     services = replace(
         services_for(gates, cache.objects),
         waiting_pods=waiting_pods,
@@ -154,10 +164,8 @@ def assemble(
         nominator=nominator,
         ask=ask_hint if instruments is None else instruments.ask_hint,
     )
-    if instruments is not None:
-        observers = (*observers, instruments.observer)
     scheduler = Scheduler(
-        profiles, cache, queue, pods, api, binder, waiting_pods, evictions, observers, extenders
+        profiles, cache, queue, pods, api, binder, waiting_pods, evictions, following, extenders
     )
     queue.hints.report_plugin_error = report_plugin_error
     handlers = EventHandlers(scheduler)

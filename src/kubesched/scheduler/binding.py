@@ -25,15 +25,7 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, failure
 from kubesched.scheduler import phase_timer as phases
 from kubesched.scheduler.api_client import ApiClient
-from kubesched.scheduler.plugin_failure import (
-    BIND,
-    PRE_BIND,
-    PRE_BIND_PRE_FLIGHT,
-    PluginFailure,
-    failed_with,
-    failure_of,
-    reported,
-)
+from kubesched.scheduler.plugin_failure import PluginFailure, failed_with, failure_of, reported
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.snapshot.pod_info import PodInfo
@@ -176,7 +168,7 @@ class BindingCycle:
         for plugin in assumed.profile.pre_bind_plugins:
             question = plugin.pre_bind_pre_flight
             try:
-                status = ask(PRE_BIND_PRE_FLIGHT, plugin, question, cycle, pod, assumed.node_name)
+                status = ask(plugin, question, cycle, pod, assumed.node_name)
             except PluginFailure as raised:
                 return raised.status
             if status.is_skip:
@@ -184,7 +176,7 @@ class BindingCycle:
             elif status.is_success:
                 found = SUCCESS
             elif status.code is Code.ERROR:
-                return failed_with(PRE_BIND_PRE_FLIGHT, plugin.name, status)
+                return failed_with("pre_bind_pre_flight", plugin.name, status)
             else:
                 return Status(
                     Code.ERROR,
@@ -276,8 +268,8 @@ class BindingCycle:
         except asyncio.CancelledError:
             return self._cancelled_status(assumed, plugin)
         except PluginFailure as raised:
-            status = raised.status
-        return reported(PRE_BIND, plugin.name, status)
+            return raised.status
+        return reported("pre_bind", plugin.name, status)
 
     def _cancelled_status(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
         """Return the status of a plugin whose PreBind was cancelled.
@@ -288,7 +280,7 @@ class BindingCycle:
         cancelled = self._in_pre_bind.get(assumed.pod.uid)
         if cancelled is None or not cancelled.done():
             raise asyncio.CancelledError
-        return failure_of(PRE_BIND, plugin.name, cancelled.result().message)
+        return failure_of("pre_bind", plugin.name, cancelled.result().message)
 
     async def _bind(self, assumed: Assumed) -> Status:
         pending = self._status_writer.pending_write(assumed.pod.pod)
@@ -309,8 +301,9 @@ class BindingCycle:
                 )
             except PluginFailure as raised:
                 status = raised.status
+                break
             if not status.is_skip:
-                status = reported(BIND, plugin.name, status)
+                status = reported("bind", plugin.name, status)
                 break
         timer.passed(phases.BIND, status.code, began)
         return status

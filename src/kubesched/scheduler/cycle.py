@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
-from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.answers import Answers
-from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
+from kubesched.scheduler.first_rejections import Filtering, FirstRejections
 from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.nominated_rows import NominatedRows
 from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER
@@ -30,10 +29,9 @@ from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.rejecting import Rejecting
 from kubesched.scheduler.rejection_memory import RejectionMemory
-from kubesched.scheduler.row_answers import Filtering, RowAnswers
 from kubesched.scheduler.sampling import NodeSampler, Restriction, feasible_nodes_to_find
 from kubesched.scheduler.scoring import Scoring
-from kubesched.scheduler.search import Feasible, Search
+from kubesched.scheduler.search import Attempt, Feasible, Search
 from kubesched.scheduler.trace import FilterTrace, Trace
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
@@ -246,8 +244,8 @@ class SchedulingCycle:
         return Feasible(known, int(np.count_nonzero(passed)), len(passed), everywhere=passed)
 
     def _sample(
-        self, nodes: NodeColumns, rows: NDArray[np.intp], answers: RowAnswers, limit: int
-    ) -> tuple[NDArray[np.intp], RowAnswers]:
+        self, nodes: NodeColumns, rows: NDArray[np.intp], answers: FirstRejections, limit: int
+    ) -> tuple[NDArray[np.intp], FirstRejections]:
         """Keep only the rows that a search for `limit` feasible nodes would evaluate, ascending."""
         place = np.full(len(nodes), -1, np.intp)
         place[rows] = np.arange(len(rows))
@@ -285,9 +283,7 @@ class SchedulingCycle:
         names: frozenset[str] | None = None
         contributors: list[str] = []
         for plugin in attempt.plan.pre_filters:
-            result = self.profile.ask(
-                failures.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
-            )
+            result = self.profile.ask(plugin, plugin.pre_filter, cycle, pod, snapshot)
             status = result.status
             if attempt.trace is not None:
                 attempt.trace.pre_filter[plugin.name] = status.by(plugin.name)
@@ -305,7 +301,7 @@ class SchedulingCycle:
                 if status.code is Code.UNSCHEDULABLE:
                     outcome = status
                     continue
-                raise PluginFailure(failed_with(failures.PRE_FILTER, plugin.name, status))
+                raise PluginFailure(failed_with("pre_filter", plugin.name, status))
             if result.node_names is None:
                 continue
             contributors.append(plugin.name)

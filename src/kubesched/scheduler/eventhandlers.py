@@ -12,7 +12,7 @@ applied when that cycle ends:
                          deleted  -               delete
     pod gets its node             add_pod         move_all AssignedPodAdd; delete
     node                 added    add_node        move_all NodeAdd
-                         changed  update_node     move_all per changed property
+                         changed  add_node        move_all per changed property
                          deleted  remove_node     move_all NodeDelete, before the cache forgets it
     anything else                 put, delete     move_all Add, Update, Delete
 
@@ -147,7 +147,7 @@ class EventHandlers:
             case Node() if isinstance(old, Node):
                 log_observed(V4, "Update event for node", new)
                 began = self.observer.now()
-                self._steps.cache.update_node(new)
+                self._steps.cache.add_node(new)
                 events = node_events(old, new, declared_features=self._has_declared_features)
                 self._move_each(events, old, new, began)
             case _:

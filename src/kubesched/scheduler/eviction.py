@@ -21,8 +21,8 @@ from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.api_client import ApiClient
-from kubesched.scheduler.background import drain
-from kubesched.scheduler.status_writer import StatusWriter, with_retries
+from kubesched.scheduler.observer import Observer
+from kubesched.scheduler.status_writer import StatusWriter, drain, with_retries
 from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -70,26 +70,12 @@ class Preemption(msgspec.Struct, frozen=True):
     scheduler_name: str
 
 
-class EvictionObserver:
-    """Receives preemptions; subclasses override what they need."""
-
-    def preempting(self, victims: int) -> None:
-        """The eviction of this number of victims begins."""
-
-    def evicted(self, victim: PodInfo, preemption: Preemption) -> None:
-        """A victim was deleted; one that was not bound yet only loses its node."""
-
-    def preempted(self, preemption: Preemption, started: float, *, is_success: bool) -> None:
-        """A preemption in the background, begun at `started`, has ended."""
-
-
 class Evictions:
     """Runs preemptions in the background.
 
     Attributes:
         status_writer: Writes nominations.
         cancel_binding: (uid, cause) -> whether a pod in PreBind could still be called back.
-        observer: Receives preemptions.
     """
 
     def __init__(
@@ -100,7 +86,11 @@ class Evictions:
         waiting_pods: WaitingPods,
         status_writer: StatusWriter,
         activate: Callable[[Sequence[PodInfo]], None],
+        observers: Sequence[Observer],
+        *,
+        in_background: bool,
     ) -> None:
+        """Set up; `in_background` is the gate SchedulerAsyncPreemption."""
         self._api = api
         self._cache = cache
         self._nominator = nominator
@@ -108,7 +98,8 @@ class Evictions:
         self.status_writer = status_writer
         self._activate = activate
         self.cancel_binding: Callable[[str, str], bool] = lambda _uid, _cause: False
-        self.observer = EvictionObserver()
+        self._observers = observers
+        self._in_background = in_background
         self._running: set[str] = set()
         self._last_victim: dict[str, str] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -127,37 +118,40 @@ class Evictions:
         victim = self._cache.get_pod(last)
         return victim is not None and not victim.is_terminating
 
-    async def carry_out(self, preemption: Preemption, *, in_background: bool) -> str:
+    async def carry_out(self, preemption: Preemption) -> str:
         """Evict, now or in the background; return the error message, "" if there is none."""
-        if in_background:
-            self.start(preemption)
+        if self._in_background:
+            self._start(preemption)
             return ""
         try:
-            await self.run_to_end(preemption)
+            await self._run_to_end(preemption)
         except ApiError as error:
             log.warning("Preemption for %s failed: %s", preemption.preemptor.key, error)
             return error.message
         return ""
 
-    def start(self, preemption: Preemption) -> asyncio.Task[None] | None:
-        """Start evicting; return the task, or None if every victim is terminating already."""
+    def _start(self, preemption: Preemption) -> None:
+        """Start evicting, unless every victim is terminating already."""
         victims = [v for v in preemption.victims if not self._is_terminating(v)]
         if not victims:
-            return None
-        self.observer.preempting(len(preemption.victims))
+            return
+        self._notify_preempting(preemption)
         self._running.add(preemption.preemptor.uid)
         task = asyncio.ensure_future(self._run(preemption, victims))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return task
 
-    async def run_to_end(self, preemption: Preemption) -> None:
+    def _notify_preempting(self, preemption: Preemption) -> None:
+        for observer in self._observers:
+            observer.preempting(len(preemption.victims))
+
+    async def _run_to_end(self, preemption: Preemption) -> None:
         """Evict all victims concurrently and wait, as without SchedulerAsyncPreemption.
 
         Raises:
             ApiError: the first refusal; the other evictions are cancelled.
         """
-        self.observer.preempting(len(preemption.victims))
+        self._notify_preempting(preemption)
         victims = [v for v in preemption.victims if not self._is_terminating(v)]
         await _all(self._evict(victim, preemption) for victim in victims)
         await self.clear_lower_nominations(preemption)
@@ -183,15 +177,13 @@ class Evictions:
             log.warning("Preemption for %s failed: %s", preemption.preemptor.key, error)
             are_told = False
         finally:
-            self._end(uid)
-        self.observer.preempted(preemption, started, is_success=are_told)
+            self._running.discard(uid)
+            self._last_victim.pop(uid, None)
+        for observer in self._observers:
+            observer.preempted(preemption, started, is_success=are_told)
         if not are_told:
             # The event that would have requeued it may never come.
             self._activate(preemption.preemptor.pods)
-
-    def _end(self, uid: str) -> None:
-        self._running.discard(uid)
-        self._last_victim.pop(uid, None)
 
     async def clear_lower_nominations(self, preemption: Preemption) -> bool:
         """Clear lower-priority nominations to the node; return whether every write succeeded."""
@@ -212,7 +204,8 @@ class Evictions:
                 await self._delete(victim, preemption)
             except NotFoundError:
                 return
-            self.observer.evicted(victim, preemption)
+            for observer in self._observers:
+                observer.evicted(victim, preemption)
         preemptor = preemption.preemptor
         note = f"Preempted by {preemptor.type} {preemptor.uid} on node {preemption.node_name}"
         self._api.record_event(

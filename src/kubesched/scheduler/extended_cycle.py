@@ -24,17 +24,15 @@ from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
 from kubesched.queue.registrations import EXTENDER
-from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
-from kubesched.scheduler.extender import ExtenderError
-from kubesched.scheduler.extenders import Extenders, Passed
+from kubesched.scheduler.extenders import ExtenderError, Extenders, Passed
 from kubesched.scheduler.phase_timer import POST_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.rejecting import PostFilterVerdict
 from kubesched.scheduler.sampling import NodeSampler
-from kubesched.scheduler.search import Search
+from kubesched.scheduler.search import Attempt, Search
 from kubesched.scheduler.select_host import select_host
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.images import ImageStates

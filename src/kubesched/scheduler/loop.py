@@ -26,11 +26,11 @@ from kubesched.framework.pod_groups import pod_group_name_of
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.background import drain
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.pod_group_cycle import PodGroupCycle
 from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.repeated_rejections import RepeatedRejections
+from kubesched.scheduler.status_writer import drain
 from kubesched.snapshot.pod_info import PodInfo
 
 log = logging.getLogger(__name__)

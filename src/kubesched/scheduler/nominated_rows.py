@@ -23,9 +23,9 @@ import numpy as np
 from kubesched.framework.plugin import Scope
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.scheduler.answers import Answers
-from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
+from kubesched.scheduler.search import Attempt
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.nominator import Nominator

@@ -6,10 +6,16 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kubesched.framework.status import Status
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt, RejectedAgain
 from kubesched.scheduler.pod_group_outcome import Outcome
+from kubesched.snapshot.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.eviction import Preemption
 
 
 class Observer:
@@ -32,6 +38,15 @@ class Observer:
         for decision, attempt in again.each():
             self.decided(decision, again.started)
             self.failed(attempt, now)
+
+    def preempting(self, victims: int) -> None:
+        """The eviction of this number of victims begins."""
+
+    def evicted(self, victim: PodInfo, preemption: Preemption) -> None:
+        """A victim was deleted; one that was not bound yet only loses its node."""
+
+    def preempted(self, preemption: Preemption, started: float, *, is_success: bool) -> None:
+        """A preemption in the background, begun at `started`, has ended."""
 
     def pod_group_tried(self, scheduler_name: str, started: float, now: float) -> None:
         """All pods of a group were tried in a cycle of the group that began at `started`."""

@@ -24,9 +24,8 @@ from kubesched.framework.pod_groups import (
     PodGroupAssignments,
 )
 from kubesched.framework.status import Code, Status, failure, unschedulable
-from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.phase_timer import PLACEMENT_GENERATE, PLACEMENT_SCORE
-from kubesched.scheduler.plugin_failure import PluginFailure
+from kubesched.scheduler.plugin_failure import PluginFailure, prefix_of
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.select_host import select_host
 
@@ -60,7 +59,6 @@ class PlacementSearch:
         plugin = self._profile.placement_generate_plugins[0]
         try:
             found = self._profile.ask(
-                failures.PLACEMENT_GENERATE,
                 plugin,
                 plugin.generate_placements,
                 self._namespace,
@@ -119,7 +117,6 @@ class PlacementSearch:
         scores: list[int] = []
         for each in assignments:
             score, status = self._profile.ask(
-                failures.PLACEMENT_SCORE,
                 plugin,
                 plugin.score_placement,
                 self._namespace,
@@ -127,21 +124,21 @@ class PlacementSearch:
                 each,
                 self._snapshot,
             )
-            _raise_failure(failures.PLACEMENT_SCORE, plugin, status)
+            _raise_failure("score_placement", plugin, status)
             scores.append(score)
         return scores
 
     def _normalized(self, plugin: PlacementScorePlugin, scores: list[int]) -> list[int]:
         if not plugin.normalizes_placements:
             return scores
-        found, status = self._profile.ask(
-            failures.PLACEMENT_NORMALIZE, plugin, plugin.normalize_placement_scores, scores
-        )
-        _raise_failure(failures.PLACEMENT_NORMALIZE, plugin, status)
+        found, status = self._profile.ask(plugin, plugin.normalize_placement_scores, scores)
+        _raise_failure("normalize_placement_scores", plugin, status)
         return found
 
 
-def _raise_failure(prefix: str, plugin: PlacementScorePlugin, status: Status) -> None:
+def _raise_failure(method: str, plugin: PlacementScorePlugin, status: Status) -> None:
     """Raise unless `status` is success; a rejection is a failure here, too."""
     if not status.is_success:
-        raise PluginFailure(failure(prefix.format(plugin.name) + (status.error or status.message)))
+        raise PluginFailure(
+            failure(prefix_of(method, plugin.name) + (status.error or status.message))
+        )

@@ -22,10 +22,8 @@ from kubesched.cache.cache import Cache, CacheError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SUCCESS, Code, Status, failure
 from kubesched.framework.waiting_pods import PERMIT_TIMEOUT_SECONDS_MAX
-from kubesched.scheduler.phase_timer import PERMIT as PERMIT_PHASE
-from kubesched.scheduler.phase_timer import RESERVE as RESERVE_PHASE
-from kubesched.scheduler.phase_timer import UNRESERVE
-from kubesched.scheduler.plugin_failure import PERMIT, RESERVE, PluginFailure, reported
+from kubesched.scheduler.phase_timer import PERMIT, RESERVE, UNRESERVE
+from kubesched.scheduler.plugin_failure import PluginFailure, reported
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
@@ -64,19 +62,19 @@ class Placer:
             return PlacedPod(failure(str(error)))
         self._nominator.delete(pod.uid)
         timeouts: Mapping[str, float] = {}
-        status = reserve(profile, cycle, there, node_name)
+        status = reserve(profile, cycle, there)
         if status.is_success:
             started = profile.timer.now()
-            status, timeouts = _ask_permit(profile, cycle, there, node_name)
-            profile.timer.passed(PERMIT_PHASE, status.code, started)
+            status, timeouts = _ask_permit(profile, cycle, there)
+            profile.timer.passed(PERMIT, status.code, started)
         if status.is_success or status.code is Code.WAIT:
             return PlacedPod(status, there, timeouts)
-        self.undo(profile, cycle, there, node_name)
+        self.undo(profile, cycle, there)
         return PlacedPod(status)
 
-    def undo(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> bool:
+    def undo(self, profile: Profile, cycle: CycleState, pod: PodInfo) -> bool:
         """Unreserve and forget an assumed pod; return whether the cache still had it."""
-        unreserve(profile, cycle, pod, node_name)
+        unreserve(profile, cycle, pod)
         try:
             self._cache.forget_pod(pod)
         except CacheError as error:
@@ -85,32 +83,32 @@ class Placer:
         return True
 
 
-def reserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-    """Run the Reserve plugins in order up to the first that fails."""
+def reserve(profile: Profile, cycle: CycleState, pod: PodInfo) -> Status:
+    """Run the Reserve plugins for an assumed pod, in order up to the first that fails."""
     started, verdict = profile.timer.now(), SUCCESS
     for plugin in profile.reserve_plugins:
         try:
-            status = profile.ask(RESERVE, plugin, plugin.reserve, cycle, pod, node_name)
+            status = profile.ask(plugin, plugin.reserve, cycle, pod, pod.node_name)
         except PluginFailure as raised:
             verdict = raised.status
             break
         if not status.is_success:
-            verdict = reported(RESERVE, plugin.name, status)
+            verdict = reported("reserve", plugin.name, status)
             break
-    profile.timer.passed(RESERVE_PHASE, verdict.code, started)
+    profile.timer.passed(RESERVE, verdict.code, started)
     return verdict
 
 
-def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
+def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo) -> None:
     """Run Unreserve of all Reserve plugins in reverse order; it cannot fail."""
     started = profile.timer.now()
     for plugin in reversed(profile.reserve_plugins):
-        profile.notify(plugin, plugin.unreserve, cycle, pod, node_name)
+        profile.notify(plugin, plugin.unreserve, cycle, pod, pod.node_name)
     profile.timer.passed(UNRESERVE, Code.SUCCESS, started)
 
 
 def _ask_permit(
-    profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str
+    profile: Profile, cycle: CycleState, pod: PodInfo
 ) -> tuple[Status, dict[str, float]]:
     """Run the Permit plugins; return Wait if any waits and none rejects.
 
@@ -120,12 +118,12 @@ def _ask_permit(
     verdict = SUCCESS
     for plugin in profile.permit_plugins:
         try:
-            status, seconds = profile.ask(PERMIT, plugin, plugin.permit, cycle, pod, node_name)
+            status, seconds = profile.ask(plugin, plugin.permit, cycle, pod, pod.node_name)
         except PluginFailure as raised:
             return raised.status, {}
         if status.code is Code.WAIT:
             timeouts[plugin.name] = min(seconds, PERMIT_TIMEOUT_SECONDS_MAX)
             verdict = Status(Code.WAIT, (*status.reasons, _SOMEBODY_WAITS))
         elif not status.is_success:
-            return reported(PERMIT, plugin.name, status), {}
+            return reported("permit", plugin.name, status), {}
     return verdict, timeouts

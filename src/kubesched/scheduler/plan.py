@@ -27,7 +27,6 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SUCCESS
-from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.phase_timer import PRE_FILTER, PRE_SCORE
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo
@@ -159,9 +158,7 @@ class Plan:
         for plugin in asked:
             if not has_result(plugin, plugin.scope) or plugin.name in self.filter_states:
                 continue
-            result = profile.ask(
-                failures.PRE_FILTER, plugin, plugin.pre_filter, cycle, pod, snapshot
-            )
+            result = profile.ask(plugin, plugin.pre_filter, cycle, pod, snapshot)
             self.filter_states[plugin.name] = result.state
             if result.status.is_skip:
                 self.skip_filter.add(plugin.name)
@@ -197,9 +194,7 @@ class Plan:
         for plugin in asked:
             if not is_known(plugin, _score_scope(plugin)) or plugin.name in self.score_states:
                 continue
-            result = profile.ask(
-                failures.PRE_SCORE, plugin, plugin.pre_score, cycle, pod, snapshot, everywhere
-            )
+            result = profile.ask(plugin, plugin.pre_score, cycle, pod, snapshot, everywhere)
             self.score_states[plugin.name] = result.state
             if result.status.is_skip:
                 self.skip_score.add(plugin.name)

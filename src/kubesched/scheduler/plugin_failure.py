@@ -13,30 +13,34 @@ from numpy.typing import NDArray
 
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN, are_valid_scores
 from kubesched.framework.status import Code, NodeToStatus, Status
-from kubesched.scheduler.row_answers import RowAnswers
+from kubesched.scheduler.first_rejections import FirstRejections
 
-# Upstream's message prefix of a failure at each extension point; {} is the plugin's name.
-PRE_ENQUEUE: Final = 'running PreEnqueue plugin "{}": '
-PRE_FILTER: Final = 'running PreFilter plugin "{}": '
-FILTER: Final = 'running "{}" filter plugin: '
-ADD_POD: Final = 'running AddPod on PreFilter plugin "{}": '
-REMOVE_POD: Final = 'running RemovePod on PreFilter plugin "{}": '
-PRE_SCORE: Final = 'running PreScore plugin "{}": '
-SCORE: Final = 'running Score plugins: plugin "{}" failed with: '
-SIGN: Final = 'running Sign plugin "{}": '
-NORMALIZE: Final = 'running Normalize on Score plugins: plugin "{}" failed with: '
-RESERVE: Final = 'running Reserve plugin "{}": '
-PERMIT: Final = 'running Permit plugin "{}": '
-PRE_BIND_PRE_FLIGHT: Final = 'running PreBindPreFlight "{}": '
-PRE_BIND: Final = 'running PreBind plugin "{}": '
-BIND: Final = 'running Bind plugin "{}": '
-PLACEMENT_GENERATE: Final = 'running PlacementGenerate plugin "{}": '
-PLACEMENT_SCORE: Final = 'running PlacementScore plugins: plugin "{}" failed with: '
-PLACEMENT_NORMALIZE: Final = (
-    'running NormalizePlacementScore on PlacementScore plugins: plugin "{}" failed with: '
-)
-PLAIN: Final = ""
-"""No prefix: upstream reports the error of the plugin alone."""
+_PREFIXES: Final = {
+    "pre_enqueue": 'running PreEnqueue plugin "{}": ',
+    "pre_filter": 'running PreFilter plugin "{}": ',
+    "add_pod": 'running AddPod on PreFilter plugin "{}": ',
+    "remove_pod": 'running RemovePod on PreFilter plugin "{}": ',
+    "filter": 'running "{}" filter plugin: ',
+    "filter_row": 'running "{}" filter plugin: ',
+    "pre_score": 'running PreScore plugin "{}": ',
+    "score": 'running Score plugins: plugin "{}" failed with: ',
+    "score_row": 'running Score plugins: plugin "{}" failed with: ',
+    "normalize_score": 'running Normalize on Score plugins: plugin "{}" failed with: ',
+    "sign": 'running Sign plugin "{}": ',
+    "reserve": 'running Reserve plugin "{}": ',
+    "permit": 'running Permit plugin "{}": ',
+    "pre_bind_pre_flight": 'running PreBindPreFlight "{}": ',
+    "pre_bind": 'running PreBind plugin "{}": ',
+    "bind": 'running Bind plugin "{}": ',
+    "generate_placements": 'running PlacementGenerate plugin "{}": ',
+    "score_placement": 'running PlacementScore plugins: plugin "{}" failed with: ',
+    "normalize_placement_scores": "running NormalizePlacementScore on PlacementScore plugins: "
+    'plugin "{}" failed with: ',
+}
+"""Method -> upstream's prefix of its failures; {} is the plugin's name.
+
+Of other methods, such as `post_filter`, upstream reports the plugin's error alone.
+"""
 
 
 class PluginFailure(Exception):  # noqa: N818 - upstream calls this outcome a failure
@@ -53,32 +57,39 @@ class PluginFailure(Exception):  # noqa: N818 - upstream calls this outcome a fa
         self.reported = reported
 
 
-def failure_of(prefix: str, plugin: str, text: str) -> Status:
-    """Return the failure status of a plugin with upstream's message."""
-    return Status(Code.ERROR, plugin=plugin, error=prefix.format(plugin) + text)
+def prefix_of(method: str, plugin: str) -> str:
+    """Return what upstream writes before the text of a failure of a plugin's method."""
+    return _PREFIXES.get(method, "").format(plugin)
 
 
-def failed_with(prefix: str, plugin: str, status: Status) -> Status:
+def failure_of(method: str, plugin: str, text: str) -> Status:
+    """Return the failure status of a plugin's method with upstream's message."""
+    return Status(Code.ERROR, plugin=plugin, error=prefix_of(method, plugin) + text)
+
+
+def failed_with(method: str, plugin: str, status: Status) -> Status:
     """Return the failure of a plugin whose status is no success and no rejection."""
     text = status.message or f"the plugin returned {status.code.label} without a reason"
-    return failure_of(prefix, plugin, text)
+    return failure_of(method, plugin, text)
 
 
-def reported(prefix: str, plugin: str, status: Status) -> Status:
+def reported(method: str, plugin: str, status: Status) -> Status:
     """Return a plugin's status with its name; a failure gets upstream's message."""
     if status.is_success or status.is_rejected:
         return status.by(plugin)
-    return failed_with(prefix, plugin, status)
+    return failed_with(method, plugin, status)
 
 
-def raise_failures(answers: RowAnswers, found: NodeToStatus, position: int, plugin: str) -> None:
+def raise_failures(
+    answers: FirstRejections, found: NodeToStatus, position: int, plugin: str
+) -> None:
     """Raise if a row's first non-success status is a failure of this filter."""
     for status in found.statuses[1:]:
         if status.is_rejected:
             continue
         code = answers.table.codes.get(status.by(plugin))
         if code is not None and ((answers.index == code) & (answers.failed_at == position)).any():
-            raise PluginFailure(failed_with(FILTER, plugin, status))
+            raise PluginFailure(failed_with("filter", plugin, status))
 
 
 def check_scores(plugin: str, scores: NDArray[np.int64]) -> None:

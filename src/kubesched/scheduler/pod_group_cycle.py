@@ -51,7 +51,7 @@ from kubesched.scheduler.pod_group_outcome import (
     outcome_of,
     refused,
 )
-from kubesched.scheduler.pod_group_preemption import PodGroupPreemption
+from kubesched.scheduler.pod_group_preemption import preempt_for_group
 from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo
@@ -214,7 +214,7 @@ class PodGroupCycle:
         decision, there = attempt.decision, attempt.there
         if there is None or isinstance(decision, Failed):
             return
-        if self._steps.placer.undo(profile, decision.cycle, there, there.node_name):
+        if self._steps.placer.undo(profile, decision.cycle, there):
             self._nominate_again(attempt)
 
     def _nominate_again(self, attempt: MemberAttempt) -> None:
@@ -242,12 +242,11 @@ class PodGroupCycle:
 
         pods = tuple(member.pod_info for member in members)
         group = self._steps.cache.objects.get(PodGroup, name, pod.namespace)
-        preemption = PodGroupPreemption(self._steps, profile, what_if)
         if group is None:
             cause = f'podgroup.scheduling.k8s.io "{name}" not found'
             status = failure(f"failed to get pod group object: {cause}")
         else:
-            status = await preemption.run(group, pods)
+            status = await preempt_for_group(self._steps, profile, group, pods, what_if)
         if status.is_success:
             return msgspec.structs.replace(outcome, waits_for_preemption=True)
         if not status.is_rejected:

@@ -72,55 +72,50 @@ class Trial:
         self._before.clear()
 
 
-class PodGroupPreemption:
-    """Preempts for one group."""
+async def preempt_for_group(
+    steps: PodScheduling,
+    profile: Profile,
+    group: PodGroup,
+    pods: Sequence[PodInfo],
+    schedule: Callable[[], Awaitable[Status]],
+) -> Status:
+    """Evict the victims found; return success if the group then fits, else the rejection.
 
-    def __init__(
-        self, steps: PodScheduling, profile: Profile, schedule: Callable[[], Awaitable[Status]]
-    ) -> None:
-        """Set up; `schedule` tries the group in the table as it is, and undoes that."""
-        self._steps = steps
-        self._profile = profile
-        self._schedule = schedule
+    `schedule` tries the group in the table as it is, and undoes that.
+    """
+    if not profile.pod_group_post_filter_plugins:
+        return unschedulable(NOT_REGISTERED)
+    constraints = group.spec.scheduling_constraints
+    if constraints is not None and constraints.topology:
+        return unschedulable(HAS_CONSTRAINTS)
+    result = await _find_victims(steps, profile, group, pods, schedule)
+    if not result.status.is_success:
+        return result.status
+    metadata, priority = group.metadata, group_priority(group)
+    preemptor = Preemptor("podgroup", metadata.uid, metadata.key, priority, tuple(pods))
+    preemption = Preemption(preemptor, TARGET, result.victims, profile.scheduler_name)
+    error = await steps.evictions.carry_out(preemption)
+    return failure(error) if error else SUCCESS
 
-    async def run(self, group: PodGroup, pods: Sequence[PodInfo]) -> Status:
-        """Evict the victims found; return success if the group then fits, else the rejection."""
-        plugins = self._profile.pod_group_post_filter_plugins
-        if not plugins:
-            return unschedulable(NOT_REGISTERED)
-        constraints = group.spec.scheduling_constraints
-        if constraints is not None and constraints.topology:
-            return unschedulable(HAS_CONSTRAINTS)
-        result = await self._find(group, pods)
-        if not result.status.is_success:
-            return result.status
-        return await self._evict(group, pods, result.victims)
 
-    async def _find(self, group: PodGroup, pods: Sequence[PodInfo]) -> PodGroupPostFilterResult:
-        plugin = self._profile.pod_group_post_filter_plugins[0]
-        cache = self._steps.cache
-        snapshot = cache.snapshot(self._steps.queue.nominator)
-        restriction = self._steps.cycles[self._profile.scheduler_name].restriction
-        trial = Trial(cache.nodes, self._schedule)
-        restriction.skips_post_filters = True
-        try:
-            return await self._profile.ask_async(
-                POST_FILTER, plugin, plugin.pod_group_post_filter, group, pods, snapshot, trial
-            )
-        except PluginFailure as failed:
-            return PodGroupPostFilterResult(failed.status)
-        finally:
-            restriction.skips_post_filters = False
-            trial.restore()
-
-    async def _evict(
-        self, group: PodGroup, pods: Sequence[PodInfo], victims: tuple[PodInfo, ...]
-    ) -> Status:
-        metadata = group.metadata
-        priority = group_priority(group)
-        preemptor = Preemptor("podgroup", metadata.uid, metadata.key, priority, tuple(pods))
-        scheduler_name = self._profile.scheduler_name
-        preemption = Preemption(preemptor, TARGET, victims, scheduler_name)
-        in_background = self._profile.feature_gates.enabled("SchedulerAsyncPreemption")
-        error = await self._steps.evictions.carry_out(preemption, in_background=in_background)
-        return failure(error) if error else SUCCESS
+async def _find_victims(
+    steps: PodScheduling,
+    profile: Profile,
+    group: PodGroup,
+    pods: Sequence[PodInfo],
+    schedule: Callable[[], Awaitable[Status]],
+) -> PodGroupPostFilterResult:
+    plugin = profile.pod_group_post_filter_plugins[0]
+    snapshot = steps.cache.snapshot(steps.queue.nominator)
+    restriction = steps.cycles[profile.scheduler_name].restriction
+    trial = Trial(steps.cache.nodes, schedule)
+    restriction.skips_post_filters = True
+    try:
+        return await profile.ask_async(
+            POST_FILTER, plugin, plugin.pod_group_post_filter, group, pods, snapshot, trial
+        )
+    except PluginFailure as failed:
+        return PodGroupPostFilterResult(failed.status)
+    finally:
+        restriction.skips_post_filters = False
+        trial.restore()

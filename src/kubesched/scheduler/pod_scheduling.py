@@ -76,7 +76,7 @@ class PodScheduling:
         binder: Binds for DefaultBinder.
         waiting_pods: Pods that wait on Permit.
         evictions: Preemptions under way.
-        observers: Receive decisions, bindings and failures.
+        observers: Receive decisions, bindings, failures and preemptions.
         extenders: The configured extenders; None if there are none.
         cycles: The profiles' scheduling cycles, by scheduler name.
         placer: Assumes pods and undoes it.
@@ -94,7 +94,7 @@ class PodScheduling:
     binder: ApiBinder
     waiting_pods: WaitingPods
     evictions: Evictions
-    observers: Sequence[Observer]
+    observers: list[Observer]
     extenders: Extenders | None
 
     def __post_init__(self) -> None:
@@ -204,8 +204,7 @@ class PodScheduling:
             return decision
         preemptor = Preemptor.of_pod(decision.pod)
         preemption = Preemption(preemptor, node_name, decision.victims, profile.scheduler_name)
-        in_background = profile.feature_gates.enabled("SchedulerAsyncPreemption")
-        error = await self.evictions.carry_out(preemption, in_background=in_background)
+        error = await self.evictions.carry_out(preemption)
         if error:
             return decision.with_failed_preemption(error, len(self.cache.nodes))
         return decision
@@ -301,7 +300,7 @@ class PodScheduling:
             return
         now = self.now()
         pod = assumed.pod
-        was_there = self.placer.undo(assumed.profile, assumed.cycle, pod, assumed.node_name)
+        was_there = self.placer.undo(assumed.profile, assumed.cycle, pod)
         for observer in self.observers:
             observer.binding_failed(assumed, status, now)
         if was_there and not status.is_rejected:

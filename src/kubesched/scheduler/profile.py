@@ -46,15 +46,9 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.registry import Registry
 from kubesched.framework.services import Services, services_for
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
+from kubesched.scheduler.first_rejections import PASSED, Filtering
 from kubesched.scheduler.phase_timer import PhaseTimer
 from kubesched.scheduler.plugin_failure import (
-    ADD_POD,
-    FILTER,
-    PLAIN,
-    PRE_ENQUEUE,
-    REMOVE_POD,
-    SCORE,
-    SIGN,
     PluginFailure,
     failed_with,
     failure_of,
@@ -62,7 +56,6 @@ from kubesched.scheduler.plugin_failure import (
     reported,
 )
 from kubesched.scheduler.profile_plugins import ProfilePlugins, build_plugins
-from kubesched.scheduler.row_answers import PASSED, Filtering
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -189,13 +182,7 @@ class Profile:
 
     # The wrappers through which all plugins are called.
 
-    def ask(
-        self,
-        prefix: str,
-        plugin: Plugin,
-        question: Callable[[*Arguments], R],
-        *args: *Arguments,
-    ) -> R:
+    def ask(self, plugin: Plugin, question: Callable[[*Arguments], R], *args: *Arguments) -> R:
         """Call a plugin; an exception becomes a PluginFailure with upstream's message."""
         timed = question
         if self.timer.is_sampling:
@@ -215,26 +202,21 @@ class Profile:
             raise
         except (Exception, SystemExit) as error:
             pods = (each.key for each in args if isinstance(each, PodInfo))
-            raise self.raised(prefix, plugin, question, next(pods, ""), error) from error
+            raise self._raised(plugin, question, next(pods, ""), error) from error
         else:
             return answer
 
-    def raised(
-        self,
-        prefix: str,
-        plugin: Plugin,
-        question: Callable[..., object],
-        pod: str,
-        error: BaseException,
+    def _raised(
+        self, plugin: Plugin, question: Callable[..., object], pod: str, error: BaseException
     ) -> PluginFailure:
         """Report an exception of a plugin and return it as a PluginFailure.
 
         An exception in `sign` is not reported here: the memory logs it once.
         """
-        text = ""
-        if prefix is not SIGN:
+        text, method = "", getattr(question, "__name__", "")
+        if question is not sign:
             text = self.report(plugin, extension_point_of(question), pod, error)
-        return PluginFailure(failure_of(prefix, plugin.name, error_text(error)), text)
+        return PluginFailure(failure_of(method, plugin.name, error_text(error)), text)
 
     def report(self, plugin: Plugin, extension_point: str, pod: str, error: BaseException) -> str:
         """Report an exception of a plugin that is not in-tree; return its text, "" if it is."""
@@ -249,7 +231,7 @@ class Profile:
     ) -> None:
         """Call a method whose result does not matter; an exception is logged."""
         try:
-            self.ask(PLAIN, plugin, method, *args)
+            self.ask(plugin, method, *args)
         except PluginFailure:
             point = extension_point_of(method)
             log.exception("Plugin %s failed in %s", plugin.name, point)
@@ -261,7 +243,7 @@ class Profile:
         question: Callable[[*Arguments], Awaitable[R]],
         *args: *Arguments,
     ) -> R:
-        """Await a plugin; an exception becomes a PluginFailure without upstream's prefix."""
+        """Await a plugin; an exception becomes a PluginFailure with upstream's message."""
         timer, is_sampled = self.timer, self.timer.is_sampling
         began, code = timer.now(), Code.ERROR
         try:
@@ -270,7 +252,7 @@ class Profile:
             code = answer.code if isinstance(answer, Status) else Code.SUCCESS
         except (Exception, SystemExit) as error:
             pods = (each.key for each in args if isinstance(each, PodInfo))
-            raise self.raised(PLAIN, plugin, question, next(pods, ""), error) from error
+            raise self._raised(plugin, question, next(pods, ""), error) from error
         else:
             return answer
         finally:
@@ -293,7 +275,7 @@ class Profile:
 
     def ask_sign(self, plugin: Plugin, pod: PodInfo) -> Hashable:
         """Return the plugin's sign of a pod, which is hashable."""
-        return self.ask(SIGN, plugin, _hashed_sign, plugin, pod)
+        return self.ask(plugin, sign, plugin, pod)
 
     def sign_or_unsigned(self, plugin: Plugin, pod: PodInfo) -> Hashable:
         """Return the plugin's sign of a pod; UNSIGNED if it fails."""
@@ -305,7 +287,7 @@ class Profile:
     def ask_pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Run a PreEnqueue plugin; a failure holds the pod back and is logged."""
         try:
-            status = self.ask(PRE_ENQUEUE, plugin, plugin.pre_enqueue, pod, snapshot)
+            status = self.ask(plugin, plugin.pre_enqueue, pod, snapshot)
         except PluginFailure as failure:
             status = failure.status
         if status is SUCCESS:
@@ -321,7 +303,7 @@ class Profile:
         """Run a filter on all rows of `nodes`; without a state they all get the same status."""
         if isinstance(state, NoState):
             return NodeToStatus.everywhere(len(nodes), state.status)
-        return self.ask(FILTER, plugin, plugin.filter, state, pod, nodes)
+        return self.ask(plugin, plugin.filter, state, pod, nodes)
 
     def ask_score(
         self, plugin: ScorePlugin[object], state: object, pod: PodInfo, nodes: NodeTable
@@ -332,8 +314,8 @@ class Profile:
             PluginFailure: if the plugin fails, or has no state.
         """
         if isinstance(state, NoState):
-            raise PluginFailure(failed_with(SCORE, plugin.name, state.status))
-        return self.ask(SCORE, plugin, plugin.score, state, pod, nodes)
+            raise PluginFailure(failed_with("score", plugin.name, state.status))
+        return self.ask(plugin, plugin.score, state, pod, nodes)
 
     def make_filter_states(
         self,
@@ -342,17 +324,9 @@ class Profile:
         pod: PodInfo,
         snapshot: Snapshot,
     ) -> None:
-        """Create the states of filters whose `pre_filter` the profile does not run.
-
-        A plugin that fails leaves a `NoState`: every row may be rejected before the state is
-        needed.
-        """
+        """Create the states of filters whose `pre_filter` the profile does not run."""
         for plugin in plugins:
-            try:
-                question = plugin.filter_state
-                state: object = self.ask(PLAIN, plugin, question, cycle, pod, snapshot)
-            except PluginFailure as failure:
-                state = NoState(failure.status)
+            state = self._make_state(plugin, plugin.filter_state, cycle, pod, snapshot)
             cycle.filter_states[plugin.name] = state
 
     def make_score_states(
@@ -363,17 +337,19 @@ class Profile:
         snapshot: Snapshot,
         feasible: NDArray[np.bool_],
     ) -> None:
-        """Create the states of score plugins whose `pre_score` the profile does not run.
-
-        A plugin that fails leaves a `NoState`: another plugin may fail before it.
-        """
+        """Create the states of score plugins whose `pre_score` the profile does not run."""
         for plugin in plugins:
-            try:
-                question = plugin.score_state
-                state: object = self.ask(PLAIN, plugin, question, cycle, pod, snapshot, feasible)
-            except PluginFailure as failure:
-                state = NoState(failure.status)
+            state = self._make_state(plugin, plugin.score_state, cycle, pod, snapshot, feasible)
             cycle.score_states[plugin.name] = state
+
+    def _make_state(
+        self, plugin: Plugin, question: Callable[[*Arguments], object], *args: *Arguments
+    ) -> object:
+        """Return a plugin's state, or why there is none: the cycle may end before it is needed."""
+        try:
+            return self.ask(plugin, question, *args)
+        except PluginFailure as failure:
+            return NoState(failure.status)
 
     def add_filter(
         self,
@@ -481,12 +457,12 @@ class Profile:
             scopes[plugin.name] = Scope.CLUSTER
             if not self.remembers or plugin.scope is Scope.CLUSTER:
                 continue
-            sign = self.sign_or_unsigned(plugin, pod)
-            if sign is not UNSIGNED:
+            signed = self.sign_or_unsigned(plugin, pod)
+            if signed is not UNSIGNED:
                 scopes[plugin.name] = plugin.scope
                 versions += map(self.objects.version, plugin.signed_kinds)
                 if not self.signs_by_template(plugin):
-                    versions.append(sign)
+                    versions.append(signed)
         return FilterReads(scopes, tuple(versions), screening)
 
     def ignoring(
@@ -500,7 +476,7 @@ class Profile:
         def is_ignored(other: PodInfo) -> bool:
             try:
                 return is_known and all(
-                    self.ask(PLAIN, each, each.ignores, states.get(each.name), pod, other)
+                    self.ask(each, each.ignores, states.get(each.name), pod, other)
                     for each in asked
                 )
             except PluginFailure:
@@ -557,7 +533,7 @@ class Profile:
             except PluginFailure as failure:
                 return failure.status, position
             if not status.is_success:
-                return reported(FILTER, plugin.name, status), position
+                return reported("filter", plugin.name, status), position
         return SUCCESS, PASSED
 
     def add_pod(
@@ -566,9 +542,9 @@ class Profile:
         """Put `added` on the one row of `node` and into the states of `cycle`."""
         node.add_pod(added)
         for plugin, state in self._extensions(cycle):
-            status = self.ask(ADD_POD, plugin, plugin.add_pod, state, pod, added, node)
+            status = self.ask(plugin, plugin.add_pod, state, pod, added, node)
             if not status.is_success:
-                return failed_with(ADD_POD, plugin.name, status)
+                return failed_with("add_pod", plugin.name, status)
         return SUCCESS
 
     def remove_pod(
@@ -577,9 +553,9 @@ class Profile:
         """Take `removed` off the one row of `node` and out of the states of `cycle`."""
         node.remove_pod(removed)
         for plugin, state in self._extensions(cycle):
-            status = self.ask(REMOVE_POD, plugin, plugin.remove_pod, state, pod, removed, node)
+            status = self.ask(plugin, plugin.remove_pod, state, pod, removed, node)
             if not status.is_success:
-                return failed_with(REMOVE_POD, plugin.name, status)
+                return failed_with("remove_pod", plugin.name, status)
         return SUCCESS
 
     def _extensions(self, cycle: CycleState) -> list[tuple[PreFilterExtensions[object], object]]:
@@ -592,7 +568,8 @@ class Profile:
         ]
 
 
-def _hashed_sign(plugin: Plugin, pod: PodInfo) -> Hashable:
-    sign = plugin.sign(pod)
-    hash(sign)
-    return sign
+def sign(plugin: Plugin, pod: PodInfo) -> Hashable:
+    """Return a plugin's sign of a pod, which is hashable."""
+    found = plugin.sign(pod)
+    hash(found)
+    return found

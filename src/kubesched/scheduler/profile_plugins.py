@@ -127,10 +127,21 @@ def build_plugins(
     points: dict[ExtensionPoint, tuple[str, ...]] = {}
     weights: dict[str, int] = {}
     placement_weights: dict[str, int] = {}
+    sets, place = configuration.plugins, f"{path}.plugins"
+
+    def has_point(name: str, point: ExtensionPoint) -> bool:
+        return name in registry and implements(registry, name, point)
+
     try:
-        points = _points(configuration, registry, path)
+        points = expand(
+            sets,
+            has_point,
+            registry.__contains__,
+            scheduler_name=configuration.scheduler_name,
+            path=place,
+        )
         weights, placement_weights = (
-            _weights(configuration, registry, point, path)
+            score_weights(sets, has_point, point, path=place)
             for point in (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
         )
     except ConfigError as error:
@@ -145,29 +156,6 @@ def build_plugins(
     if errors:
         raise ConfigError(errors)
     return ProfilePlugins(plugins, points, weights, placement_weights)
-
-
-def _points(
-    configuration: ProfileConfiguration, registry: Registry, path: str
-) -> dict[ExtensionPoint, tuple[str, ...]]:
-    return expand(
-        configuration.plugins,
-        lambda name, point: implements(registry, name, point),
-        registry.__contains__,
-        scheduler_name=configuration.scheduler_name,
-        path=f"{path}.plugins",
-    )
-
-
-def _weights(
-    configuration: ProfileConfiguration, registry: Registry, point: ExtensionPoint, path: str
-) -> dict[str, int]:
-    return score_weights(
-        configuration.plugins,
-        lambda name, point: name in registry and implements(registry, name, point),
-        point,
-        path=f"{path}.plugins",
-    )
 
 
 def _build(

@@ -13,13 +13,12 @@ import msgspec
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
 from kubesched.framework.status import Code, NodeToStatus, Status
-from kubesched.scheduler import plugin_failure as failures
-from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.decision import Rejected
 from kubesched.scheduler.phase_timer import FILTER, POST_FILTER, PRE_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.sampling import Restriction
+from kubesched.scheduler.search import Attempt
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 _TEMPLATES_MAX: Final = 8
@@ -98,9 +97,7 @@ class Rejecting:
         cycle, pod, snapshot = attempt.cycle, attempt.pod, attempt.snapshot
         self._profile.timer.post_filtered(plugin.name)
         try:
-            return self._profile.ask(
-                failures.PLAIN, plugin, plugin.post_filter, cycle, pod, snapshot, statuses
-            )
+            return self._profile.ask(plugin, plugin.post_filter, cycle, pod, snapshot, statuses)
         except PluginFailure as failure:
             # A PostFilter failure never changes the outcome of the cycle; it is only reported.
             return PostFilterResult(failure.status)

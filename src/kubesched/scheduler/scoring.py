@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
 from kubesched.framework.plugin_answers import WrongAnswerError
 from kubesched.framework.plugin_error import extension_point_of
-from kubesched.scheduler import plugin_failure as failures
-from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.phase_timer import PRE_SCORE, SCORE
-from kubesched.scheduler.plugin_failure import PluginFailure, failure_of
+from kubesched.scheduler.plugin_failure import PluginFailure, check_scores, failure_of
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.search import Feasible
+from kubesched.scheduler.search import Attempt, Feasible
 from kubesched.scheduler.select_host import select_host
 from kubesched.scheduler.trace import ScoreTrace
 from kubesched.snapshot.node_table import NodeTable
@@ -109,7 +107,7 @@ class Scoring:
                 others.append(plugin)
                 continue
             scores = self._ask_score(attempt, plugin, attempt.snapshot.nodes)
-            failures.check_scores(plugin.name, scores)
+            check_scores(plugin.name, scores)
             weight = self._profile.score_weights[plugin.name]
             totals += scores if weight == 1 else scores * weight
         return others
@@ -167,7 +165,7 @@ class Scoring:
     ) -> None:
         """Report a plugin with a score outside 0..100, and raise PluginFailure."""
         try:
-            failures.check_scores(plugin.name, scores)
+            check_scores(plugin.name, scores)
         except PluginFailure as failure:
             method = plugin.normalize_score if plugin.normalizes else plugin.score
             found = f"{scores.min()} to {scores.max()}"
@@ -194,17 +192,13 @@ class Scoring:
         if not plugin.normalizes:
             return raw
         state = attempt.cycle.score_states.get(plugin.name)
-        return self._profile.ask(
-            failures.NORMALIZE, plugin, plugin.normalize_score, state, attempt.pod, raw, rows
-        )
+        return self._profile.ask(plugin, plugin.normalize_score, state, attempt.pod, raw, rows)
 
     def _ask_pre_score(
         self, attempt: Attempt, feasible: NDArray[np.bool_], plugin: PreScorePlugin[object]
     ) -> None:
         cycle, pod, snapshot = attempt.cycle, attempt.pod, attempt.snapshot
-        result = self._profile.ask(
-            failures.PRE_SCORE, plugin, plugin.pre_score, cycle, pod, snapshot, feasible
-        )
+        result = self._profile.ask(plugin, plugin.pre_score, cycle, pod, snapshot, feasible)
         if attempt.trace is not None:
             attempt.trace.pre_score[plugin.name] = result.status
         cycle.score_states[plugin.name] = result.state
@@ -214,4 +208,4 @@ class Scoring:
                 attempt.skips.append((PRE_SCORE, plugin.name))
         elif not result.status.is_success:
             text = result.status.message
-            raise PluginFailure(failure_of(failures.PRE_SCORE, plugin.name, text))
+            raise PluginFailure(failure_of("pre_score", plugin.name, text))

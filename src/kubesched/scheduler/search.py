@@ -1,4 +1,4 @@
-"""Search collects the results of one pod's search for feasible rows; Feasible are those it found.
+"""Attempt is a pod on its way through a cycle; Search collects what its search for rows finds.
 
 Upstream: pkg/scheduler/schedule_one.go, findNodesThatFitPod (v1.36)
 Invariants: a row counts once, however often it is evaluated.
@@ -11,11 +11,38 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.status import Status, unresolvable
 from kubesched.scheduler.answers import Answers
-from kubesched.scheduler.row_answers import Filtering, RowAnswers
+from kubesched.scheduler.first_rejections import Filtering, FirstRejections
+from kubesched.scheduler.plan import Plan, Skip
+from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.snapshot import Snapshot
+
+
+class Attempt(msgspec.Struct, frozen=True, gc=False):
+    """What every phase of a cycle needs.
+
+    Attributes:
+        pod: The pod.
+        snapshot: The cluster.
+        known: The answers that the cycle starts with.
+        plan: Which plugins to ask.
+        cycle: The states of the plugins, which the phases add to.
+        trace: Records what the plugins answer; None for no record.
+        skips: The answers Skip that last.
+    """
+
+    pod: PodInfo
+    snapshot: Snapshot
+    known: Answers
+    plan: Plan
+    cycle: CycleState
+    trace: Trace | None = None
+    skips: list[Skip] = []
 
 
 class Feasible(msgspec.Struct, frozen=True, gc=False):
@@ -81,12 +108,12 @@ class Search:
         self._nodes = nodes
         # Most searches find a row, and then their answers are never read.
         self._everywhere: Filtering | None = None
-        self._parts: list[tuple[NDArray[np.intp], RowAnswers]] = []
+        self._parts: list[tuple[NDArray[np.intp], FirstRejections]] = []
 
-    def answers(self) -> RowAnswers:
+    def answers(self) -> FirstRejections:
         """Return the first rejection per row of the table."""
         if self._everywhere is None:
-            every = RowAnswers.all_passed(len(self._nodes))
+            every = FirstRejections.all_passed(len(self._nodes))
         else:
             every = self._everywhere.mutable_answers()
         for rows, answers in self._parts:
@@ -130,7 +157,7 @@ class Search:
         self._everywhere = filtering
         self._parts.clear()
 
-    def add(self, rows: NDArray[np.intp], answers: RowAnswers) -> None:
+    def add(self, rows: NDArray[np.intp], answers: FirstRejections) -> None:
         """Add the answers for `rows`; they count instead of earlier ones."""
         self._parts.append((rows, answers))
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -27,7 +27,6 @@ from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.scheduling import PodGroup
 from kubesched.scheduler.api_client import ApiClient
-from kubesched.scheduler.background import drain
 
 _TRIES_MAX: Final = 4
 _FIRST_DELAY_SECONDS: Final = 0.01
@@ -184,6 +183,12 @@ def _as_written(pod: Pod, written: _Written) -> Pod:
     if written.nominated_node_name is not None:
         status = replace(status, nominated_node_name=written.nominated_node_name)
     return replace(pod, status=status)
+
+
+async def drain(tasks: Collection[asyncio.Task[object]]) -> None:
+    """Wait until all tasks are done, including those that are added meanwhile."""
+    while running := [task for task in tasks if not task.done()]:
+        await asyncio.wait(running)
 
 
 async def with_retries(send: Callable[[], Awaitable[None]]) -> None:

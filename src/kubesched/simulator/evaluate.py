@@ -26,7 +26,7 @@ from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
-from kubesched.scheduler.plugin_failure import FILTER, failed_with
+from kubesched.scheduler.plugin_failure import failed_with
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
@@ -297,7 +297,7 @@ def _failed(decision: Failed, trace: Trace) -> Answer:
         errors.update(
             status.message
             if status.message.startswith("running ")
-            else failed_with(FILTER, status.plugin, status).message
+            else failed_with("filter", status.plugin, status).message
             for status in trace.failed_filters.statuses
             if status.code is Code.ERROR
         )

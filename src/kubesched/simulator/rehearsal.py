@@ -47,7 +47,7 @@ from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.assembly import Writers, assemble, queue_options
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, FailedAttempt, Placed
-from kubesched.scheduler.eviction import EvictionObserver, Preemption
+from kubesched.scheduler.eviction import Preemption
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.defaults import with_uid
@@ -64,7 +64,7 @@ from kubesched.simulator.virtual_loop import seconds_of
 from kubesched.snapshot.pod_info import PodInfo, uid_of
 
 
-class Outcomes(Observer, EvictionObserver):
+class Outcomes(Observer):
     """The last outcome of each pod that was tried, by uid.
 
     Attributes:
@@ -93,8 +93,7 @@ class Outcomes(Observer, EvictionObserver):
         self._nominated: set[str] = set()
         self._scheduler = scheduler
         self._server = server
-        scheduler.observers = (*scheduler.observers, self)
-        scheduler.evictions.observer = self
+        scheduler.observers.append(self)
         server.on_pod_deleted = self._deleted
 
     def decided(self, decision: Decision, now: float) -> None:

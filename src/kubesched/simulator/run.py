@@ -34,7 +34,7 @@ from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected, RejectedAgain
 from kubesched.scheduler.decision_recorder import DecisionRecorder
 from kubesched.scheduler.eventhandlers import EventHandlers
-from kubesched.scheduler.extender import ExtenderTransport
+from kubesched.scheduler.extenders import ExtenderTransport
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.pod_ledger import Checkers, PodLedger

@@ -1,12 +1,12 @@
 """Pods on nodes, grouped by the properties that selectors read and counted per group and row.
 
 "How many pods that match this selector are on each node" is a sum over a few groups. The sum is
-kept as a view, which every added or removed pod updates, so reading it again costs nothing. Groups
-and views are indexed by labels and terms, so that neither a new group nor a new sum has to visit
-all of the others.
+kept, and every added or removed pod updates it, so reading it again costs nothing. Groups and sums
+are indexed by labels and terms, so that neither a new group nor a new sum has to visit all of the
+others.
 
 Reads:      pod.metadata.namespace, labels, deletionTimestamp; pod.spec.affinity
-Invariants: a view equals the same sum computed from scratch (`check()`).
+Invariants: a kept sum equals the same sum computed from scratch (`check()`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from kubesched.snapshot.pod_info import Labels, PodInfo, PodTemplate
 from kubesched.snapshot.pod_sums import Marker, PodCounts, PodSum
 
 _CELLS_MAX: Final = 1 << 24
-"""How many numbers all views may hold; the least recently used view is dropped first."""
+"""How many numbers all sums may hold; the least recently used sum is dropped first."""
 
-_VIEWS_MIN: Final = 32
+_SUMS_MIN: Final = 32
 _FORGOTTEN_AT_ONCE: Final = 8
-"""How many views are dropped for a new one: each visits all groups that may count in it."""
+"""How many sums are dropped for a new one: each visits all groups that may count in it."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -45,6 +45,7 @@ class LabelGroup:
         is_terminating: Whether the pods are being deleted.
         affinity: The pods' own inter-pod affinity terms, None if they have none.
         rows: Row -> number of these pods there.
+        sums: The sums in which the pods count, each with its values and the weight of a pod.
     """
 
     __slots__ = (
@@ -54,8 +55,8 @@ class LabelGroup:
         "labels",
         "namespace",
         "rows",
+        "sums",
         "templates",
-        "views",
     )
 
     def __init__(self, key: GroupKey, labels: dict[str, str]) -> None:
@@ -63,30 +64,8 @@ class LabelGroup:
         self.namespace, _, self.is_terminating, self.affinity = key
         self.labels = labels
         self.rows: dict[int, int] = {}
-        self.views: dict[PodSum, tuple[_View, int]] = {}
+        self.sums: dict[PodSum, tuple[PodCounts, int]] = {}
         self.templates: list[PodTemplate] = []
-
-
-class _View:
-    __slots__ = ("counts", "question")
-
-    def __init__(self, question: PodSum, rows: int) -> None:
-        self.question = question
-        self.counts = PodCounts(rows)
-
-    def weight_of(self, group: LabelGroup) -> int:
-        namespaces = self.question.namespaces
-        if namespaces is not None and group.namespace not in namespaces:
-            return 0
-        return self.question.weigh(group)
-
-    def places(self) -> Iterator[_Place]:
-        """Iterate over the places of groups that may count."""
-        namespaces = self.question.namespaces
-        everywhere = (None,) if namespaces is None else sorted(namespaces)
-        for marker in (None,) if self.question.markers is None else self.question.markers:
-            for namespace in (None,) if _is_term(marker) else everywhere:
-                yield namespace, marker
 
 
 class LabelGroups:
@@ -105,9 +84,9 @@ class LabelGroups:
         # Only label keys that some question names are indexed.
         self._indexed_keys: set[str] = set()
         self._by_place: dict[_Place, dict[LabelGroup, None]] = {}
-        self._views: OrderedDict[PodSum, _View] = OrderedDict()
-        self._views_by_place: dict[_Place, dict[PodSum, _View]] = {}
-        self._views_next = _VIEWS_MIN + 1
+        self._sums: OrderedDict[PodSum, PodCounts] = OrderedDict()
+        self._sums_by_place: dict[_Place, dict[PodSum, PodCounts]] = {}
+        self._sums_next = _SUMS_MIN + 1
         self._cells_to_free = 0
         self._priorities: Counter[int] = Counter()
 
@@ -124,30 +103,28 @@ class LabelGroups:
 
         Questions are compared by identity; `weigh` is called once per group.
         """
-        view = self._views.get(question)
-        if view is None:
-            view = self._new_view(question)
-        else:
-            self._views.move_to_end(question)
-        return view.counts
+        counts = self._sums.get(question)
+        if counts is None:
+            return self._new_sum(question)
+        self._sums.move_to_end(question)
+        return counts
 
-    def _new_view(self, question: PodSum) -> _View:
-        view = _View(question, len(self._by_row))
-        for group in self._candidates(view):
-            self._attach(view, group)
-        for place in view.places():
-            self._views_by_place.setdefault(place, {})[question] = view
-        self._views[question] = view
-        self._forget_old_views()
-        return view
+    def _new_sum(self, question: PodSum) -> PodCounts:
+        counts = PodCounts(len(self._by_row))
+        for group in self._candidates(question):
+            _attach(question, counts, group)
+        for place in _places_of_sum(question):
+            self._sums_by_place.setdefault(place, {})[question] = counts
+        self._sums[question] = counts
+        self._forget_old_sums()
+        return counts
 
-    def _candidates(self, view: _View) -> Iterable[LabelGroup]:
-        """Return the groups that may count in a view, without duplicates."""
-        question = view.question
+    def _candidates(self, question: PodSum) -> Iterable[LabelGroup]:
+        """Return the groups that may count in a sum, without duplicates."""
         if question.namespaces is None and question.markers is None:
             return self._groups.values()
         self._index_keys(question.markers or ())
-        places: Iterable[_Place] = view.places()
+        places: Iterable[_Place] = _places_of_sum(question)
         if question.namespaces is None:
             # Labels are filed by namespace.
             places = (
@@ -177,38 +154,29 @@ class LabelGroups:
             for term in owned_terms_of(group.affinity):
                 yield None, term
 
-    @staticmethod
-    def _attach(view: _View, group: LabelGroup) -> None:
-        weight = view.weight_of(group)
-        if weight == 0:
-            return
-        group.views[view.question] = (view, weight)
-        for row, pods in group.rows.items():
-            view.counts.add(row, weight * pods)
-
-    def _forget_old_views(self) -> None:
-        # Adding up sizes takes long, so it is done when the number of views has grown by an eighth.
-        if len(self._views) >= self._views_next:
-            cells = sum([view.counts.cells for view in self._views.values()])
+    def _forget_old_sums(self) -> None:
+        # Adding up sizes takes long, so it is done when the number of sums has grown by an eighth.
+        if len(self._sums) >= self._sums_next:
+            cells = sum([counts.cells for counts in self._sums.values()])
             self._cells_to_free = cells - _CELLS_MAX
-            self._views_next = max(_VIEWS_MIN + 1, len(self._views) * 9 // 8)
+            self._sums_next = max(_SUMS_MIN + 1, len(self._sums) * 9 // 8)
         for _ in range(_FORGOTTEN_AT_ONCE):
-            if self._cells_to_free <= 0 or len(self._views) <= _VIEWS_MIN:
+            if self._cells_to_free <= 0 or len(self._sums) <= _SUMS_MIN:
                 return
-            question, view = self._views.popitem(last=False)
-            self._cells_to_free -= view.counts.cells
-            for group in self._candidates(view):
-                group.views.pop(question, None)
-            for place in view.places():
-                _discard(self._views_by_place, place, question)
+            question, counts = self._sums.popitem(last=False)
+            self._cells_to_free -= counts.cells
+            for group in self._candidates(question):
+                group.sums.pop(question, None)
+            for place in _places_of_sum(question):
+                _discard(self._sums_by_place, place, question)
 
     # Changes; called only by the table that owns the groups.
 
     def append_row(self) -> None:
         """Add an empty row at the end."""
         self._by_row.append({})
-        for view in self._views.values():
-            view.counts.append_row()
+        for counts in self._sums.values():
+            counts.append_row()
 
     def swap_remove_row(self, row: int) -> None:
         """Remove an empty row; the last row takes its place."""
@@ -219,8 +187,8 @@ class LabelGroups:
             for group, pods in moved.items():
                 del group.rows[last]
                 group.rows[row] = pods
-        for view in self._views.values():
-            view.counts.swap_remove_row(row)
+        for counts in self._sums.values():
+            counts.swap_remove_row(row)
 
     def add(self, info: PodInfo, row: int) -> None:
         """Count a pod on `row`."""
@@ -229,8 +197,8 @@ class LabelGroups:
         group.rows[row] = group.rows.get(row, 0) + 1
         here = self._by_row[row]
         here[group] = here.get(group, 0) + 1
-        for view, weight in group.views.values():
-            view.counts.add(row, weight)
+        for counts, weight in group.sums.values():
+            counts.add(row, weight)
 
     def remove(self, info: PodInfo, row: int) -> None:
         """Uncount a pod on `row`."""
@@ -244,8 +212,8 @@ class LabelGroups:
             group.rows[row] = here[group] = pods
         else:
             del group.rows[row], here[group]
-        for view, weight in group.views.values():
-            view.counts.add(row, -weight)
+        for counts, weight in group.sums.values():
+            counts.add(row, -weight)
         if not group.rows:
             self._drop_group(group)
 
@@ -269,9 +237,9 @@ class LabelGroups:
         for place in places:
             self._by_place.setdefault(place, {})[group] = None
         for place in (*places, *((None, marker) for _, marker in places)):
-            for question, view in self._views_by_place.get(place, {}).items():
-                if question not in group.views:
-                    self._attach(view, group)
+            for question, counts in self._sums_by_place.get(place, {}).items():
+                if question not in group.sums:
+                    _attach(question, counts, group)
         return group
 
     def _drop_group(self, group: LabelGroup) -> None:
@@ -287,13 +255,37 @@ class LabelGroups:
             self.owned_terms.count(group.affinity, -1)
 
     def check(self) -> None:
-        """Assert that every view equals the sum computed from scratch."""
-        for view in self._views.values():
+        """Assert that every sum equals the one computed from scratch."""
+        for question, counts in self._sums.items():
             expected = np.zeros(len(self._by_row), np.int64)
             for group in self._groups.values():
                 for row, pods in group.rows.items():
-                    expected[row] += view.weight_of(group) * pods
-            assert np.array_equal(expected, view.counts.column()), f"{view.question} drifted"
+                    expected[row] += _weight_in(question, group) * pods
+            assert np.array_equal(expected, counts.column()), f"{question} drifted"
+
+
+def _attach(question: PodSum, counts: PodCounts, group: LabelGroup) -> None:
+    """Add the pods of a group to a sum, and all of its pods that come later."""
+    weight = _weight_in(question, group)
+    if weight:
+        group.sums[question] = (counts, weight)
+        for row, pods in group.rows.items():
+            counts.add(row, weight * pods)
+
+
+def _weight_in(question: PodSum, group: LabelGroup) -> int:
+    namespaces = question.namespaces
+    counts = namespaces is None or group.namespace in namespaces
+    return question.weigh(group) if counts else 0
+
+
+def _places_of_sum(question: PodSum) -> Iterator[_Place]:
+    """Iterate over the places of groups that may count."""
+    namespaces = question.namespaces
+    everywhere = (None,) if namespaces is None else sorted(namespaces)
+    for marker in (None,) if question.markers is None else question.markers:
+        for namespace in (None,) if _is_term(marker) else everywhere:
+            yield namespace, marker
 
 
 def _is_term(marker: Marker | None) -> bool:

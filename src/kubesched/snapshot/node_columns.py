@@ -143,28 +143,6 @@ class NodeColumns(NodeTable):
         """Return the rows that perhaps have a resource without a column; None if it has one."""
         return None if resource in self.resources else self.rare.get(resource, ())
 
-    def _rare_amounts_on(self, row: int, resource: str) -> tuple[int, int]:
-        return self._rare_offered(row, resource), self._rare_held(row, resource)
-
-    def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:
-        amounts = np.zeros(len(self), np.int64)
-        for row in self.rare.get(resource, ()):
-            amounts[row] = self._rare_offered(row, resource)
-        return amounts
-
-    def _rare_offered(self, row: int, resource: str) -> int:
-        return value(self.nodes[row].status.allocatable.get(resource, 0))
-
-    def _rare_requested(self, resource: str) -> NDArray[np.int64]:
-        amounts = np.zeros(len(self), np.int64)
-        for row in self.rare.get(resource, ()):
-            amounts[row] = self._rare_held(row, resource)
-        return amounts
-
-    def _rare_held(self, row: int, resource: str) -> int:
-        held = [info.template.held.get(resource, 0) for info in self.pods[row].values()]
-        return wrap(sum(held))
-
     # Changes.
 
     def add_node(self, node: Node) -> int:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Taint
 from kubesched.api.integers import INT64_MAX, wrap
+from kubesched.api.quantity import value
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.host_ports import UsedPorts
 from kubesched.snapshot.images import ImageStates
@@ -102,24 +103,24 @@ class NodeTable(ABC):
     def allocatable_of(self, resource: str) -> NDArray[np.int64]:
         """Return the allocatable amount per row; 0 for nodes without the resource."""
         at = self.resources.get(resource)
-        return self._rare_allocatable(resource) if at is None else self.allocatable[at]
+        return self.rare_amounts_of(resource)[0] if at is None else self.allocatable[at]
 
     def requested_of(self, resource: str) -> NDArray[np.int64]:
         """Return the requested amount per row."""
         at = self.resources.get(resource)
-        return self._rare_requested(resource) if at is None else self.requested[at]
+        return self.rare_amounts_of(resource)[1] if at is None else self.requested[at]
 
     def rows_with(self, resource: str) -> Collection[int] | None:
         """Return the rows that perhaps have a resource without a column; None if not known."""
         return None
 
-    @abstractmethod
-    def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:
-        """Return the allocatable amount per row of a resource without a column."""
-
-    @abstractmethod
-    def _rare_requested(self, resource: str) -> NDArray[np.int64]:
-        """Return the requested amount per row of a resource without a column."""
+    def rare_amounts_of(self, resource: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the allocatable and the requested amounts of a resource without a column."""
+        offered, used = np.zeros(len(self), np.int64), np.zeros(len(self), np.int64)
+        rows = self.rows_with(resource)
+        for row in range(len(self)) if rows is None else rows:
+            offered[row], used[row] = self._rare_amounts_on(row, resource)
+        return offered, used
 
     def amounts_on(self, row: int, resource: str) -> tuple[int, int]:
         """Return the allocatable and the requested amount of a row."""
@@ -130,8 +131,8 @@ class NodeTable(ABC):
 
     def _rare_amounts_on(self, row: int, resource: str) -> tuple[int, int]:
         """Return these amounts of a resource without a column."""
-        offered, used = self._rare_allocatable(resource), self._rare_requested(resource)
-        return offered.item(row), used.item(row)
+        held = [info.template.held.get(resource, 0) for info in self.pods[row].values()]
+        return value(self.nodes[row].status.allocatable.get(resource, 0)), wrap(sum(held))
 
     def amounts_of(self, resources: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the allocatable and the requested amounts, int64, resources x rows."""
@@ -264,17 +265,12 @@ class SelectedRows(NodeTable):
         """Return the column of a label; None if a node lacks it."""
         return self._table.label(key).take(self._rows)
 
-    def _rare_allocatable(self, resource: str) -> NDArray[np.int64]:
-        return self._take(self._table.allocatable_of(resource))
-
-    def _rare_requested(self, resource: str) -> NDArray[np.int64]:
-        if self.origin is not None:
-            return self._take(self._table.requested_of(resource))
-        amounts = [
-            wrap(sum(info.template.held.get(resource, 0) for info in pods.values()))
-            for pods in self.pods
-        ]
-        return np.array(amounts, np.int64)
+    def rare_amounts_of(self, resource: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return them as the table has them, as long as no pod has been added or removed."""
+        if self.origin is None:
+            return super().rare_amounts_of(resource)
+        offered, used = self._table.rare_amounts_of(resource)
+        return self._take(offered), self._take(used)
 
     def add_pod(self, info: PodInfo, row: int = 0) -> None:
         """Account for `info` on `row`."""

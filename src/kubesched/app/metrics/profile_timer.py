@@ -27,8 +27,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler import phase_timer as phases
+from kubesched.scheduler.first_rejections import PASSED
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.row_answers import PASSED
 
 P = ParamSpec("P")
 R = TypeVar("R")

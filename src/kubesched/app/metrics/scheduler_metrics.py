@@ -28,7 +28,7 @@ from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt, RejectedAgain
 from kubesched.scheduler.eventhandlers import EventHandlers, HandlingObserver
 from kubesched.scheduler.eviction import PLUGIN as PREEMPTING_PLUGIN
-from kubesched.scheduler.eviction import EvictionObserver, Preemption
+from kubesched.scheduler.eviction import Preemption
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.phase_timer import FILTER, PLACEMENT_SCORE, PRE_ENQUEUE, SCORE
@@ -42,7 +42,7 @@ _BINDING: Final = "binding"
 _WITH_WORKERS: Final = (FILTER, PLACEMENT_SCORE, SCORE)
 
 
-class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
+class SchedulerMetrics(Observer, GateTimer):
     """The `Instruments` of a scheduler process.
 
     Durations of attempts start on the event loop's clock, so `clock` must have the same origin. It
@@ -100,7 +100,6 @@ class SchedulerMetrics(Observer, EvictionObserver, GateTimer):
             self._timers.append(timer)
         scheduler.queue.observers.append(self.moved)
         scheduler.queue.gates.timer = self
-        scheduler.evictions.observer = self
         handlers.observer = _Handling(self._now, self._handling_seconds)
         # Upstream registers the metrics of pod groups only with their feature.
         self._has_groups = scheduler.cache.pod_groups is not None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable, unschedulable
-from kubesched.scheduler.row_answers import PASSED, RowAnswers, StatusTable
+from kubesched.scheduler.first_rejections import PASSED, FirstRejections, StatusTable
 
 ROWS = 6
 A, B, C = unschedulable("a"), unresolvable("b"), unschedulable("c", "d")
@@ -19,7 +19,7 @@ _asked = st.lists(
 )
 
 
-def _statuses(answers: RowAnswers) -> list[Status]:
+def _statuses(answers: FirstRejections) -> list[Status]:
     found = answers.statuses()
     return [found[row] for row in range(len(found))]
 
@@ -27,7 +27,7 @@ def _statuses(answers: RowAnswers) -> list[Status]:
 @given(_asked)
 def test_the_earliest_filter_wins(asked: list[tuple[int, list[Status]]]) -> None:
     """Earliest by position, whatever the order of the calls."""
-    answers = RowAnswers.all_passed(ROWS)
+    answers = FirstRejections.all_passed(ROWS)
     twin: dict[int, tuple[int, Status]] = {}
     for position, column in asked:
         came_first = [
@@ -47,7 +47,7 @@ def test_the_earliest_filter_wins(asked: list[tuple[int, list[Status]]]) -> None
 @given(_columns, _columns)
 def test_answers_for_some_rows(first: list[Status], second: list[Status]) -> None:
     """Answers for survivors give the same result as answers for all rows."""
-    whole, some = RowAnswers.all_passed(ROWS), RowAnswers.all_passed(ROWS)
+    whole, some = FirstRejections.all_passed(ROWS), FirstRejections.all_passed(ROWS)
     for answers in (whole, some):
         answers.add(0, "First", NodeToStatus.of(first))
     whole.add(1, "Second", NodeToStatus.of(second))
@@ -59,7 +59,7 @@ def test_answers_for_some_rows(first: list[Status], second: list[Status]) -> Non
 
 def test_a_copy_is_independent() -> None:
     """Adding to a copy does not change the original, though they share the table of statuses."""
-    original = RowAnswers.all_passed(2)
+    original = FirstRejections.all_passed(2)
     copy = original.copy()
     copy.add(0, "P", NodeToStatus.of([A, SUCCESS]))
     assert [SUCCESS, SUCCESS] == _statuses(original)
@@ -68,7 +68,7 @@ def test_a_copy_is_independent() -> None:
 
 def test_override_replaces_a_rejection() -> None:
     """Later filters do not replace it."""
-    answers = RowAnswers.all_passed(2)
+    answers = FirstRejections.all_passed(2)
     answers.add(3, "P", NodeToStatus.of([A, A]))
     answers.override({0: B.by("Elsewhere")})
     assert not answers.add(0, "First", NodeToStatus.of([C, SUCCESS]))
@@ -78,7 +78,7 @@ def test_override_replaces_a_rejection() -> None:
 
 def test_statuses_keep_their_plugin() -> None:
     """A status with a plugin's name keeps it."""
-    answers = RowAnswers.all_passed(1)
+    answers = FirstRejections.all_passed(1)
     answers.add(0, "Outer", NodeToStatus.of([A.by("Inner")]))
     assert [A.by("Inner")] == _statuses(answers)
 
@@ -86,7 +86,7 @@ def test_statuses_keep_their_plugin() -> None:
 @pytest.mark.parametrize("rows", [1, 20])
 def test_statuses_for_rejected_rows_only_are_not_listed(rows: int) -> None:
     """For few rows as for many."""
-    answers = RowAnswers.all_passed(rows)
+    answers = FirstRejections.all_passed(rows)
     assert answers.add(0, "First", NodeToStatus.everywhere(rows, unschedulable("first")))
     assert not answers.add(1, "Later", NodeToStatus.everywhere(rows, unschedulable("later")))
     assert ["", "First"] == [status.plugin for status in answers.table.statuses]

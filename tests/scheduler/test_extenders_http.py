@@ -13,7 +13,7 @@ from kubesched.api.core import Pod
 from kubesched.config.types import ExtenderConfiguration, ExtenderManagedResource
 from kubesched.framework.preemption.report import Candidate
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from kubesched.scheduler.extender import ExtenderError, Filtered, HttpExtender
+from kubesched.scheduler.extenders import ExtenderError, Filtered, HttpExtender
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_table
 from tests.scheduler.fake_extender import FakeExtender

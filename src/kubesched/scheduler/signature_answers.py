@@ -1,4 +1,4 @@
-"""Remembered holds the answers for pods of one signature and updates the rows that changed.
+"""SignatureAnswers holds the answers for pods of one signature and updates the rows that changed.
 
 Invariants: a remembered answer equals a fresh one (a property test compares them).
 """
@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
-from kubesched.scheduler import plugin_failure as failures
 from kubesched.scheduler.answers import NOT_FEASIBLE, Answers, NodeAnswers
+from kubesched.scheduler.first_rejections import PASSED, FirstRejections
 from kubesched.scheduler.plan import ROW_SCOPES, Plan
 from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.row_answers import PASSED, RowAnswers
 from kubesched.scheduler.select_host import BestRows
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_columns import NodeColumns
@@ -36,7 +35,7 @@ _RowOutcome = tuple[int, int, int, tuple[int, ...]]
 scores, and the raw scores of plugins that normalize; a rejected row has no scores."""
 
 
-class Remembered(Answers):
+class SignatureAnswers(Answers):
     """The answers for one signature."""
 
     def __init__(self, profile: Profile, plan: Plan, node_answers: NodeAnswers) -> None:
@@ -196,12 +195,10 @@ class Remembered(Answers):
         """Return the position of the first filter that rejects the row, and its status code."""
         for position, plugin in self._row_filters:
             state = self.plan.filter_states.get(plugin.name)
-            status = self._profile.ask(
-                failures.FILTER, plugin, plugin.filter_row, state, pod, nodes, row
-            )
+            status = self._profile.ask(plugin, plugin.filter_row, state, pod, nodes, row)
             if not status.is_success:
                 if not status.is_rejected:
-                    raise PluginFailure(failed_with(failures.FILTER, plugin.name, status))
+                    raise PluginFailure(failed_with("filter", plugin.name, status))
                 return position, self.rejections.table.code(status.by(plugin.name))
         return PASSED, 0
 
@@ -209,7 +206,7 @@ class Remembered(Answers):
         self, plugin: ScorePlugin[object], pod: PodInfo, nodes: NodeColumns, row: int
     ) -> int:
         state = self.plan.score_states.get(plugin.name)
-        return self._profile.ask(failures.SCORE, plugin, plugin.score_row, state, pod, nodes, row)
+        return self._profile.ask(plugin, plugin.score_row, state, pod, nodes, row)
 
     def _ask_rows(self, pod: PodInfo, nodes: NodeColumns, rows: NDArray[np.intp]) -> None:
         some = nodes.take(rows)
@@ -232,7 +229,7 @@ class Remembered(Answers):
         self._best.forget()
 
     def _write_rejections(
-        self, rows: NDArray[np.intp], found: RowAnswers, passes: NDArray[np.bool_]
+        self, rows: NDArray[np.intp], found: FirstRejections, passes: NDArray[np.bool_]
     ) -> None:
         self.rejections.failed_at[rows] = found.failed_at
         self.rejections.index[rows] = found.index

@@ -1,4 +1,4 @@
-"""RowAnswers collects the first rejection of each row.
+"""FirstRejections collects the first rejection of each row.
 
 Invariants: `failed_at[row]` is the position of the first filter of the profile that rejected the
             row, or PASSED; `index[row]` points to that filter's status.
@@ -37,7 +37,7 @@ class StatusTable:
         return code
 
 
-class RowAnswers:
+class FirstRejections:
     """The first rejection per row."""
 
     __slots__ = ("failed_at", "index", "table")
@@ -50,17 +50,17 @@ class RowAnswers:
         self.table = table
 
     @classmethod
-    def all_passed(cls, rows: int) -> RowAnswers:
+    def all_passed(cls, rows: int) -> FirstRejections:
         """Return answers before any filter has run: every row passes."""
         return cls(np.full(rows, PASSED, np.int16), np.zeros(rows, np.int32), StatusTable())
 
-    def copy(self) -> RowAnswers:
+    def copy(self) -> FirstRejections:
         """Return an independent copy."""
-        return RowAnswers(self.failed_at.copy(), self.index.copy(), self.table)
+        return FirstRejections(self.failed_at.copy(), self.index.copy(), self.table)
 
-    def take(self, rows: NDArray[np.intp]) -> RowAnswers:
+    def take(self, rows: NDArray[np.intp]) -> FirstRejections:
         """Return an independent copy of the answers for these rows."""
-        return RowAnswers(self.failed_at[rows], self.index[rows], self.table)
+        return FirstRejections(self.failed_at[rows], self.index[rows], self.table)
 
     @property
     def passed(self) -> NDArray[np.bool_]:
@@ -134,7 +134,7 @@ class Filtering:
 
     __slots__ = ("_answers", "_is_own", "_later", "passed")
 
-    def __init__(self, known: RowAnswers, passed: NDArray[np.bool_]) -> None:
+    def __init__(self, known: FirstRejections, passed: NDArray[np.bool_]) -> None:
         self.passed = passed
         self._answers = known
         self._is_own = False
@@ -143,7 +143,7 @@ class Filtering:
     @classmethod
     def all_passed(cls, rows: int) -> Filtering:
         """Return a filtering without known answers: every row passes."""
-        return cls(RowAnswers.all_passed(rows), np.ones(rows, np.bool_))
+        return cls(FirstRejections.all_passed(rows), np.ones(rows, np.bool_))
 
     def add(self, position: int, plugin: str, found: NodeToStatus) -> None:
         """Add a filter's answers for all rows; it has rejected some and failed on none."""
@@ -151,11 +151,11 @@ class Filtering:
         self._later.append((position, plugin, found))
 
     @property
-    def answers_so_far(self) -> RowAnswers:
+    def answers_so_far(self) -> FirstRejections:
         """The first rejections as far as they have been computed."""
         return self._answers
 
-    def answers(self) -> RowAnswers:
+    def answers(self) -> FirstRejections:
         """Return the first rejection per row; callers must not write to it."""
         if self._later:
             later, self._later = self._later, []
@@ -164,7 +164,7 @@ class Filtering:
                 answers.add(position, plugin, found)
         return self._answers
 
-    def mutable_answers(self) -> RowAnswers:
+    def mutable_answers(self) -> FirstRejections:
         """Return the first rejection per row for writing; call `changed` afterwards."""
         self.answers()
         if not self._is_own:

@@ -12,7 +12,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,6 +37,10 @@ _GROUP = API_VERSION.partition("/")[0]
 
 class PluginArgs(ConfigStruct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The base of Args classes: frozen, JSON names in camelCase, strict."""
+
+    def errors(self, path: str) -> Iterable[FieldError]:
+        """Return the violations of further rules; `path` is the field path of the arguments."""
+        return ()
 
 
 class ResourceSpec(ConfigStruct, frozen=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.core import NodeAffinity as Affinity
-from kubesched.api.field_errors import ConfigError, FieldError, aggregate, child
+from kubesched.api.field_errors import FieldError, aggregate, child
 from kubesched.api.meta import NodeSelector, PreferredSchedulingTerm
 from kubesched.api.selectors import (
     RequiredNodeAffinity,
@@ -27,7 +27,7 @@ from kubesched.api.selectors import (
     preferred_term_errors,
     required_node_affinity,
 )
-from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.args import PluginArgs
 from kubesched.framework.cluster_event import NODE, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -74,6 +74,24 @@ class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 
     added_affinity: Affinity | None = None
 
+    def errors(self, path: str) -> Iterable[FieldError]:
+        """Yield the errors in the terms of the added affinity."""
+        affinity = self.added_affinity
+        if affinity is None:
+            return
+        path = child(path, "addedAffinity")
+        required = affinity.required_during_scheduling_ignored_during_execution
+        if required is not None:
+            name = "requiredDuringSchedulingIgnoredDuringExecution"
+            place = child(path, name, "nodeSelectorTerms")
+            yield from map(_error, node_selector_errors(required, place))
+        place = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
+        preferred = affinity.preferred_during_scheduling_ignored_during_execution or ()
+        for i, term in enumerate(preferred):
+            if term.weight:
+                errors = node_selector_term_errors(term.preference, child(place, i))
+                yield from map(_error, errors)
+
 
 class NodeAffinity(
     PreFilterPlugin[NodeNames],
@@ -84,6 +102,7 @@ class NodeAffinity(
     """Filter on nodeSelector and required affinity, score on preferred affinity."""
 
     name: ClassVar = "NodeAffinity"
+    args_type: ClassVar = NodeAffinityArgs
     scope: ClassVar = Scope.NODE
     signs_base: ClassVar = True
     rejection: ClassVar = unresolvable("node(s) didn't match Pod's node affinity/selector")
@@ -97,16 +116,6 @@ class NodeAffinity(
         added = args.added_affinity or Affinity()
         self._added_required = added.required_during_scheduling_ignored_during_execution
         self._added_preferred = added.preferred_during_scheduling_ignored_during_execution or ()
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> NodeAffinityArgs:
-        """Decode the arguments. Raises ConfigError if the added affinity is invalid."""
-        args = decode_args(NodeAffinityArgs, raw, path)
-        if errors := tuple(_args_errors(args, path)):
-            raise ConfigError(errors)
-        return args
 
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
@@ -214,21 +223,6 @@ class NodeAffinity(
             # As upstream, a pod with invalid terms is retried after every change.
             return _meets_error(required, new)
         return not isinstance(old, Node) or not required.matches(old)
-
-
-def _args_errors(args: NodeAffinityArgs, path: str) -> Iterable[FieldError]:
-    affinity = args.added_affinity
-    if affinity is None:
-        return
-    path = child(path, "addedAffinity")
-    required = affinity.required_during_scheduling_ignored_during_execution
-    if required is not None:
-        place = child(path, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-        yield from map(_error, node_selector_errors(required, place))
-    place = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
-    for i, term in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
-        if term.weight:
-            yield from map(_error, node_selector_term_errors(term.preference, child(place, i)))
 
 
 def _error(error: str) -> FieldError:

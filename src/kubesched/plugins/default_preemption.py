@@ -17,6 +17,7 @@ from kubesched.api.integers import Int32
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheduling import PodGroup
 from kubesched.config.args import PluginArgs
+from kubesched.config.validation import validate_range
 from kubesched.framework.cluster_event import POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -29,7 +30,7 @@ from kubesched.framework.pod_groups import (
     pod_group_of,
 )
 from kubesched.framework.preemption.budgets import DisruptionBudgets
-from kubesched.framework.preemption.candidates import Sampling, find_candidates
+from kubesched.framework.preemption.candidates import find_candidates
 from kubesched.framework.preemption.eligibility import has_lower_priority_pods, why_not_eligible
 from kubesched.framework.preemption.group_victims import choose_group_victims
 from kubesched.framework.preemption.report import PreemptionReport
@@ -58,14 +59,18 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
 
+    def wanted_among(self, potential_nodes: int) -> int:
+        """Return the number of candidates that ends the dry run."""
+        share = potential_nodes * self.min_candidate_nodes_percentage // 100
+        return min(potential_nodes, max(share, self.min_candidate_nodes_absolute))
+
     def errors(self, path: str) -> Iterable[FieldError]:
         """Yield errors of numbers that are out of range, or both 0."""
         percentage = self.min_candidate_nodes_percentage
         absolute = self.min_candidate_nodes_absolute
         percentage_path = child(path, "minCandidateNodesPercentage")
         absolute_path = child(path, "minCandidateNodesAbsolute")
-        if not 0 <= percentage <= 100:
-            yield invalid(percentage_path, percentage, "not in valid range [0, 100]")
+        yield from validate_range(percentage, percentage_path, 100)
         if absolute < 0:
             yield invalid(absolute_path, absolute, "not in valid range [0, inf)")
         if percentage == absolute == 0:
@@ -87,9 +92,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self.sampling = Sampling(
-            args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
-        )
+        self._args = args
         gates = handle.feature_gates
         self._is_asynchronous = gates.enabled("SchedulerAsyncPreemption")
         self._places_groups = gates.enabled("TopologyAwareWorkloadScheduling")
@@ -153,7 +156,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             return PreemptionReport(reason=reason)
         budgets = self._budgets_of(snapshot.objects)
         question = Question(self.handle, cycle, pod, snapshot, budgets)
-        return find_candidates(question, statuses, self.sampling, self._verdicts)
+        return find_candidates(question, statuses, self._args.wanted_among, self._verdicts)
 
     def _budgets_of(self, objects: Objects) -> DisruptionBudgets:
         stamp = objects, objects.version(PodDisruptionBudget)

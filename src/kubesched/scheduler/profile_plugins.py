@@ -128,9 +128,15 @@ def build_plugins(
     weights: dict[str, int] = {}
     placement_weights: dict[str, int] = {}
     try:
-        points = _points(configuration, registry, path)
+        implemented, place = implemented_points(registry), f"{path}.plugins"
+        points = expand(
+            configuration.plugins,
+            implemented,
+            scheduler_name=configuration.scheduler_name,
+            path=place,
+        )
         weights, placement_weights = (
-            _weights(configuration, registry, point, path)
+            score_weights(configuration.plugins, implemented, point, path=place)
             for point in (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
         )
     except ConfigError as error:
@@ -145,29 +151,6 @@ def build_plugins(
     if errors:
         raise ConfigError(errors)
     return ProfilePlugins(plugins, points, weights, placement_weights)
-
-
-def _points(
-    configuration: ProfileConfiguration, registry: Registry, path: str
-) -> dict[ExtensionPoint, tuple[str, ...]]:
-    return expand(
-        configuration.plugins,
-        lambda name, point: implements(registry, name, point),
-        registry.__contains__,
-        scheduler_name=configuration.scheduler_name,
-        path=f"{path}.plugins",
-    )
-
-
-def _weights(
-    configuration: ProfileConfiguration, registry: Registry, point: ExtensionPoint, path: str
-) -> dict[str, int]:
-    return score_weights(
-        configuration.plugins,
-        lambda name, point: name in registry and implements(registry, name, point),
-        point,
-        path=f"{path}.plugins",
-    )
 
 
 def _build(
@@ -224,7 +207,9 @@ def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[
                 yield plugin.name
 
 
-def implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
-    """Whether a plugin implements an extension point."""
-    kind = _CLASSES.get(point)
-    return kind is not None and issubclass(registry[name], kind)
+def implemented_points(registry: Registry) -> dict[str, list[ExtensionPoint]]:
+    """Return the extension points that each plugin implements, by name."""
+    return {
+        name: [point for point, kind in _CLASSES.items() if issubclass(plugin, kind)]
+        for name, plugin in registry.items()
+    }

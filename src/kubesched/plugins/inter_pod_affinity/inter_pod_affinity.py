@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Namespace, Node, Pod
-from kubesched.api.field_errors import FieldError, child, invalid
+from kubesched.api.field_errors import FieldError, child
 from kubesched.api.integers import Int32
 from kubesched.config.args import PluginArgs
+from kubesched.config.validation import validate_range
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -101,11 +102,9 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     ignore_preferred_terms_of_existing_pods: bool = False
 
     def errors(self, path: str) -> Iterable[FieldError]:
-        """Yield an error unless the weight is from 0 to 100."""
-        weight = self.hard_pod_affinity_weight
-        if not 0 <= weight <= _HARD_WEIGHT_MAX:
-            place = child(path, "hardPodAffinityWeight")
-            yield invalid(place, weight, "not in valid range [0, 100]")
+        """Return an error unless the weight is from 0 to 100."""
+        place = child(path, "hardPodAffinityWeight")
+        return validate_range(self.hard_pod_affinity_weight, place, _HARD_WEIGHT_MAX)
 
 
 _NO_TERMS_FILTER: Final[PreFilterResult[AffinityState]] = PreFilterResult(status=SKIP, lasts=True)

@@ -14,18 +14,18 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Node, Pod, PodSpec
 from kubesched.api.core import NodeAffinity as Affinity
 from kubesched.api.field_errors import FieldError, aggregate, child
 from kubesched.api.meta import NodeSelector, PreferredSchedulingTerm
 from kubesched.api.selectors import (
-    RequiredNodeAffinity,
     matches_node_selector,
+    matches_required_node_affinity,
     matches_set,
     node_selector_errors,
     node_selector_term_errors,
     preferred_term_errors,
-    required_node_affinity,
+    required_node_selector,
 )
 from kubesched.config.args import PluginArgs
 from kubesched.framework.cluster_event import NODE, Action, ClusterEventWithHint, retry_on
@@ -51,7 +51,6 @@ from kubesched.snapshot.node_selection import (
     match_node_selector,
     match_node_selector_term,
     match_required_node_affinity,
-    required_node_selector,
 )
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -121,7 +120,7 @@ class NodeAffinity(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[NodeNames]:
         """Skip pods without requirements; return the node names of pods that list them."""
-        required = required_node_selector(pod)
+        required = required_node_selector(pod.spec)
         if required is None:
             asks = pod.spec.node_selector is not None or self._added_required is not None
             return _ANY_NODE if asks else PRE_FILTER_SKIP
@@ -158,7 +157,7 @@ class NodeAffinity(
         for key, wanted in (pod.spec.node_selector or {}).items():
             if labels.get(key) != wanted:
                 return f"pod wants {key}={wanted}, node has {shown_label(key, labels.get(key))}"
-        required = required_node_selector(pod)
+        required = required_node_selector(pod.spec)
         return "" if required is None else describe_selector(required, node)
 
     def pre_score(
@@ -206,7 +205,7 @@ class NodeAffinity(
         The pods of a DaemonSet name a node each and are equal otherwise, so the answers of other
         plugins can be shared if this plugin is asked about the named nodes each time.
         """
-        required = required_node_selector(pod)
+        required = required_node_selector(pod.spec)
         if required is not None and _node_names(required) is not None:
             return NOT_SHARED
         selector = pod.spec.node_selector
@@ -218,11 +217,10 @@ class NodeAffinity(
             return True
         if self._added_required is not None and not _matches(self._added_required, new):
             return False
-        required = required_node_affinity(pod)
-        if not required.matches(new):
+        if not matches_required_node_affinity(pod.spec, new):
             # As upstream, a pod with invalid terms is retried after every change.
-            return _meets_error(required, new)
-        return not isinstance(old, Node) or not required.matches(old)
+            return _meets_error(pod.spec, new)
+        return not isinstance(old, Node) or not matches_required_node_affinity(pod.spec, old)
 
 
 def _error(error: str) -> FieldError:
@@ -264,11 +262,11 @@ def _matches(selector: NodeSelector, node: Node) -> bool:
     return matches_node_selector(selector, node.metadata.labels, node.metadata.name)
 
 
-def _meets_error(required: RequiredNodeAffinity, node: Node) -> bool:
+def _meets_error(spec: PodSpec, node: Node) -> bool:
     """Whether matching the node evaluates an invalid term."""
-    selector = required.selector
+    required = required_node_selector(spec)
     return (
-        selector is not None
-        and matches_set(required.labels, node.metadata.labels)
-        and bool(node_selector_errors(selector))
+        required is not None
+        and matches_set(spec.node_selector or {}, node.metadata.labels)
+        and bool(node_selector_errors(required))
     )

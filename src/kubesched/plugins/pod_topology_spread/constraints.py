@@ -27,12 +27,16 @@ from kubesched.api.field_errors import (
     required,
 )
 from kubesched.api.requirements import CompiledSelector
-from kubesched.api.selectors import compile_label_selector, selector_from_set
+from kubesched.api.selectors import (
+    compile_label_selector,
+    required_node_selector,
+    selector_from_set,
+)
 from kubesched.api.tolerations import find_untolerated
 from kubesched.config.args import PluginArgs
 from kubesched.config.validation import validate_label_name
 from kubesched.plugins.shared.siblings import siblings
-from kubesched.snapshot.node_selection import match_required_node_affinity, required_node_selector
+from kubesched.snapshot.node_selection import match_required_node_affinity
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.pod_sums import PodSum
@@ -176,7 +180,7 @@ def both(
 
 
 def _has_node_affinity(pod: PodInfo) -> bool:
-    return bool(pod.spec.node_selector) or required_node_selector(pod) is not None
+    return bool(pod.spec.node_selector) or required_node_selector(pod.spec) is not None
 
 
 # Arguments.

@@ -23,6 +23,7 @@ from kubesched.config.decoding import decode_struct
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import (
     API_VERSION,
+    GROUP,
     KIND,
     ConfigStruct,
     Configuration,
@@ -31,8 +32,6 @@ from kubesched.config.types import (
 )
 
 T = TypeVar("T")
-
-_GROUP = API_VERSION.partition("/")[0]
 
 
 class PluginArgs(ConfigStruct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -106,7 +105,7 @@ def check_kind(raw: dict[str, Any], kind: str, path: str) -> tuple[FieldError, .
         message = f'no kind "{given}" is registered for version "{api_version}"'
     elif given != kind:
         plugin = kind.removesuffix("Args")
-        message = f"args for plugin {plugin} were not of type {kind}.{_GROUP}, got {given}.{_GROUP}"
+        message = f"args for plugin {plugin} were not of type {kind}.{GROUP}, got {given}.{GROUP}"
     else:
         return ()
     return (FieldError(path, message),)

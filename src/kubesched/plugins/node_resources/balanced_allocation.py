@@ -74,14 +74,14 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._resources = args.resources
+        self._names = tuple(spec.name for spec in args.resources)
         self._scorer = NodeScorer(BalancedAllocation())
         self._devices = BackingDevices(handle)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return the requests; UNSIGNED if devices may back one, as other objects matter then."""
         requests = self._requests(pod)
-        names = [spec.name for spec in self._resources]
-        is_backed = self._devices.back_any(zip(names, requests, strict=True))
+        is_backed = self._devices.back_any(zip(self._names, requests, strict=True))
         return UNSIGNED if is_backed else requests
 
     def pre_score(
@@ -111,7 +111,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
 
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:
         held = pod.template.held
-        return tuple([held.get(spec.name, 0) for spec in self._resources])
+        return tuple([held.get(name, 0) for name in self._names])
 
 
 class BalancedAllocation:

@@ -203,9 +203,18 @@ class NodeScorer:
 
     def score_row(self, demands: Demands, nodes: NodeTable, row: int) -> int:
         """Return the score of a row."""
-        places = range(len(demands.amounts))
-        items = [_item(demands.scored, demands.devices, at, nodes, row) for at in places]
-        return _score_items(self._formula, demands, items)
+        requested: list[int] = []
+        allocated: list[int] = []
+        allocatable: list[int] = []
+        weights: list[int] = []
+        for at, amount in enumerate(demands.amounts):
+            offered, used = _item(demands.scored, demands.devices, at, nodes, row)
+            if offered:
+                allocatable.append(offered)
+                allocated.append(used)
+                requested.append(wrap(used + amount))
+                weights.append(demands.scored.weights[at])
+        return self._formula.score_row(requested, allocated, allocatable, weights)
 
     def _score_by_presence(
         self, demands: Demands, allocatable: Amounts, allocated: Amounts
@@ -307,27 +316,18 @@ def score_together(
     formula: ResourceScorer, demands: Demands, nodes: NodeTable, rows: Sequence[int]
 ) -> int:
     """Return the score of some rows as if they were one node."""
-    totals: list[tuple[int, int]] = []
-    for at in range(len(demands.amounts)):
-        items = [_item(demands.scored, demands.devices, at, nodes, row) for row in rows]
-        offered = wrap(sum(offered for offered, _ in items))
-        totals.append((offered, wrap(sum(used for _, used in items))))
-    return _score_items(formula, demands, totals)
-
-
-def _score_items(
-    formula: ResourceScorer, demands: Demands, items: Sequence[tuple[int, int]]
-) -> int:
-    """Return a score, given the allocatable and the used amount of each resource."""
     requested: list[int] = []
     allocated: list[int] = []
     allocatable: list[int] = []
     weights: list[int] = []
-    for at, (offered, used) in enumerate(items):
+    for at, amount in enumerate(demands.amounts):
+        items = [_item(demands.scored, demands.devices, at, nodes, row) for row in rows]
+        offered = wrap(sum(offered for offered, _ in items))
         if offered:
+            used = wrap(sum(used for _, used in items))
             allocatable.append(offered)
             allocated.append(used)
-            requested.append(wrap(used + demands.amounts[at]))
+            requested.append(wrap(used + amount))
             weights.append(demands.scored.weights[at])
     return formula.score_row(requested, allocated, allocatable, weights)
 

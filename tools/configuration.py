@@ -19,10 +19,10 @@ from kubesched.config import types
 from kubesched.config.args import ARGS_PLUGINS, PluginArgs, complete_args
 from kubesched.config.feature_gates import SCHEDULER_GATES, FeatureGates, GateSpec
 from kubesched.config.load import default_configuration, encode_configuration
-from kubesched.config.plugin_sets import ExtensionPoint, default_plugins
+from kubesched.config.plugin_sets import default_plugins
 from kubesched.plugins.node_resources import fit_args
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.scheduler.profile_plugins import implements
+from kubesched.scheduler.profile_plugins import implemented_points
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "configuration.md"
@@ -149,12 +149,9 @@ def plugins() -> str:
         one.name: one.weight or 1 for one in default_plugins(FeatureGates()).multi_point.enabled
     }
     rows = []
+    implemented = implemented_points(registry)
     for name in sorted(registry):
-        points = [
-            point.value
-            for point in ExtensionPoint
-            if point is not ExtensionPoint.MULTI_POINT and implements(registry, name, point)
-        ]
+        points = [point.value for point in implemented[name]]
         weight = str(weights[name]) if name in weights and "score" in points else ""
         rows.append((f"`{name}`", "yes" if name in weights else "no", weight, ", ".join(points)))
     return f"\n## Plugins\n\n{table(('plugin', 'by default', 'weight', 'extension points'), rows)}"

@@ -23,7 +23,6 @@ from kubesched.framework import (
     PreScoreResult,
     Scope,
     Snapshot,
-    decode_args,
 )
 
 Numbers = NDArray[np.float64] | NDArray[np.int64] | float
@@ -43,18 +42,12 @@ class RandomNode(GpuSharing, PreScorePlugin[str]):
     """Any node that the pod fits, and any device."""
 
     name: ClassVar = "RandomNode"
+    args_type: ClassVar = RandomNodeArgs
     score_scope: ClassVar = Scope.CLUSTER
 
     def __init__(self, args: RandomNodeArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._random = Random(args.seed)  # noqa: S311 - a seeded run, no secret
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> RandomNodeArgs:
-        """Decode and check; every field error is reported with its field path."""
-        return decode_args(RandomNodeArgs, raw, path)
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]

@@ -11,7 +11,7 @@ Upstream: "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragme
 Differs:  fragmentation is counted in whole numbers, so that equal nodes tie however sums round.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import exp
 from typing import ClassVar, Final, NamedTuple
@@ -20,8 +20,7 @@ import numpy as np
 from fragmentation import Target
 from gpu_sharing import WHOLE, GpuSharing, Milli, Request, can_take, request_of
 
-from kubesched import ConfigError
-from kubesched.framework import Handle, NodeTable, PluginArgs, PodInfo, child, decode_args, required
+from kubesched.framework import FieldError, Handle, NodeTable, PluginArgs, PodInfo, child, required
 
 _CODES_MAX: Final = 1 << 32
 """More than `Gpus.code` has numbers."""
@@ -62,25 +61,21 @@ class FragmentationGradientDescentArgs(PluginArgs, frozen=True, kw_only=True):
 
     target: tuple[TargetKind, ...] = ()
 
+    def errors(self, path: str) -> Iterable[FieldError]:
+        """Yield an error if there is no pod."""
+        if sum(kind.pods for kind in self.target) < 1:
+            yield required(child(path, "target"), "name at least one kind of pod")
+
 
 class FragmentationGradientDescent(GpuSharing):
     """Score by the growth of fragmentation; shares the device that the score is for."""
 
     name: ClassVar = "FragmentationGradientDescent"
+    args_type: ClassVar = FragmentationGradientDescentArgs
 
     def __init__(self, args: FragmentationGradientDescentArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._target = Target(args.target)
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> FragmentationGradientDescentArgs:
-        """Decode and check; every field error is reported with its field path."""
-        args = decode_args(FragmentationGradientDescentArgs, raw, path)
-        if sum(kind.pods for kind in args.target) < 1:
-            raise ConfigError([required(child(path, "target"), "name at least one kind of pod")])
-        return args
 
     def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> Milli:
         """Score every node by its best device; nodes that the pod does not fit get 0."""

@@ -18,7 +18,6 @@ from kubesched.framework import (
     ReservePlugin,
     Snapshot,
     Status,
-    decode_args,
     unresolvable,
 )
 
@@ -36,18 +35,12 @@ class Coscheduling(PreFilterPlugin[int], ReservePlugin, PermitPlugin):
     """Pods with the same label form a group; an annotation says how many of them are enough."""
 
     name: ClassVar = "Coscheduling"
+    args_type: ClassVar = CoschedulingArgs
 
     def __init__(self, args: CoschedulingArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._seconds = float(args.permit_waiting_time_seconds)
         self._sent_back: dict[tuple[str, str], dict[str, PodInfo]] = {}
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> CoschedulingArgs:
-        """Decode and check; every field error is reported with its field path."""
-        return decode_args(CoschedulingArgs, raw, path)
 
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot

@@ -19,7 +19,6 @@ from kubesched.framework import (
     PreFilterPlugin,
     PreFilterResult,
     Snapshot,
-    decode_args,
     unresolvable,
 )
 
@@ -37,17 +36,11 @@ class FloatingLicences(PreFilterPlugin[str], FilterPlugin[str]):
     """A pod with the label `example.com/licence: NAME` needs one of the licences called NAME."""
 
     name: ClassVar = "FloatingLicences"
+    args_type: ClassVar = FloatingLicencesArgs
 
     def __init__(self, args: FloatingLicencesArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._args = args
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> FloatingLicencesArgs:
-        """Decode the arguments; unknown fields and wrong types are field errors."""
-        return decode_args(FloatingLicencesArgs, raw, path)
 
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot

@@ -1,9 +1,10 @@
 """ReserveNodes: nodes that offer a resource are for pods that ask for it; with arguments."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
-from kubesched import ConfigError
 from kubesched.framework import (
+    FieldError,
     FilterPlugin,
     Handle,
     NodeTable,
@@ -12,7 +13,6 @@ from kubesched.framework import (
     PodInfo,
     Scope,
     child,
-    decode_args,
     required,
     unresolvable,
 )
@@ -23,11 +23,17 @@ class ReserveNodesArgs(PluginArgs, frozen=True, kw_only=True):
 
     resource: str = "nvidia.com/gpu"
 
+    def errors(self, path: str) -> Iterable[FieldError]:
+        """Report every violation of further rules with its field path."""
+        if not self.resource:
+            yield required(child(path, "resource"), "name a resource")
+
 
 class ReserveNodes(FilterPlugin[None]):
     """Reject nodes that offer the resource for pods that do not ask for it."""
 
     name: ClassVar = "ReserveNodes"
+    args_type: ClassVar = ReserveNodesArgs
     scope: ClassVar = Scope.NODE  # a node's answer depends on its Node object alone
 
     def __init__(self, args: ReserveNodesArgs, handle: Handle) -> None:
@@ -36,16 +42,6 @@ class ReserveNodes(FilterPlugin[None]):
         self._rejection = unresolvable(
             f"node(s) were reserved for pods that ask for {args.resource}"
         )
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> ReserveNodesArgs:
-        """Decode and check; every field error is reported with its field path."""
-        args = decode_args(ReserveNodesArgs, raw, path)
-        if not args.resource:
-            raise ConfigError([required(child(path, "resource"), "name a resource")])
-        return args
 
     def sign(self, pod: PodInfo) -> bool:
         """Return whether the pod asks for the resource; nothing else of it is read."""

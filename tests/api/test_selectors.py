@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.core import Affinity, Node, NodeAffinity, Pod, PodSpec
+from kubesched.api.core import Affinity, Node, NodeAffinity, PodSpec
 from kubesched.api.meta import (
     LabelSelector,
     LabelSelectorRequirement,
@@ -23,10 +23,10 @@ from kubesched.api.selectors import (
     matches_label_selector,
     matches_node_selector,
     matches_node_selector_term,
+    matches_required_node_affinity,
     node_selector_errors,
     node_selector_term_errors,
     preferred_term_errors,
-    required_node_affinity,
     selector_from_set,
 )
 
@@ -286,13 +286,11 @@ def test_required_node_affinity(
 ) -> None:
     """A pod's nodeSelector and required affinity must both match."""
     affinity = NodeAffinity(required_during_scheduling_ignored_during_execution=selector)
-    pod = Pod(spec=PodSpec(node_selector=labels, affinity=Affinity(node_affinity=affinity)))
+    spec = PodSpec(node_selector=labels, affinity=Affinity(node_affinity=affinity))
     node = Node(metadata=ObjectMeta(name="node", labels={"n": "5"}))
-    assert expected == required_node_affinity(pod).matches(node)
+    assert expected == matches_required_node_affinity(spec, node)
     if selector is None:
-        assert expected == required_node_affinity(Pod(spec=PodSpec(node_selector=labels))).matches(
-            node
-        )
+        assert expected == matches_required_node_affinity(PodSpec(node_selector=labels), node)
 
 
 _node_requirements = st.builds(

@@ -33,14 +33,6 @@ _POINTS = {
 }
 
 
-def _implements(name: str, point: ExtensionPoint) -> bool:
-    return point in _POINTS[name]
-
-
-def _exists(name: str) -> bool:
-    return name in _POINTS
-
-
 def _set(enabled: str = "", disabled: str = "") -> PluginSet:
     """Plugins by name, `A:3` with a weight."""
     plugins = (entry.partition(":") for entry in enabled.split())
@@ -151,7 +143,7 @@ def test_merging_the_result_again_changes_nothing(custom: PluginSet) -> None:
 
 
 def _expand(plugins: Plugins) -> dict[ExtensionPoint, tuple[str, ...]]:
-    return expand(plugins, _implements, _exists, scheduler_name="S")
+    return expand(plugins, _POINTS, scheduler_name="S")
 
 
 @pytest.mark.parametrize(
@@ -212,7 +204,7 @@ def test_expand(filter_set: PluginSet, multi_point: str, expected: tuple[str, ..
 def test_expand_rejects(plugins: Plugins, expected: list[str]) -> None:
     """All field errors are reported, with upstream's messages."""
     with pytest.raises(ConfigError) as error:
-        expand(plugins, _implements, _exists, scheduler_name="S", path="p")
+        expand(plugins, _POINTS, scheduler_name="S", path="p")
     assert expected == [str(field_error) for field_error in error.value.errors]
 
 
@@ -248,9 +240,9 @@ def test_expand_equals_twin(filters: PluginSet, scores: PluginSet, names: list[s
 def test_weights_of_the_point_win() -> None:
     """The point's own entry takes precedence over multiPoint's; without a weight it counts 1."""
     plugins = Plugins(score=_set("D C:7"), multi_point=_set("D:3 A:2 B:9 C:1"))
-    assert score_weights(plugins, _implements) == {"D": 1, "C": 7, "A": 2}
+    assert score_weights(plugins, _POINTS) == {"D": 1, "C": 7, "A": 2}
     placement = ExtensionPoint.PLACEMENT_SCORE
-    assert score_weights(plugins, _implements, placement) == {"C": 1}
+    assert score_weights(plugins, _POINTS, placement) == {"C": 1}
 
 
 @pytest.mark.parametrize(
@@ -263,10 +255,10 @@ def test_weights_of_the_point_win() -> None:
 def test_weights_overflow(point: ExtensionPoint, what: str) -> None:
     """The highest possible total score must fit an int64."""
     plugins = Plugins(multi_point=PluginSet(enabled=(PluginEntry("C", 2**63 // 100),)))
-    assert score_weights(plugins, _implements, point) == {"C": 2**63 // 100}
+    assert score_weights(plugins, _POINTS, point) == {"C": 2**63 // 100}
     heavy = Plugins(multi_point=PluginSet(enabled=(PluginEntry("C", 2**63 // 100 + 1),)))
     with pytest.raises(ConfigError, match=f"{what}: total score of Score plugins could overflow"):
-        score_weights(heavy, _implements, point)
+        score_weights(heavy, _POINTS, point)
 
 
 def test_interfaces() -> None:

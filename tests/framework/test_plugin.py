@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
+from kubesched.config.args import PluginArgs
 from kubesched.framework.plugin import (
     PRE_FILTER_SKIP,
     PRE_SCORE_SKIP,
@@ -128,6 +131,41 @@ def test_arguments_are_handed_on() -> None:
     raw: dict[str, object] = {"a": 1}
     assert raw is Silent.decode_args(raw, FakeHandle(), "path")
     assert Silent.decode_args(None, FakeHandle(), "path") is None
+
+
+class WaitArgs(PluginArgs, frozen=True, kw_only=True):
+    """A time."""
+
+    seconds: int = 5
+
+    def errors(self, path: str) -> Iterator[FieldError]:
+        """Yield an error for times that are negative or odd."""
+        place = child(path, "seconds")
+        if self.seconds < 0:
+            yield invalid(place, self.seconds, "is negative")
+        if self.seconds % 2 == 0:
+            yield invalid(place, self.seconds, "is even")
+
+
+class Patient(Silent):
+    """Has arguments."""
+
+    args_type: ClassVar = WaitArgs
+
+
+def test_arguments_are_decoded_into_their_type() -> None:
+    """Absent ones have their defaults."""
+    assert WaitArgs() == Patient.decode_args(None, FakeHandle(), "path")
+    assert WaitArgs(seconds=7) == Patient.decode_args({"seconds": 7}, FakeHandle(), "path")
+
+
+def test_all_errors_in_arguments_are_reported() -> None:
+    """Those of the type's own rules, too."""
+    with pytest.raises(ConfigError) as caught:
+        Patient.decode_args({"seconds": -2}, FakeHandle(), "path")
+    assert ["is negative", "is even"] == [
+        str(error).rpartition(": ")[2] for error in caught.value.errors
+    ]
 
 
 def test_scores_stay_as_they_are() -> None:

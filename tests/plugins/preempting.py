@@ -21,6 +21,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import build
 
 Found: TypeAlias = "dict[str, tuple[set[str], int]]"
 
@@ -111,9 +112,7 @@ def handle_of(
 ) -> FakeHandle:
     """Return a handle with these filters."""
     handle = FakeHandle(gates)
-    handle.plugins.extend(
-        plugin(plugin.decode_args(None, handle, ""), handle) for plugin in plugins
-    )
+    handle.plugins.extend(build(plugin, handle=handle) for plugin in plugins)
     return handle
 
 

@@ -109,6 +109,26 @@ def test_args(raw: dict[str, object] | None, expected: DefaultPreemptionArgs) ->
 
 
 @pytest.mark.parametrize(
+    ("percentage", "absolute", "potential", "wanted"),
+    [
+        pytest.param(10, 100, 5, 5, id="never-more-than-there-are"),
+        pytest.param(10, 100, 500, 100, id="the-absolute-number"),
+        pytest.param(10, 100, 5000, 500, id="the-percentage"),
+        pytest.param(10, 1, 19, 1, id="percentage-rounds-down"),
+        pytest.param(40, 1, 5, 2, id="two-of-five"),
+        pytest.param(100, 0, 7, 7, id="all"),
+        pytest.param(10, 0, 9, 0, id="none"),
+    ],
+)
+def test_candidates_wanted(percentage: int, absolute: int, potential: int, wanted: int) -> None:
+    """The larger of percentage and absolute number applies."""
+    args = DefaultPreemptionArgs(
+        min_candidate_nodes_percentage=percentage, min_candidate_nodes_absolute=absolute
+    )
+    assert wanted == args.wanted_among(potential)
+
+
+@pytest.mark.parametrize(
     ("raw", "errors"),
     [
         pytest.param(

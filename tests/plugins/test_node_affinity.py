@@ -9,7 +9,7 @@ from kubesched.api.field_errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import NOT_SHARED
 from kubesched.framework.status import Code, Status
-from kubesched.plugins.node_affinity import NodeAffinity
+from kubesched.plugins.node_affinity import NodeAffinity, NodeAffinityArgs
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import (
     Json,
@@ -21,6 +21,7 @@ from kubesched.testing.builders import (
     make_snapshot,
 )
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import build
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -55,9 +56,7 @@ def preferred(*terms: tuple[int, Json]) -> dict[str, object]:
 
 def make_plugin(added: Json | None = None) -> NodeAffinity:
     """Build the plugin with an added affinity."""
-    handle = FakeHandle()
-    raw: dict[str, object] = {} if added is None else {"addedAffinity": added}
-    return NodeAffinity(NodeAffinity.decode_args(raw, handle, "args"), handle)
+    return build(NodeAffinity, {} if added is None else {"addedAffinity": added})
 
 
 def pre_filter(plugin: NodeAffinity, pod: PodInfo) -> tuple[Status, frozenset[str] | None]:
@@ -331,8 +330,7 @@ def test_arguments() -> None:
 
 def test_no_arguments() -> None:
     """Without arguments nothing is added."""
-    args = NodeAffinity.decode_args(None, FakeHandle(), "args")
-    assert args.added_affinity is None
+    assert NodeAffinityArgs() == NodeAffinity.decode_args(None, FakeHandle(), "args")
 
 
 def test_unknown_arguments() -> None:

@@ -15,7 +15,7 @@ from kubesched.plugins.selector_spread import SelectorSpread
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
-from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import build
 
 Json: TypeAlias = "dict[str, Any]"
 
@@ -29,8 +29,7 @@ SERVICE = msgspec.convert(
 
 def make_plugin(args: Json | None = None) -> SelectorSpread:
     """Build the plugin from arguments as written."""
-    handle = FakeHandle()
-    return SelectorSpread(SelectorSpread.decode_args(args, handle, "args"), handle)
+    return build(SelectorSpread, args)
 
 
 def make_cluster(counts: tuple[int, ...], zones: str, service: bool = True) -> Snapshot:

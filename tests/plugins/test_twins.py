@@ -27,6 +27,7 @@ from kubesched.testing.builders import (
     make_table,
 )
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import build
 
 CORDON = "node.kubernetes.io/unschedulable"
 tolerations = st.fixed_dictionaries(
@@ -98,9 +99,7 @@ def test_balanced_allocation(rows: list[tuple[int, int, int, int]], asked: tuple
             make_pod(f"p{at}", node_name=f"n{at}", requests={"cpu": cpu, "memory": memory})
         )
     snapshot = make_snapshot(nodes, bound)
-    handle = FakeHandle()
-    args = NodeResourcesBalancedAllocation.decode_args(None, handle, "args")
-    plugin = NodeResourcesBalancedAllocation(args, handle)
+    plugin = build(NodeResourcesBalancedAllocation)
     pod = make_pod_info("new", requests={"cpu": asked[0], "memory": asked[1]})
     state = plugin.pre_score(CycleState(), pod, snapshot, all_rows(snapshot)).state
     assert state is not None

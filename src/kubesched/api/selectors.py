@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Node, PodSpec
 from kubesched.api.field_errors import FieldError, invalid, not_supported
 from kubesched.api.meta import (
     LabelSelector,
@@ -183,29 +183,20 @@ def preferred_term_errors(terms: tuple[PreferredSchedulingTerm, ...]) -> tuple[s
     )
 
 
-class RequiredNodeAffinity(msgspec.Struct, frozen=True):
-    """A pod's nodeSelector and required node affinity, which must both match."""
-
-    labels: dict[str, str]
-    selector: NodeSelector | None
-
-    def matches(self, node: Node) -> bool:
-        """Whether both match the node; a term that cannot be parsed does not match."""
-        metadata = node.metadata
-        return matches_set(self.labels, metadata.labels) and (
-            self.selector is None
-            or matches_node_selector(self.selector, metadata.labels, metadata.name)
-        )
+def required_node_selector(spec: PodSpec) -> NodeSelector | None:
+    """Return a pod's required node affinity, None if it has none."""
+    affinity = spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    return affinity.node_affinity.required_during_scheduling_ignored_during_execution
 
 
-def required_node_affinity(pod: Pod) -> RequiredNodeAffinity:
-    """Return the pod's nodeSelector and required node affinity."""
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
-    return RequiredNodeAffinity(
-        labels=pod.spec.node_selector or {},
-        selector=(
-            affinity.required_during_scheduling_ignored_during_execution
-            if affinity is not None
-            else None
-        ),
+def matches_required_node_affinity(spec: PodSpec, node: Node) -> bool:
+    """Whether a pod's nodeSelector and required node affinity both match the node.
+
+    A term that cannot be parsed does not match.
+    """
+    metadata, required = node.metadata, required_node_selector(spec)
+    return matches_set(spec.node_selector or {}, metadata.labels) and (
+        required is None or matches_node_selector(required, metadata.labels, metadata.name)
     )

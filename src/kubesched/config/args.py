@@ -12,7 +12,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -23,6 +23,7 @@ from kubesched.config.decoding import decode_struct
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import (
     API_VERSION,
+    GROUP,
     KIND,
     ConfigStruct,
     Configuration,
@@ -32,11 +33,13 @@ from kubesched.config.types import (
 
 T = TypeVar("T")
 
-_GROUP = API_VERSION.partition("/")[0]
-
 
 class PluginArgs(ConfigStruct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The base of Args classes: frozen, JSON names in camelCase, strict."""
+
+    def errors(self, path: str) -> Iterable[FieldError]:
+        """Return the violations of further rules; `path` is the field path of the arguments."""
+        return ()
 
 
 class ResourceSpec(ConfigStruct, frozen=True, forbid_unknown_fields=True):
@@ -102,7 +105,7 @@ def check_kind(raw: dict[str, Any], kind: str, path: str) -> tuple[FieldError, .
         message = f'no kind "{given}" is registered for version "{api_version}"'
     elif given != kind:
         plugin = kind.removesuffix("Args")
-        message = f"args for plugin {plugin} were not of type {kind}.{_GROUP}, got {given}.{_GROUP}"
+        message = f"args for plugin {plugin} were not of type {kind}.{GROUP}, got {given}.{GROUP}"
     else:
         return ()
     return (FieldError(path, message),)

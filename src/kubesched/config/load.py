@@ -40,6 +40,7 @@ from kubesched.config.plugin_sets import (
 from kubesched.config.types import (
     API_VERSION,
     DEFAULT_SCHEDULER_NAME,
+    GROUP,
     KIND,
     Configuration,
     PluginConfig,
@@ -54,8 +55,6 @@ _COMPARED_WITH = {
     "leaderElection.renewDeadline": "leaderElection.retryPeriod",
     "podMaxBackoffSeconds": "podInitialBackoffSeconds",
 }
-_GROUP = API_VERSION.partition("/")[0]
-
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -154,7 +153,7 @@ def _version_errors(raw: Mapping[str, Any]) -> Iterable[FieldError]:
     if not api_version:
         yield required("apiVersion", f"must be {API_VERSION}")
     elif api_version != API_VERSION:
-        if isinstance(api_version, str) and api_version.startswith(f"{_GROUP}/v1"):
+        if isinstance(api_version, str) and api_version.startswith(f"{GROUP}/v1"):
             words = f"this version was removed from Kubernetes; convert it to {API_VERSION}"
             yield invalid("apiVersion", api_version, words)
         else:

@@ -8,7 +8,7 @@ Rejects:  plugins that do not exist, do not implement the extension point or are
 Differs:  all errors are reported, with their field paths, not only the first.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 
 import msgspec
@@ -66,8 +66,8 @@ EXPANSION_ORDER = (
 )
 """The extension points in the order in which upstream expands them."""
 
-Implements = Callable[[str, ExtensionPoint], bool]
-Exists = Callable[[str], bool]
+Implemented = Mapping[str, Collection[ExtensionPoint]]
+"""The extension points that each plugin implements, by name, for all plugins that exist."""
 
 _DEFAULTS = (
     PluginEntry("SchedulingGates"),
@@ -162,19 +162,13 @@ def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
 
 
 def expand(
-    plugins: Plugins,
-    implements: Implements,
-    exists: Exists,
-    *,
-    scheduler_name: str,
-    path: str = "plugins",
+    plugins: Plugins, implemented: Implemented, *, scheduler_name: str, path: str = "plugins"
 ) -> dict[ExtensionPoint, tuple[str, ...]]:
     """Return the names of the plugins at each extension point, in the order to run them.
 
     Args:
         plugins: A profile's plugins, merged with the defaults.
-        implements: Whether a plugin implements a point; called only for plugins that exist.
-        exists: Whether a plugin is registered.
+        implemented: The plugins that exist.
         scheduler_name: The profile's name, for messages.
         path: The field path of `plugins`.
 
@@ -183,11 +177,11 @@ def expand(
     """
     errors: list[FieldError] = []
     for point in EXPANSION_ORDER:
-        errors += _explicit_errors(plugins, point, implements, exists, path)
-    errors += _multi_point_errors(plugins, implements, exists, path)
+        errors += _explicit_errors(plugins, point, implemented, path)
+    errors += _multi_point_errors(plugins, implemented, path)
     if errors:
         raise ConfigError(errors)
-    expanded = {point: _expand_point(plugins, point, implements) for point in EXPANSION_ORDER}
+    expanded = {point: _expand_point(plugins, point, implemented) for point in EXPANSION_ORDER}
     errors += _count_errors(expanded, scheduler_name, path)
     if errors:
         raise ConfigError(errors)
@@ -196,7 +190,7 @@ def expand(
 
 def score_weights(
     plugins: Plugins,
-    implements: Implements,
+    implemented: Implemented,
     point: ExtensionPoint = ExtensionPoint.SCORE,
     *,
     path: str = "plugins",
@@ -209,7 +203,7 @@ def score_weights(
     weights: dict[str, int] = {}
     total = 0
     for plugin in (*plugin_set(plugins, point).enabled, *plugins.multi_point.enabled):
-        if plugin.name in weights or not implements(plugin.name, point):
+        if plugin.name in weights or point not in implemented.get(plugin.name, ()):
             continue
         weight = plugin.weight or 1
         # In Go, the remainder overflows after a negative weight, so any further weight is too much.
@@ -223,14 +217,14 @@ def score_weights(
 
 
 def _explicit_errors(
-    plugins: Plugins, point: ExtensionPoint, implements: Implements, exists: Exists, path: str
+    plugins: Plugins, point: ExtensionPoint, implemented: Implemented, path: str
 ) -> Iterable[FieldError]:
     seen: set[str] = set()
     for i, plugin in enumerate(plugin_set(plugins, point).enabled):
         place = child(path, point.value, "enabled", i)
-        if not exists(plugin.name):
+        if plugin.name not in implemented:
             yield FieldError(place, f"{point.interface} {go_quote(plugin.name)} does not exist")
-        elif not implements(plugin.name, point):
+        elif point not in implemented[plugin.name]:
             message = f"plugin {go_quote(plugin.name)} does not extend {point.interface} plugin"
             yield FieldError(place, message)
         elif plugin.name in seen:
@@ -239,7 +233,7 @@ def _explicit_errors(
 
 
 def _multi_point_errors(
-    plugins: Plugins, implements: Implements, exists: Exists, path: str
+    plugins: Plugins, implemented: Implemented, path: str
 ) -> Iterable[FieldError]:
     """Check multiPoint; each error is reported for the first extension point that has it."""
     reported: set[int] = set()
@@ -251,9 +245,9 @@ def _multi_point_errors(
         seen: set[str] = set()
         for i, plugin in enumerate(plugins.multi_point.enabled):
             place = child(path, ExtensionPoint.MULTI_POINT.value, "enabled", i)
-            if not exists(plugin.name):
+            if plugin.name not in implemented:
                 message = f"{point.interface} {go_quote(plugin.name)} does not exist"
-            elif not implements(plugin.name, point) or plugin.name in {*explicit, *disabled}:
+            elif point not in implemented[plugin.name] or plugin.name in {*explicit, *disabled}:
                 continue
             elif plugin.name in seen:
                 message = _already_registered(plugin.name, point)
@@ -266,7 +260,7 @@ def _multi_point_errors(
 
 
 def _expand_point(
-    plugins: Plugins, point: ExtensionPoint, implements: Implements
+    plugins: Plugins, point: ExtensionPoint, implemented: Implemented
 ) -> tuple[str, ...]:
     """Return one point's plugins: overrides of multiPoint, the rest of multiPoint, then others."""
     explicit = _names(plugin_set(plugins, point).enabled)
@@ -276,7 +270,7 @@ def _expand_point(
     candidates = tuple(
         plugin.name
         for plugin in plugins.multi_point.enabled
-        if plugin.name not in disabled and implements(plugin.name, point)
+        if plugin.name not in disabled and point in implemented[plugin.name]
     )
     return (
         *(name for name in explicit if name in candidates),

@@ -12,7 +12,8 @@ from msgspec import field
 from kubesched.api.integers import Int32, Int64
 from kubesched.config.decoding import DurationSeconds
 
-API_VERSION = "kubescheduler.config.k8s.io/v1"
+GROUP = "kubescheduler.config.k8s.io"
+API_VERSION = f"{GROUP}/v1"
 KIND = "KubeSchedulerConfiguration"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 

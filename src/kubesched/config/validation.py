@@ -72,12 +72,13 @@ def validate_function_shape(
             errors.append(invalid(place, shape[i].utilization, words))
             break
     for i, point in enumerate(shape):
-        errors += _range_errors(child(path, i, "utilization"), point.utilization, 100)
-        errors += _range_errors(child(path, i, "score"), point.score, _SHAPE_SCORE_MAX)
+        errors += validate_range(point.utilization, child(path, i, "utilization"), 100)
+        errors += validate_range(point.score, child(path, i, "score"), _SHAPE_SCORE_MAX)
     return tuple(errors)
 
 
-def _range_errors(path: str, value: int, most: int) -> tuple[FieldError, ...]:
+def validate_range(value: int, path: str, most: int) -> tuple[FieldError, ...]:
+    """Check a number: it is from 0 to `most`."""
     if 0 <= value <= most:
         return ()
     return (invalid(path, value, f"not in valid range [0, {most}]"),)

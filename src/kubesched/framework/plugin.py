@@ -20,6 +20,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.field_errors import ConfigError
+from kubesched.config.args import PluginArgs, decode_args
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.needed_kinds import NeededKind
@@ -65,6 +67,7 @@ class Plugin(ABC):
 
     Attributes:
         name: The name in the configuration.
+        args_type: The class of the plugin's arguments; None if they are not decoded.
         scope: What the answers of `filter` and `score` depend on.
         score_scope: The scope of `score`, if it differs.
         signed_kinds: Kinds of other objects that `sign` and cached answers read; a change of such
@@ -79,6 +82,7 @@ class Plugin(ABC):
     """
 
     name: ClassVar[str]
+    args_type: ClassVar[type[PluginArgs] | None] = None
     scope: ClassVar[Scope] = Scope.CLUSTER
     score_scope: ClassVar[Scope | None] = None
     signed_kinds: ClassVar[tuple[type, ...]] = ()
@@ -98,7 +102,7 @@ class Plugin(ABC):
 
     @classmethod
     def decode_args(cls, raw: dict[str, object] | None, handle: Handle, path: str) -> object:
-        """Decode and validate the plugin's arguments.
+        """Decode and validate the plugin's arguments, by default into `args_type`.
 
         Args:
             raw: The value of `pluginConfig[].args`; None if absent.
@@ -108,7 +112,12 @@ class Plugin(ABC):
         Raises:
             ConfigError: With every field error found.
         """
-        return raw
+        if cls.args_type is None:
+            return raw
+        args = decode_args(cls.args_type, raw, path)
+        if errors := tuple(args.errors(path)):
+            raise ConfigError(errors)
+        return args
 
     @classmethod
     def check_args(cls, raw: dict[str, object] | None, handle: Handle, path: str) -> None:

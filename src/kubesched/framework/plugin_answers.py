@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from types import coroutine
-from typing import Any, Final, NoReturn, TypeVar, TypeVarTuple
+from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from kubesched.snapshot.pod_info import PodInfo
 log: Final = logging.getLogger(__name__)
 
 R = TypeVar("R")
+T = TypeVar("T", bound="_Result")
 Arguments = TypeVarTuple("Arguments")
 
 _CHECKED_CALLS: Final = 50
@@ -96,29 +97,38 @@ def check_score(method: str, answer: object, _args: Sequence[object] = ()) -> No
         refuse(method, "a whole number", answer)
 
 
-def _check_pre_filter(method: str, answer: object, _args: Sequence[object]) -> None:
-    if not isinstance(answer, PreFilterResult):
-        refuse(method, "a PreFilterResult, such as PreFilterResult(state)", answer)
+class _Result(Protocol):
+    """What an extension point returns if that is more than a status."""
+
+    @property
+    def status(self) -> Status:
+        """The outcome."""
+
+
+def _check_result(method: str, kind: type[T], example: str, answer: object) -> T:
+    """Return the answer, which is a result with a status."""
+    if not isinstance(answer, kind):
+        refuse(method, f"a {kind.__name__}, such as {kind.__name__}({example})", answer)
     check_status(method, answer.status)
-    names = answer.node_names
+    return answer
+
+
+def _check_pre_filter(method: str, answer: object, _args: Sequence[object]) -> None:
+    names = _check_result(method, PreFilterResult, "state", answer).node_names
     if names is not None and not isinstance(names, AbstractSet):
         refuse(method, "None or a frozenset of names as node_names", names)
 
 
 def _check_pre_score(method: str, answer: object, _args: Sequence[object]) -> None:
-    if not isinstance(answer, PreScoreResult):
-        refuse(method, "a PreScoreResult, such as PreScoreResult(state)", answer)
-    check_status(method, answer.status)
+    _check_result(method, PreScoreResult, "state", answer)
 
 
 def _check_post_filter(method: str, answer: object, _args: Sequence[object]) -> None:
-    if not isinstance(answer, PostFilterResult):
-        refuse(method, 'a PostFilterResult, such as PostFilterResult(unschedulable(""))', answer)
-    check_status(method, answer.status)
-    name = answer.nominated_node_name
+    result = _check_result(method, PostFilterResult, 'unschedulable("")', answer)
+    name = result.nominated_node_name
     if not isinstance(name, str | None):
         refuse(method, "None or a node's name as nominated_node_name", name)
-    for victim in answer.victims:
+    for victim in result.victims:
         if not isinstance(victim, PodInfo):
             refuse(method, "PodInfo values of the snapshot as victims", victim)
 
@@ -150,10 +160,7 @@ def check_events(answer: object) -> None:
 
 
 def _check_placements(method: str, answer: object, _args: Sequence[object]) -> None:
-    if not isinstance(answer, GeneratedPlacements):
-        refuse(method, "a GeneratedPlacements, such as GeneratedPlacements(())", answer)
-    check_status(method, answer.status)
-    for placement in answer.placements:
+    for placement in _check_result(method, GeneratedPlacements, "()", answer).placements:
         if not isinstance(placement, Placement):
             refuse(method, "Placement values as placements", placement)
 

@@ -23,6 +23,7 @@ from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import SUCCESS, Status
+from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -63,6 +64,12 @@ def pod_group_name_of(pod: Pod) -> str:
     """Return the name of the pod's group, or "" if it has none."""
     group = pod.spec.scheduling_group
     return (group.pod_group_name or "") if group is not None else ""
+
+
+def pod_group_of(pod: PodInfo, objects: Objects) -> PodGroup | None:
+    """Return the pod's group; None if it has none, or if the group does not exist."""
+    name = pod_group_name_of(pod.pod)
+    return objects.get(PodGroup, name, pod.namespace) if name else None
 
 
 def state_not_found(namespace: str, name: str) -> str:

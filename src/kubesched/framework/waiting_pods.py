@@ -8,6 +8,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from kubesched.api.go_text import go_duration
@@ -37,18 +38,13 @@ class WaitingPod:
         self.verdict: Status | None = None
         self._on_verdict: Callable[[], None] | None = None
         self._cancel_timers = {
-            plugin: timer(seconds, self._expire(plugin, seconds))
+            plugin: timer(seconds, partial(self._expire, plugin, seconds))
             for plugin, seconds in timeouts_seconds.items()
         }
 
-    def _expire(self, plugin: str, seconds: float) -> Callable[[], None]:
-        def expire() -> None:
-            self.reject(
-                plugin,
-                f"rejected due to timeout after waiting {go_duration(seconds)} at plugin {plugin}",
-            )
-
-        return expire
+    def _expire(self, plugin: str, seconds: float) -> None:
+        waited = go_duration(seconds)
+        self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
 
     @property
     def pending_plugins(self) -> Sequence[str]:

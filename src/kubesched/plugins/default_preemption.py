@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
-from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
+from kubesched.api.field_errors import FieldError, child, invalid
 from kubesched.api.integers import Int32
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheduling import PodGroup
-from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.args import PluginArgs
+from kubesched.config.validation import validate_range
 from kubesched.framework.cluster_event import POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -26,9 +27,10 @@ from kubesched.framework.pod_groups import (
     PodGroupPostFilterPlugin,
     PodGroupPostFilterResult,
     PodGroupTrial,
+    pod_group_of,
 )
 from kubesched.framework.preemption.budgets import DisruptionBudgets
-from kubesched.framework.preemption.candidates import Sampling, find_candidates
+from kubesched.framework.preemption.candidates import find_candidates
 from kubesched.framework.preemption.eligibility import has_lower_priority_pods, why_not_eligible
 from kubesched.framework.preemption.group_victims import choose_group_victims
 from kubesched.framework.preemption.report import PreemptionReport
@@ -46,7 +48,7 @@ _GROUP_PLACED: Final = "not eligible due to placement-based pod group scheduling
 _GROUP_PREEMPTS: Final = "not eligible due to workload aware preemption enabled"
 
 
-class DefaultPreemptionArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
     """How many candidates the dry run looks for.
 
     Attributes:
@@ -57,32 +59,31 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, forbid_unknown_fields=True,
     min_candidate_nodes_percentage: Int32 = 10
     min_candidate_nodes_absolute: Int32 = 100
 
-    def errors(self, path: str = "") -> tuple[FieldError, ...]:
-        """Return the field errors; `path` is the field path of the arguments."""
-        percentage, absolute = (
-            self.min_candidate_nodes_percentage,
-            self.min_candidate_nodes_absolute,
-        )
+    def wanted_among(self, potential_nodes: int) -> int:
+        """Return the number of candidates that ends the dry run."""
+        share = potential_nodes * self.min_candidate_nodes_percentage // 100
+        return min(potential_nodes, max(share, self.min_candidate_nodes_absolute))
+
+    def errors(self, path: str) -> Iterable[FieldError]:
+        """Yield errors of numbers that are out of range, or both 0."""
+        percentage = self.min_candidate_nodes_percentage
+        absolute = self.min_candidate_nodes_absolute
         percentage_path = child(path, "minCandidateNodesPercentage")
         absolute_path = child(path, "minCandidateNodesAbsolute")
-        found: list[FieldError] = []
-        if not 0 <= percentage <= 100:
-            found.append(invalid(percentage_path, percentage, "not in valid range [0, 100]"))
+        yield from validate_range(percentage, percentage_path, 100)
         if absolute < 0:
-            found.append(invalid(absolute_path, absolute, "not in valid range [0, inf)"))
+            yield invalid(absolute_path, absolute, "not in valid range [0, inf)")
         if percentage == absolute == 0:
             words = "cannot be zero at the same time as"
-            found += (
-                invalid(percentage_path, percentage, f"{words} minCandidateNodesAbsolute"),
-                invalid(absolute_path, absolute, f"{words} minCandidateNodesPercentage"),
-            )
-        return tuple(found)
+            yield invalid(percentage_path, percentage, f"{words} minCandidateNodesAbsolute")
+            yield invalid(absolute_path, absolute, f"{words} minCandidateNodesPercentage")
 
 
 class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPlugin):
     """Choose the node where evicting does the least harm; the scheduler's loop evicts the pods."""
 
     name: ClassVar = "DefaultPreemption"
+    args_type: ClassVar = DefaultPreemptionArgs
     per_template: ClassVar = True
     waiting: ClassVar = unresolvable("waiting for the preemption for this pod to be finished")
     group_waiting: ClassVar = unresolvable(
@@ -91,9 +92,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
     def __init__(self, args: DefaultPreemptionArgs, handle: Handle) -> None:
         super().__init__(args, handle)
-        self.sampling = Sampling(
-            args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
-        )
+        self._args = args
         gates = handle.feature_gates
         self._is_asynchronous = gates.enabled("SchedulerAsyncPreemption")
         self._places_groups = gates.enabled("TopologyAwareWorkloadScheduling")
@@ -102,16 +101,6 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         # Without pods of lower priority: the last result of a template, and for which statuses.
         self._without_victims: dict[PodTemplate, tuple[NodeToStatus, PostFilterResult]] = {}
         self._budgets: tuple[tuple[Objects, int], DisruptionBudgets] | None = None
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> DefaultPreemptionArgs:
-        """Decode and validate the arguments; raises ConfigError with every field error found."""
-        args = decode_args(DefaultPreemptionArgs, raw, path)
-        if errors := args.errors(path):
-            raise ConfigError(errors)
-        return args
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return pod deletions, which may open the gate of `pre_enqueue`."""
@@ -129,7 +118,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             return SUCCESS
         is_preempting = self.handle.services.is_preempting
         if self._groups_preempt and pod.spec.scheduling_group is not None:
-            group = _group_of(pod, snapshot)
+            group = pod_group_of(pod, snapshot.objects)
             waits = group is not None and is_preempting(group.metadata.uid)
             return self.group_waiting if waits else SUCCESS
         return self.waiting if is_preempting(pod.uid) else SUCCESS
@@ -167,7 +156,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             return PreemptionReport(reason=reason)
         budgets = self._budgets_of(snapshot.objects)
         question = Question(self.handle, cycle, pod, snapshot, budgets)
-        return find_candidates(question, statuses, self.sampling, self._verdicts)
+        return find_candidates(question, statuses, self._args.wanted_among, self._verdicts)
 
     def _budgets_of(self, objects: Objects) -> DisruptionBudgets:
         stamp = objects, objects.version(PodDisruptionBudget)
@@ -180,7 +169,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         if pod.spec.scheduling_group is None:
             return ""
         if self._places_groups:
-            group = _group_of(pod, snapshot)
+            group = pod_group_of(pod, snapshot.objects)
             if group is None:
                 return _GROUP_MISSING
             if group.spec.scheduling_constraints is not None:
@@ -191,9 +180,3 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 def _never(*_: object) -> bool:
     """Return False: the plugins that rejected the pod decide when to retry it."""
     return False
-
-
-def _group_of(pod: PodInfo, snapshot: Snapshot) -> PodGroup | None:
-    group = pod.spec.scheduling_group
-    name = group.pod_group_name if group is not None else None
-    return snapshot.objects.get(PodGroup, name, pod.namespace) if name else None

@@ -85,8 +85,8 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return additions of pods and PodGroups; a group's identity never changes."""
         return (
-            retry_on(POD, Action.ADD, _is_in_the_same_group),
-            retry_on(POD_GROUP, Action.ADD, _is_its_group),
+            retry_on(POD, Action.ADD, _is_about_its_group),
+            retry_on(POD_GROUP, Action.ADD, _is_about_its_group),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
@@ -97,17 +97,10 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return self.handle.pod_group_states.get(namespace, name)
 
 
-def _is_in_the_same_group(pod: Pod, _old: object | None, new: object | None) -> bool:
-    if not isinstance(new, Pod):
+def _is_about_its_group(pod: Pod, _old: object | None, new: object | None) -> bool:
+    """Whether the new object is the pod's group, or another pod of it."""
+    if not isinstance(new, Pod | PodGroup):
         return True
-    group = pod_group_name_of(pod)
-    same = pod.metadata.namespace == new.metadata.namespace and group == pod_group_name_of(new)
-    return bool(group) and same
-
-
-def _is_its_group(pod: Pod, _old: object | None, new: object | None) -> bool:
-    if not isinstance(new, PodGroup):
-        return True
-    group = pod_group_name_of(pod)
-    same = pod.metadata.namespace == new.metadata.namespace and group == new.metadata.name
-    return bool(group) and same
+    name = pod_group_name_of(new) if isinstance(new, Pod) else new.metadata.name
+    same = pod.metadata.namespace == new.metadata.namespace and name == pod_group_name_of(pod)
+    return bool(name) and same

@@ -14,20 +14,20 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Node, Pod, PodSpec
 from kubesched.api.core import NodeAffinity as Affinity
-from kubesched.api.field_errors import ConfigError, FieldError, aggregate, child
+from kubesched.api.field_errors import FieldError, aggregate, child
 from kubesched.api.meta import NodeSelector, PreferredSchedulingTerm
 from kubesched.api.selectors import (
-    RequiredNodeAffinity,
     matches_node_selector,
+    matches_required_node_affinity,
     matches_set,
     node_selector_errors,
     node_selector_term_errors,
     preferred_term_errors,
-    required_node_affinity,
+    required_node_selector,
 )
-from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.args import PluginArgs
 from kubesched.framework.cluster_event import NODE, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -51,7 +51,6 @@ from kubesched.snapshot.node_selection import (
     match_node_selector,
     match_node_selector_term,
     match_required_node_affinity,
-    required_node_selector,
 )
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -74,6 +73,24 @@ class NodeAffinityArgs(PluginArgs, frozen=True, kw_only=True):
 
     added_affinity: Affinity | None = None
 
+    def errors(self, path: str) -> Iterable[FieldError]:
+        """Yield the errors in the terms of the added affinity."""
+        affinity = self.added_affinity
+        if affinity is None:
+            return
+        path = child(path, "addedAffinity")
+        required = affinity.required_during_scheduling_ignored_during_execution
+        if required is not None:
+            name = "requiredDuringSchedulingIgnoredDuringExecution"
+            place = child(path, name, "nodeSelectorTerms")
+            yield from map(_error, node_selector_errors(required, place))
+        place = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
+        preferred = affinity.preferred_during_scheduling_ignored_during_execution or ()
+        for i, term in enumerate(preferred):
+            if term.weight:
+                errors = node_selector_term_errors(term.preference, child(place, i))
+                yield from map(_error, errors)
+
 
 class NodeAffinity(
     PreFilterPlugin[NodeNames],
@@ -84,6 +101,7 @@ class NodeAffinity(
     """Filter on nodeSelector and required affinity, score on preferred affinity."""
 
     name: ClassVar = "NodeAffinity"
+    args_type: ClassVar = NodeAffinityArgs
     scope: ClassVar = Scope.NODE
     signs_base: ClassVar = True
     rejection: ClassVar = unresolvable("node(s) didn't match Pod's node affinity/selector")
@@ -98,21 +116,11 @@ class NodeAffinity(
         self._added_required = added.required_during_scheduling_ignored_during_execution
         self._added_preferred = added.preferred_during_scheduling_ignored_during_execution or ()
 
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> NodeAffinityArgs:
-        """Decode the arguments. Raises ConfigError if the added affinity is invalid."""
-        args = decode_args(NodeAffinityArgs, raw, path)
-        if errors := tuple(_args_errors(args, path)):
-            raise ConfigError(errors)
-        return args
-
     def pre_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[NodeNames]:
         """Skip pods without requirements; return the node names of pods that list them."""
-        required = required_node_selector(pod)
+        required = required_node_selector(pod.spec)
         if required is None:
             asks = pod.spec.node_selector is not None or self._added_required is not None
             return _ANY_NODE if asks else PRE_FILTER_SKIP
@@ -149,7 +157,7 @@ class NodeAffinity(
         for key, wanted in (pod.spec.node_selector or {}).items():
             if labels.get(key) != wanted:
                 return f"pod wants {key}={wanted}, node has {shown_label(key, labels.get(key))}"
-        required = required_node_selector(pod)
+        required = required_node_selector(pod.spec)
         return "" if required is None else describe_selector(required, node)
 
     def pre_score(
@@ -197,7 +205,7 @@ class NodeAffinity(
         The pods of a DaemonSet name a node each and are equal otherwise, so the answers of other
         plugins can be shared if this plugin is asked about the named nodes each time.
         """
-        required = required_node_selector(pod)
+        required = required_node_selector(pod.spec)
         if required is not None and _node_names(required) is not None:
             return NOT_SHARED
         selector = pod.spec.node_selector
@@ -209,26 +217,10 @@ class NodeAffinity(
             return True
         if self._added_required is not None and not _matches(self._added_required, new):
             return False
-        required = required_node_affinity(pod)
-        if not required.matches(new):
+        if not matches_required_node_affinity(pod.spec, new):
             # As upstream, a pod with invalid terms is retried after every change.
-            return _meets_error(required, new)
-        return not isinstance(old, Node) or not required.matches(old)
-
-
-def _args_errors(args: NodeAffinityArgs, path: str) -> Iterable[FieldError]:
-    affinity = args.added_affinity
-    if affinity is None:
-        return
-    path = child(path, "addedAffinity")
-    required = affinity.required_during_scheduling_ignored_during_execution
-    if required is not None:
-        place = child(path, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
-        yield from map(_error, node_selector_errors(required, place))
-    place = child(path, "preferredDuringSchedulingIgnoredDuringExecution")
-    for i, term in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
-        if term.weight:
-            yield from map(_error, node_selector_term_errors(term.preference, child(place, i)))
+            return _meets_error(pod.spec, new)
+        return not isinstance(old, Node) or not matches_required_node_affinity(pod.spec, old)
 
 
 def _error(error: str) -> FieldError:
@@ -270,11 +262,11 @@ def _matches(selector: NodeSelector, node: Node) -> bool:
     return matches_node_selector(selector, node.metadata.labels, node.metadata.name)
 
 
-def _meets_error(required: RequiredNodeAffinity, node: Node) -> bool:
+def _meets_error(spec: PodSpec, node: Node) -> bool:
     """Whether matching the node evaluates an invalid term."""
-    selector = required.selector
+    required = required_node_selector(spec)
     return (
-        selector is not None
-        and matches_set(required.labels, node.metadata.labels)
-        and bool(node_selector_errors(selector))
+        required is not None
+        and matches_set(spec.node_selector or {}, node.metadata.labels)
+        and bool(node_selector_errors(required))
     )

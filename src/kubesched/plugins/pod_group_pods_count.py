@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
+from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.pod_groups import (
     PlacementScorePlugin,
     PodGroupAssignments,
@@ -19,7 +20,6 @@ from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.snapshot.snapshot import Snapshot
 
 NO_POD_ASSIGNED: Final = "no pods from pod group are assigned to any of the candidate placements"
-_SCORE_MAX: Final = 100
 
 
 class PodGroupPodsCount(PlacementScorePlugin):
@@ -41,4 +41,4 @@ class PodGroupPodsCount(PlacementScorePlugin):
         most = max((0, *scores))
         if most == 0:
             return [], failure(NO_POD_ASSIGNED)
-        return [score * _SCORE_MAX // most for score in scores], SUCCESS
+        return [score * NODE_SCORE_MAX // most for score in scores], SUCCESS

@@ -18,10 +18,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.field_errors import ConfigError, child, not_supported
+from kubesched.api.field_errors import FieldError, child, not_supported
 from kubesched.api.integers import Int32
 from kubesched.api.requirements import CompiledSelector
-from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.args import PluginArgs
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -58,6 +58,11 @@ class SelectorSpreadArgs(PluginArgs, frozen=True, kw_only=True):
 
     scale: Int32 = 100
 
+    def errors(self, path: str) -> Iterable[FieldError]:
+        """Yield an error unless the scale is 10 or 100."""
+        if self.scale not in _SCALES:
+            yield not_supported(child(path, "scale"), self.scale, tuple(map(str, _SCALES)))
+
 
 class Siblings(msgspec.Struct, frozen=True):
     """The state for `score`.
@@ -75,23 +80,13 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
     """Score by the siblings on a node; if nodes have zones, those count two thirds."""
 
     name: ClassVar = "SelectorSpread"
+    args_type: ClassVar = SelectorSpreadArgs
     scope: ClassVar = Scope.CLUSTER
 
     def __init__(self, args: SelectorSpreadArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._scale = args.scale
         self._selectors: TemplateMemo[CompiledSelector] = TemplateMemo()
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> SelectorSpreadArgs:
-        """Decode and validate the arguments. Raises ConfigError unless the scale is 10 or 100."""
-        args = decode_args(SelectorSpreadArgs, raw, path)
-        if args.scale not in _SCALES:
-            supported = tuple(str(scale) for scale in _SCALES)
-            raise ConfigError([not_supported(child(path, "scale"), args.scale, supported)])
-        return args
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return no events, because the plugin never rejects a pod."""

@@ -128,20 +128,11 @@ def build_plugins(
     weights: dict[str, int] = {}
     placement_weights: dict[str, int] = {}
     sets, place = configuration.plugins, f"{path}.plugins"
-
-    def has_point(name: str, point: ExtensionPoint) -> bool:
-        return name in registry and implements(registry, name, point)
-
     try:
-        points = expand(
-            sets,
-            has_point,
-            registry.__contains__,
-            scheduler_name=configuration.scheduler_name,
-            path=place,
-        )
+        implemented = implemented_points(registry)
+        points = expand(sets, implemented, scheduler_name=configuration.scheduler_name, path=place)
         weights, placement_weights = (
-            score_weights(sets, has_point, point, path=place)
+            score_weights(sets, implemented, point, path=place)
             for point in (ExtensionPoint.SCORE, ExtensionPoint.PLACEMENT_SCORE)
         )
     except ConfigError as error:
@@ -212,7 +203,9 @@ def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[
                 yield plugin.name
 
 
-def implements(registry: Registry, name: str, point: ExtensionPoint) -> bool:
-    """Whether a plugin implements an extension point."""
-    kind = _CLASSES.get(point)
-    return kind is not None and issubclass(registry[name], kind)
+def implemented_points(registry: Registry) -> dict[str, list[ExtensionPoint]]:
+    """Return the extension points that each plugin implements, by name."""
+    return {
+        name: [point for point, kind in _CLASSES.items() if issubclass(plugin, kind)]
+        for name, plugin in registry.items()
+    }

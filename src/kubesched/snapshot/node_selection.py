@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 
 from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.requirements import parse_int64
-from kubesched.api.selectors import can_match, required_node_affinity
+from kubesched.api.selectors import (
+    can_match,
+    matches_required_node_affinity,
+    required_node_selector,
+)
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -27,24 +31,16 @@ def match_required_node_affinity(pod: PodInfo, nodes: NodeTable) -> NDArray[np.b
 
     A term that cannot be parsed matches no row.
     """
+    spec = pod.spec
     if len(nodes) == 1:
         # One row, as for each pod of a DaemonSet, needs no columns.
-        return np.array([required_node_affinity(pod.pod).matches(nodes.nodes[0])])
-    spec = pod.spec
+        return np.array([matches_required_node_affinity(spec, nodes.nodes[0])])
     matched = np.ones(len(nodes), np.bool_)
     for key, wanted in (spec.node_selector or {}).items():
         matched &= nodes.label(key).equals(wanted)
-    if (required := required_node_selector(pod)) is not None:
+    if (required := required_node_selector(spec)) is not None:
         matched &= match_node_selector(required, nodes)
     return matched
-
-
-def required_node_selector(pod: PodInfo) -> NodeSelector | None:
-    """Return the pod's required node affinity, None if it has none."""
-    affinity = pod.spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return None
-    return affinity.node_affinity.required_during_scheduling_ignored_during_execution
 
 
 def match_node_selector(selector: NodeSelector, nodes: NodeTable) -> NDArray[np.bool_]:

@@ -7,7 +7,6 @@ import pytest
 
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidates import (
-    Sampling,
     collect,
     find_candidates,
     potential_rows,
@@ -22,24 +21,6 @@ from kubesched.snapshot.objects import ObjectStore
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 
 from .cluster import NEVER, NO_CPU, NO_PORT, candidate, question_of
-
-
-@pytest.mark.parametrize(
-    ("percentage", "absolute", "potential", "wanted"),
-    [
-        pytest.param(10, 100, 5, 5, id="never-more-than-there-are"),
-        pytest.param(10, 100, 500, 100, id="the-absolute-number"),
-        pytest.param(10, 100, 5000, 500, id="the-percentage"),
-        pytest.param(10, 1, 19, 1, id="percentage-rounds-down"),
-        pytest.param(40, 1, 5, 2, id="two-of-five"),
-        pytest.param(100, 0, 7, 7, id="all"),
-        pytest.param(10, 0, 9, 0, id="none"),
-    ],
-)
-def test_sampling(percentage: int, absolute: int, potential: int, wanted: int) -> None:
-    """The larger of percentage and absolute number applies."""
-    assert wanted == Sampling(percentage, absolute).wanted(potential)
-
 
 CLEAN = [candidate(f"clean-{number}", 1) for number in range(3)]
 DIRTY = [candidate(f"dirty-{number}", 1, pdb_violations=1) for number in range(3)]
@@ -108,14 +89,14 @@ def test_offset_decides_which_nodes_are_tried() -> None:
     statuses = NodeToStatus.everywhere(5, NO_CPU)
     seen = set()
     for _ in range(40):
-        run = find_candidates(question, statuses, Sampling(40, 1), VerdictMemory())
+        run = find_candidates(question, statuses, lambda _: 2, VerdictMemory())
         seen.add(tuple(each.node_name for each in run.candidates))
     assert {(names[at], names[(at + 1) % 5]) for at in range(5)} == seen
 
 
-@pytest.mark.parametrize("sampling", [Sampling(7, 7), Sampling(100, 0)])
+@pytest.mark.parametrize("wanted", [7, 100])
 @pytest.mark.parametrize("size", [1, 3, 100])
-def test_judging_rows_beforehand_changes_nothing(sampling: Sampling, size: int) -> None:
+def test_judging_rows_beforehand_changes_nothing(wanted: int, size: int) -> None:
     """Verdicts do not depend on batches, and a search that finds them in memory is the same."""
     rows = 100
     snapshot = make_snapshot(
@@ -137,7 +118,8 @@ def test_judging_rows_beforehand_changes_nothing(sampling: Sampling, size: int) 
 
     def search(memory: VerdictMemory) -> object:
         question.handle.random.seed(1)
-        run = find_candidates(question, NodeToStatus.everywhere(rows, NO_CPU), sampling, memory)
+        statuses = NodeToStatus.everywhere(rows, NO_CPU)
+        run = find_candidates(question, statuses, lambda _: wanted, memory)
         return run.candidates, run.best, run.node_statuses
 
     assert search(VerdictMemory()) == search(judged)

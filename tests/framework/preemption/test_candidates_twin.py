@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kubesched.api.core import Pod
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.preemption import verdict_memory
-from kubesched.framework.preemption.candidates import Sampling, find_candidates
+from kubesched.framework.preemption.candidates import find_candidates
 from kubesched.framework.preemption.report import Candidate
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
 from kubesched.framework.preemption.victims import (
@@ -291,6 +291,10 @@ def plain(found: Candidate | Status) -> tuple[list[str], int] | str:
     return [pod.name for pod in found.victims], found.pdb_violations
 
 
+def _all(potential_nodes: int) -> int:
+    return potential_nodes
+
+
 @pytest.mark.slow
 @given(cases(), st.booleans())
 def test_decision_equals_its_slow_twin(case: Case, screens: bool) -> None:
@@ -301,7 +305,7 @@ def test_decision_equals_its_slow_twin(case: Case, screens: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if screens:
             patch.setattr(verdict_memory, "FEW_ROWS", 0)
-        run = find_candidates(question, statuses, Sampling(percentage=100), VerdictMemory())
+        run = find_candidates(question, statuses, _all, VerdictMemory())
     found: dict[str, Candidate | Status] = {c.node_name: c for c in run.candidates}
     found |= run.node_statuses
     expected = {
@@ -340,8 +344,8 @@ def test_nothing_is_changed(case: Case) -> None:
         if isinstance(state, ZoneCounts)
     }
     statuses = NodeToStatus.of(case.statuses)
-    first = find_candidates(question, statuses, Sampling(percentage=100), VerdictMemory())
-    second = find_candidates(question, statuses, Sampling(percentage=100), VerdictMemory())
+    first = find_candidates(question, statuses, _all, VerdictMemory())
+    second = find_candidates(question, statuses, _all, VerdictMemory())
     assert sorted(first.candidates, key=_name) == sorted(second.candidates, key=_name)
     assert first.node_statuses == second.node_statuses
     snapshot.nodes.check()

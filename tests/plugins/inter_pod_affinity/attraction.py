@@ -11,7 +11,7 @@ from kubesched.api.core import Namespace, Node, Pod
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
-from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import build
 from tests.plugins.by_node import selects
 
 Json: TypeAlias = "dict[str, Any]"
@@ -48,8 +48,7 @@ def make_namespace(name: str, **labels: str) -> Namespace:
 
 def make_plugin(args: Json | None = None) -> InterPodAffinity:
     """Build the plugin from arguments as written."""
-    handle = FakeHandle()
-    return InterPodAffinity(InterPodAffinity.decode_args(args, handle, "args"), handle)
+    return build(InterPodAffinity, args)
 
 
 Pairs: TypeAlias = "dict[tuple[str, str], int]"

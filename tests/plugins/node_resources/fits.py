@@ -13,6 +13,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import Amounts, Json, all_rows, make_node, make_pod, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import build
 
 GPU, FPGA = "example.com/gpu", "other.org/fpga"
 HUGE = "hugepages-2Mi"
@@ -33,8 +34,7 @@ def new_plugin(
     """Return the plugin with decoded arguments."""
     handle = FakeHandle(gates)
     completed = complete_args(NodeResourcesFit.name, raw, handle.feature_gates)
-    args = NodeResourcesFit.decode_args(completed, handle, "args")
-    return NodeResourcesFit(args, handle)
+    return build(NodeResourcesFit, completed, handle)
 
 
 def strategy_args(kind: str, *resources: tuple[str, int], shape: Sequence[Json] = ()) -> Json:

@@ -11,21 +11,24 @@ from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.config.args import ResourceSpec, complete_args
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
-from kubesched.plugins.node_resources.balanced_allocation import NodeResourcesBalancedAllocation
+from kubesched.plugins.node_resources.balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+    NodeResourcesBalancedAllocationArgs,
+)
 from kubesched.plugins.node_resources.scoring import Demands
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import Amounts, all_rows, make_node, make_pod, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import build
 
 GPU = "example.com/gpu"
 
 
-def _plugin(*resources: str) -> NodeResourcesBalancedAllocation:
-    handle = FakeHandle()
+def _plugin(*resources: str, handle: FakeHandle | None = None) -> NodeResourcesBalancedAllocation:
+    handle = handle or FakeHandle()
     raw: dict[str, object] = {"resources": [{"name": name} for name in resources]}
     completed = complete_args(NodeResourcesBalancedAllocation.name, raw, handle.feature_gates)
-    args = NodeResourcesBalancedAllocation.decode_args(completed, handle, "args")
-    return NodeResourcesBalancedAllocation(args, handle)
+    return build(NodeResourcesBalancedAllocation, completed, handle)
 
 
 def _score(
@@ -123,8 +126,9 @@ def test_one_row_answers_as_in_the_table() -> None:
 
 def test_default_args() -> None:
     """Cpu and memory."""
-    args = NodeResourcesBalancedAllocation.decode_args(None, FakeHandle(), "args")
-    assert (ResourceSpec("cpu", 1), ResourceSpec("memory", 1)) == args.resources
+    resources = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+    args = NodeResourcesBalancedAllocationArgs(resources=resources)
+    assert args == NodeResourcesBalancedAllocation.decode_args(None, FakeHandle(), "args")
 
 
 def test_wrong_args_are_reported_together() -> None:
@@ -144,14 +148,14 @@ def test_signature() -> None:
     device_class = DeviceClass(
         metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name=GPU)
     )
-    plugin = _plugin("cpu", GPU)
-    assert UNSIGNED is not plugin.sign(PodInfo(make_pod(requests={GPU: 1})))
-    plugin.handle = FakeHandle(objects=[device_class])
+    backed = PodInfo(make_pod(requests={GPU: 1}))
+    assert UNSIGNED is not _plugin("cpu", GPU).sign(backed)
+    plugin = _plugin("cpu", GPU, handle=FakeHandle(objects=[device_class]))
     one, two = (PodInfo(make_pod(name, requests={"cpu": 1})) for name in ("a", "b"))
     more = PodInfo(make_pod(requests={"cpu": 2}))
     assert plugin.sign(one) == plugin.sign(two)
     assert plugin.sign(one) != plugin.sign(more)
-    assert UNSIGNED is plugin.sign(PodInfo(make_pod(requests={GPU: 1})))
+    assert UNSIGNED is plugin.sign(backed)
 
 
 def test_class_without_slices_adds_nothing() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kubesched.api.field_errors import ConfigError
+from kubesched.config.args import ResourceSpec
 from kubesched.plugins.node_resources import NodeResourcesFit
+from kubesched.plugins.node_resources.fit_args import NodeResourcesFitArgs, ScoringStrategy
 from kubesched.testing.builders import Json
 from kubesched.testing.handle import FakeHandle
 from tests.plugins.node_resources.fits import new_plugin, strategy_args
@@ -106,8 +108,6 @@ def test_wrong_args(args: Json, errors: list[tuple[str, str]]) -> None:
 
 def test_default_args() -> None:
     """Least allocated cpu and memory."""
-    decode = NodeResourcesFit.decode_args
-    args = decode(None, FakeHandle(), "args")
-    strategy = args.scoring_strategy
-    assert "LeastAllocated" == strategy.type
-    assert [("cpu", 1), ("memory", 1)] == [(spec.name, spec.weight) for spec in strategy.resources]
+    resources = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+    args = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy("LeastAllocated", resources))
+    assert args == NodeResourcesFit.decode_args(None, FakeHandle(), "args")

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from kubesched.api.core import Node, Pod
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import build
 from tests.plugins.by_node import selects
 
 Json: TypeAlias = "dict[str, Any]"
@@ -39,8 +40,7 @@ def soft(key: str, max_skew: int = 1, selector: Json | None = FOO, **more: Any) 
 
 def make_plugin(args: Json | None = None, **gates: bool) -> PodTopologySpread:
     """Build the plugin from arguments as written."""
-    handle = FakeHandle(gates)
-    return PodTopologySpread(PodTopologySpread.decode_args(args, handle, "args"), handle)
+    return build(PodTopologySpread, args, FakeHandle(gates))
 
 
 def included(written: Json, pod: Pod, node: Node) -> bool:

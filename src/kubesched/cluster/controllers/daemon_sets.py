@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Node, Pod, PodSpec
-from kubesched.api.selectors import required_node_affinity
+from kubesched.api.selectors import matches_required_node_affinity
 from kubesched.api.tolerations import HARD_EFFECTS, NO_EXECUTE, find_untolerated
 from kubesched.cluster.controllers.deployments import template_hash
 from kubesched.cluster.controllers.owner_controller import (
@@ -147,13 +147,12 @@ def _daemon_of(owner: Plain) -> Plain:
 
 def _nodes_for(plain: Plain, nodes: Iterable[Node]) -> tuple[dict[str, None], dict[str, None]]:
     """Return the nodes that need a pod, and those where a pod may stay."""
-    pod = Pod(spec=msgspec.convert(plain["spec"], PodSpec))
-    affinity = required_node_affinity(pod)
-    tolerations = pod.spec.tolerations
+    spec = msgspec.convert(plain["spec"], PodSpec)
+    tolerations = spec.tolerations
     wanted: dict[str, None] = {}
     tolerated: dict[str, None] = {}
     for node in nodes:
-        if not affinity.matches(node):
+        if not matches_required_node_affinity(spec, node):
             continue
         name, taints = node.metadata.name, node.spec.taints
         if find_untolerated(taints, tolerations, (NO_EXECUTE,)) is None:

@@ -9,10 +9,9 @@ Differs:  nodes are tried in table order, where upstream tries several in parall
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,23 +25,6 @@ _BATCH_ROWS_MIN: Final = 32
 """The smallest batch; one more row costs little. Each batch is twice as large as the one before."""
 
 
-class Sampling(msgspec.Struct, frozen=True):
-    """How many candidates end the dry run.
-
-    Attributes:
-        percentage: Of the potential nodes, 0 to 100.
-        absolute: The minimum number.
-    """
-
-    percentage: int = 10
-    absolute: int = 100
-
-    def wanted(self, potential_nodes: int) -> int:
-        """Return the number of candidates that ends the dry run."""
-        share = potential_nodes * self.percentage // 100
-        return min(potential_nodes, max(share, self.absolute))
-
-
 def potential_rows(statuses: NodeToStatus) -> NDArray[np.intp]:
     """Return the rows whose rejection evicting pods may resolve."""
     helpful = [status.code is Code.UNSCHEDULABLE for status in statuses.statuses]
@@ -54,13 +36,14 @@ def potential_rows(statuses: NodeToStatus) -> NDArray[np.intp]:
 def find_candidates(
     question: Question,
     statuses: NodeToStatus,
-    sampling: Sampling,
+    wanted_among: Callable[[int], int],
     memory: VerdictMemory,
 ) -> PreemptionReport:
     """Try the potential nodes until there are enough candidates.
 
-    `statuses` say why each row was rejected; `memory` has verdicts for earlier preemptors, which
-    may be used for this one.
+    `statuses` say why each row was rejected; `wanted_among` returns how many candidates are enough
+    for a number of potential nodes; `memory` has verdicts for earlier preemptors, which may be used
+    for this one.
     """
     nodes = question.snapshot.nodes
     rows = potential_rows(statuses)
@@ -68,7 +51,7 @@ def find_candidates(
         return PreemptionReport()
     if not has_lower_priority_pods(question.pod, nodes):
         return PreemptionReport(others=NO_VICTIMS, other_rows=rows, names=nodes.all_names)
-    wanted = sampling.wanted(len(rows))
+    wanted = wanted_among(len(rows))
     offset = question.handle.random.randrange(len(rows))
     rows = np.concatenate((rows[offset:], rows[:offset]))
     verdicts = memory.about(question)

@@ -20,11 +20,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.scheduling import PodGroup
-from kubesched.framework.pod_groups import (
-    PodGroupPostFilterResult,
-    PodGroupTrial,
-    pod_group_name_of,
-)
+from kubesched.framework.pod_groups import PodGroupPostFilterResult, PodGroupTrial, pod_group_of
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.eligibility import POLICY_NEVER, start_time_nanoseconds
 from kubesched.framework.status import SUCCESS, unresolvable, unschedulable
@@ -94,8 +90,7 @@ def pods_of(units: Sequence[VictimUnit]) -> tuple[PodInfo, ...]:
 
 def _leaves_with(pod: PodInfo, objects: Objects) -> PodGroup | None:
     """Return the group whose pods are evicted with this one, or None."""
-    name = pod_group_name_of(pod.pod)
-    group = objects.get(PodGroup, name, pod.namespace) if name else None
+    group = pod_group_of(pod, objects)
     return group if group is not None and group.spec.disruption_mode == TOGETHER else None
 
 

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Namespace, Node, Pod
-from kubesched.api.field_errors import ConfigError, child, invalid
+from kubesched.api.field_errors import FieldError, child
 from kubesched.api.integers import Int32
-from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.args import PluginArgs
+from kubesched.config.validation import validate_range
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
@@ -100,6 +101,11 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     hard_pod_affinity_weight: Int32 = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
+    def errors(self, path: str) -> Iterable[FieldError]:
+        """Return an error unless the weight is from 0 to 100."""
+        place = child(path, "hardPodAffinityWeight")
+        return validate_range(self.hard_pod_affinity_weight, place, _HARD_WEIGHT_MAX)
+
 
 _NO_TERMS_FILTER: Final[PreFilterResult[AffinityState]] = PreFilterResult(status=SKIP, lasts=True)
 _NO_TERMS_SCORE: Final[PreScoreResult[AffinityScores]] = PreScoreResult(status=SKIP, lasts=True)
@@ -114,6 +120,7 @@ class InterPodAffinity(
     """Filter on required terms of the pod and of pods on nodes; score on preferred terms."""
 
     name: ClassVar = "InterPodAffinity"
+    args_type: ClassVar = InterPodAffinityArgs
     scope: ClassVar = Scope.CLUSTER
     per_template: ClassVar = True
     no_filter_state: ClassVar = (
@@ -130,18 +137,6 @@ class InterPodAffinity(
         self._requirements: TemplateMemo[Requirements] = TemplateMemo()
         self._existing: TemplateMemo[tuple[KeyedSum, ...]] = TemplateMemo()
         self._preferences: TemplateMemo[tuple[KeyedSum, ...]] = TemplateMemo()
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> InterPodAffinityArgs:
-        """Decode the arguments. Raises ConfigError unless the weight is from 0 to 100."""
-        args = decode_args(InterPodAffinityArgs, raw, path)
-        weight = args.hard_pod_affinity_weight
-        if not 0 <= weight <= _HARD_WEIGHT_MAX:
-            place = child(path, "hardPodAffinityWeight")
-            raise ConfigError([invalid(place, weight, "not in valid range [0, 100]")])
-        return args
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return changes of pods and their labels, node additions and node label changes."""

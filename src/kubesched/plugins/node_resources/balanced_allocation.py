@@ -10,24 +10,23 @@ Differs:  devices of a class that has selectors are counted; upstream crashes on
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from math import sqrt
 from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.field_errors import ConfigError, FieldError, child, duplicate, invalid
+from kubesched.api.field_errors import FieldError, child, duplicate, invalid
 from kubesched.api.integers import quotient, truncate, wrap
 from kubesched.api.resource import DeviceClass
-from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
+from kubesched.config.args import PluginArgs, ResourceSpec
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import device_classes_of, is_dra_extended_resource_name
 from kubesched.framework.handle import Handle
 from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import UNSIGNED, PreScorePlugin, PreScoreResult, Scope, ScorePlugin
 from kubesched.framework.status import SKIP
-from kubesched.plugins.node_resources.device_counts import DeviceCounter
+from kubesched.plugins.node_resources.device_counts import BackingDevices
 from kubesched.plugins.node_resources.fit_args import DEFAULT_RESOURCES
 from kubesched.plugins.node_resources.scoring import (
     Amounts,
@@ -43,9 +42,7 @@ from kubesched.snapshot.snapshot import Snapshot
 _HALF: Final = NODE_SCORE_MAX // 2
 
 
-class NodeResourcesBalancedAllocationArgs(
-    PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class NodeResourcesBalancedAllocationArgs(PluginArgs, frozen=True, kw_only=True):
     """The arguments.
 
     Attributes:
@@ -54,47 +51,38 @@ class NodeResourcesBalancedAllocationArgs(
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
 
+    def errors(self, path: str) -> Iterator[FieldError]:
+        """Yield errors of resources that are listed twice, or have another weight than 1."""
+        seen: set[str] = set()
+        for at, spec in enumerate(self.resources):
+            place = child(path, "resources", at)
+            if spec.name in seen:
+                yield duplicate(child(place, "name"), spec.name)
+            seen.add(spec.name)
+            if spec.weight != 1:
+                yield invalid(child(place, "weight"), spec.weight, "must be 1")
+
 
 class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Demands]):
     """Score by how much the pod improves or worsens the balance."""
 
     name: ClassVar = "NodeResourcesBalancedAllocation"
+    args_type: ClassVar = NodeResourcesBalancedAllocationArgs
     scope: ClassVar = Scope.USAGE
     signed_kinds: ClassVar = (DeviceClass,)
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._resources = args.resources
+        self._names = tuple(spec.name for spec in args.resources)
         self._scorer = NodeScorer(BalancedAllocation())
-        self._devices = handle.feature_gates.enabled("DRAExtendedResource")
-        self._counter = DeviceCounter(handle)
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> NodeResourcesBalancedAllocationArgs:
-        """Decode and validate. Raises ConfigError with every field error."""
-        args = decode_args(NodeResourcesBalancedAllocationArgs, raw, path)
-        if errors := tuple(_errors_of(args.resources, child(path, "resources"))):
-            raise ConfigError(errors)
-        return args
+        self._devices = BackingDevices(handle)
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return the requests; UNSIGNED if devices may back one, as other objects matter then."""
         requests = self._requests(pod)
-        objects = self.handle.objects
-        if (
-            self._devices
-            and objects.any(DeviceClass)
-            and any(
-                amount
-                and is_dra_extended_resource_name(spec.name)
-                and device_classes_of(objects).backs(spec.name)
-                for spec, amount in zip(self._resources, requests, strict=True)
-            )
-        ):
-            return UNSIGNED
-        return requests
+        is_backed = self._devices.back_any(zip(self._names, requests, strict=True))
+        return UNSIGNED if is_backed else requests
 
     def pre_score(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -103,9 +91,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
         if not any(self._requests(pod)):
             return PreScoreResult(status=SKIP)
         demands = demands_of(self._resources, pod.template.held, non_zero=False)
-        if self._devices:
-            demands = self._counter.with_devices(demands, snapshot, feasible)
-        return PreScoreResult(demands)
+        return PreScoreResult(self._devices.count(demands, snapshot, feasible))
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -125,17 +111,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[Demands], ScorePlugin[Deman
 
     def _requests(self, pod: PodInfo) -> tuple[int, ...]:
         held = pod.template.held
-        return tuple([held.get(spec.name, 0) for spec in self._resources])
-
-
-def _errors_of(resources: Iterable[ResourceSpec], path: str) -> Iterable[FieldError]:
-    seen: dict[str, None] = {}
-    for at, spec in enumerate(resources):
-        if spec.name in seen:
-            yield duplicate(child(path, at, "name"), spec.name)
-        seen[spec.name] = None
-        if spec.weight != 1:
-            yield invalid(child(path, at, "weight"), spec.weight, "must be 1")
+        return tuple([held.get(name, 0) for name in self._names])
 
 
 class BalancedAllocation:

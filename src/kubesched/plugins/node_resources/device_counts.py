@@ -1,4 +1,4 @@
-"""DeviceCounter: counts, per node, the devices that back extended resources, for scoring.
+"""BackingDevices: which extended resources devices back, and how many there are per node.
 
 Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go,
           calculateDRAExtendedResourceAllocatableRequest (v1.36)
@@ -21,39 +21,59 @@ from kubesched.framework.dra import (
     AllocatedState,
     NodeSelectorError,
     device_classes_of,
+    is_dra_extended_resource_name,
     is_for_node,
 )
 from kubesched.framework.handle import Handle
 from kubesched.plugins.node_resources.scoring import Demands, DeviceCount, Devices
+from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.snapshot import Snapshot
 
 
-class DeviceCounter:
-    """Counts the devices that back scored resources; one object per plugin.
+class BackingDevices:
+    """The devices that back extended resources; one object per plugin.
 
-    As upstream, pool generations and missing slices are ignored, a slice without a node selection
-    counts for all nodes, and a device that matched a selector once is taken to match it always.
+    As upstream, the counts ignore pool generations and missing slices, a slice without a node
+    selection counts for all nodes, and a device that matched a selector once is taken to match it
+    always.
+
+    Attributes:
+        enabled: Whether devices can back resources at all: the feature gate DRAExtendedResource.
     """
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
+        self.enabled = handle.feature_gates.enabled("DRAExtendedResource")
         self._matching: set[tuple[str, str, str, str]] = set()
 
-    def with_devices(
-        self, demands: Demands, snapshot: Snapshot, feasible: NDArray[np.bool_]
-    ) -> Demands:
+    def back(self, resource: str, objects: Objects) -> bool:
+        """Whether a device class backs the resource."""
+        return (
+            self.enabled
+            and objects.any(DeviceClass)
+            and is_dra_extended_resource_name(resource)
+            and device_classes_of(objects).backs(resource)
+        )
+
+    def back_any(self, requests: Iterable[tuple[str, int]]) -> bool:
+        """Whether a device class backs one of the requested resources."""
+        objects = self._handle.objects
+        may_back = self.enabled and objects.any(DeviceClass)
+        return may_back and any(amount and self.back(name, objects) for name, amount in requests)
+
+    def count(self, demands: Demands, snapshot: Snapshot, feasible: NDArray[np.bool_]) -> Demands:
         """Return the demands, with devices per node for those that a device class backs."""
-        if not snapshot.objects.any(DeviceClass):
+        if not self.enabled or not snapshot.objects.any(DeviceClass):
             return demands
         classes = device_classes_of(snapshot.objects).by_resource
         devices = {
-            at: self._count(resource, classes[resource], snapshot, feasible)
+            at: self._count_per_node(resource, classes[resource], snapshot, feasible)
             for at, resource in enumerate(demands.scored.resources)
             if resource in classes
         }
         return Demands(demands.scored, demands.amounts, devices)
 
-    def _count(
+    def _count_per_node(
         self,
         resource: str,
         device_class: DeviceClass,

@@ -9,14 +9,13 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.field_errors import ConfigError
 from kubesched.api.integers import wrap
 from kubesched.api.pod_requests import pod_requests
 from kubesched.api.quantity import resource_value
@@ -32,7 +31,7 @@ from kubesched.framework.cluster_event import (
     retry_on,
 )
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import device_classes_of, is_dra_extended_resource_name, needed_classes
+from kubesched.framework.dra import needed_classes
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
@@ -47,13 +46,12 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.pod_groups import PlacementScorePlugin, PodGroupAssignments
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
-from kubesched.plugins.node_resources.device_counts import DeviceCounter
+from kubesched.plugins.node_resources.device_counts import BackingDevices
 from kubesched.plugins.node_resources.fit_args import (
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
     NodeResourcesFitArgs,
     ScoringStrategy,
-    errors_of,
 )
 from kubesched.plugins.node_resources.scoring import (
     NATIVE,
@@ -77,7 +75,6 @@ from kubesched.plugins.node_resources.strategies import (
 )
 from kubesched.snapshot.free_amounts import FreeAmounts
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -92,6 +89,7 @@ class NodeResourcesFit(
     """Filter on free resources, score by the configured strategy; prefer full placements."""
 
     name: ClassVar = "NodeResourcesFit"
+    args_type: ClassVar = NodeResourcesFitArgs
     scope: ClassVar = Scope.USAGE
     signed_kinds: ClassVar = (DeviceClass,)
     no_filter_state: ClassVar = (
@@ -105,18 +103,7 @@ class NodeResourcesFit(
         self._free = FreeAmounts()
         self._resources = args.scoring_strategy.resources
         self._scorer = NodeScorer(_formula_of(args.scoring_strategy))
-        self._devices = handle.feature_gates.enabled("DRAExtendedResource")
-        self._counter = DeviceCounter(handle)
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> NodeResourcesFitArgs:
-        """Decode and validate. Raises ConfigError with every field error."""
-        args = decode_args(NodeResourcesFitArgs, raw, path)
-        if errors := tuple(errors_of(args, path)):
-            raise ConfigError(errors)
-        return args
+        self._devices = BackingDevices(handle)
 
     @classmethod
     def check_args(cls, raw: dict[str, object] | None, handle: Handle, path: str) -> None:
@@ -129,19 +116,16 @@ class NodeResourcesFit(
         nodes = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
         classes = Action.ADD | Action.UPDATE
         events = (
-            retry_on(POD, pods, self._after_pod_change, per_template=True),
+            retry_on(POD, pods, _after_pod_change, per_template=True),
             retry_on(NODE, nodes, self._after_node_change, per_template=True),
-            retry_on(DEVICE_CLASS, classes, self._after_device_class_change),
+            retry_on(DEVICE_CLASS, classes, _after_device_class_change),
         )
-        return events if self._devices else events[:2]
+        return events if self._devices.enabled else events[:2]
 
     def sign(self, pod: PodInfo) -> Hashable:
         """Return the requests; UNSIGNED if devices may back one, as other objects matter then."""
         requests = pod.template.requests
-        may_be_backed = self._devices and self.handle.objects.any(DeviceClass)
-        if may_be_backed and any(
-            amount and self._may_be_backed(name) for name, amount in requests.items()
-        ):
+        if self._devices.back_any(requests.items()):
             return UNSIGNED
         scored = self._scored_requests(pod)
         amounts = tuple([scored.get(spec.name, 0) for spec in self._resources])
@@ -151,10 +135,8 @@ class NodeResourcesFit(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[Requests]:
         """Return the requests that nodes must meet."""
-        objects = snapshot.objects
-        may_be_backed = self._devices and objects.any(DeviceClass)
         requests = [
-            ResourceRequest(name, amount, may_be_backed and self._is_backed(name, objects))
+            ResourceRequest(name, amount, self._devices.back(name, snapshot.objects))
             for name, amount in counted_requests(pod.template.requests)
             if not self._is_ignored(name)
         ]
@@ -176,7 +158,7 @@ class NodeResourcesFit(
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return device classes if no node offers a resource that devices could provide."""
-        classes = needed_classes(pod, snapshot) if self._devices else None
+        classes = needed_classes(pod, snapshot) if self._devices.enabled else None
         return () if classes is None else (classes,)
 
     def describe(self, state: Requests, pod: PodInfo, nodes: NodeTable) -> str:
@@ -188,9 +170,7 @@ class NodeResourcesFit(
     ) -> PreScoreResult[Demands]:
         """Return the pod's requests for the scored resources."""
         demands = demands_of(self._resources, self._scored_requests(pod), non_zero=True)
-        if self._devices:
-            demands = self._counter.with_devices(demands, snapshot, feasible)
-        return PreScoreResult(demands)
+        return PreScoreResult(self._devices.count(demands, snapshot, feasible))
 
     def score_state(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
@@ -231,33 +211,27 @@ class NodeResourcesFit(
             resource in self._ignored or group in self._ignored_groups
         )
 
-    def _is_backed(self, resource: str, objects: Objects) -> bool:
-        return (
-            self._devices
-            and is_dra_extended_resource_name(resource)
-            and device_classes_of(objects).backs(resource)
-        )
-
-    def _after_pod_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
-        if not isinstance(old, Pod):
-            return True
-        if new is None:
-            return after_pod_deleted(old)
-        return not isinstance(new, Pod) or after_pod_scaled_down(pod, old, new)
-
     def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
+        """Whether the pod would fit on the empty node, and the node has grown or is new."""
         if not isinstance(new, Node) or not isinstance(old, Node | None):
             return new is not None
-        return after_node_changed(pod, old, new, self._may_be_backed)
-
-    def _may_be_backed(self, resource: str) -> bool:
-        return self._is_backed(resource, self.handle.objects)
-
-    @staticmethod
-    def _after_device_class_change(pod: Pod, old: object | None, new: object | None) -> bool:
-        if not isinstance(new, DeviceClass) or not isinstance(old, DeviceClass | None):
+        requests = tuple(counted_requests(pod_requests(pod)))
+        if _offered(new, PODS) < 1:
+            return False
+        for name, amount in requests:
+            if amount > _offered(new, name) and not self._is_delegated(name, new):
+                return False
+        if old is None or _offered(new, PODS) > _offered(old, PODS):
             return True
-        return after_device_class_changed(pod, old, new)
+        return any(
+            _offered(new, name) > _offered(old, name) or self._is_delegated(name, new)
+            for name, _ in requests
+        )
+
+    def _is_delegated(self, resource: str, node: Node) -> bool:
+        """Whether devices provide a resource that the node does not offer."""
+        lacks = resource not in NATIVE and _offered(node, resource) <= 0
+        return lacks and self._devices.back(resource, self.handle.objects)
 
 
 def _formula_of(strategy: ScoringStrategy) -> ResourceScorer:
@@ -268,12 +242,6 @@ def _formula_of(strategy: ScoringStrategy) -> ResourceScorer:
         assert param is not None, "the arguments were validated"
         return RequestedToCapacityRatio(param.shape)
     return LeastAllocated()
-
-
-# Queueing hints.
-
-IsBacked = Callable[[str], bool]
-"""Resource name -> whether a device class backs it."""
 
 
 def counted_requests(requests: dict[str, int]) -> list[tuple[str, int]]:
@@ -288,54 +256,36 @@ def counted_requests(requests: dict[str, int]) -> list[tuple[str, int]]:
     return counted
 
 
-def after_pod_deleted(deleted: Pod) -> bool:
-    """Whether the deleted pod had a node, or was nominated to one."""
-    return bool(deleted.spec.node_name or deleted.status.nominated_node_name)
+def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> bool:
+    """Whether a pod that has or is nominated to a node was deleted, or `pod` requests less.
 
-
-def after_pod_scaled_down(target: Pod, old: Pod, new: Pod) -> bool:
-    """Whether the waiting pod requests less, or a bound pod frees a resource it requests."""
-    if new.metadata.uid == target.metadata.uid:
+    Or whether a bound pod frees a resource that `pod` requests.
+    """
+    if not isinstance(old, Pod):
+        return True
+    if new is None:
+        return bool(old.spec.node_name or old.status.nominated_node_name)
+    if not isinstance(new, Pod) or new.metadata.uid == pod.metadata.uid:
         return True
     if not new.spec.node_name:
         return False
     before, after = pod_requests(old, use_status=True), pod_requests(new, use_status=True)
-    wanted = pod_requests(target, use_status=True)
+    wanted = pod_requests(pod, use_status=True)
     return any(before.get(name, 0) > after.get(name, 0) for name, _ in counted_requests(wanted))
 
 
-def after_node_changed(target: Pod, old: Node | None, new: Node, is_backed: IsBacked) -> bool:
-    """Whether the pod would fit on the empty node, and the node has grown or is new."""
-    requests = tuple(counted_requests(pod_requests(target)))
-    if _offered(new, PODS) < 1:
-        return False
-    for name, amount in requests:
-        offered = _offered(new, name)
-        if amount > offered and not _delegated(name, offered, is_backed):
-            return False
-    if old is None or _offered(new, PODS) > _offered(old, PODS):
-        return True
-    return any(
-        _offered(new, name) > _offered(old, name)
-        or _delegated(name, _offered(new, name), is_backed)
-        for name, _ in requests
-    )
-
-
-def after_device_class_changed(target: Pod, old: DeviceClass | None, new: DeviceClass) -> bool:
+def _after_device_class_change(pod: Pod, old: object | None, new: object | None) -> bool:
     """Whether the class newly backs a resource that the pod requests."""
+    if not isinstance(new, DeviceClass) or not isinstance(old, DeviceClass | None):
+        return True
     name = new.spec.extended_resource_name
-    requests = pod_requests(target)
+    requests = pod_requests(pod)
     if old is None:
         if IMPLICIT_EXTENDED_RESOURCE_PREFIX + new.metadata.name in requests:
             return True
     elif (old.spec.extended_resource_name or "") == (name or ""):
         return False
     return name is not None and name in requests
-
-
-def _delegated(name: str, offered: int, is_backed: IsBacked) -> bool:
-    return name not in NATIVE and offered <= 0 and is_backed(name)
 
 
 def _offered(node: Node, resource: str) -> int:

@@ -59,7 +59,7 @@ class ScoringStrategy(ConfigStruct, frozen=True, forbid_unknown_fields=True):
     requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
 
 
-class NodeResourcesFitArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class NodeResourcesFitArgs(PluginArgs, frozen=True, kw_only=True):
     """The arguments.
 
     Attributes:
@@ -73,17 +73,16 @@ class NodeResourcesFitArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, 
     ignored_resource_groups: tuple[str, ...] = ()
     scoring_strategy: ScoringStrategy = ScoringStrategy(LEAST_ALLOCATED, DEFAULT_RESOURCES)
 
-
-def errors_of(args: NodeResourcesFitArgs, path: str) -> Iterable[FieldError]:
-    """Yield the field errors; the defaults have been filled in (`config.args.complete_args`)."""
-    for at, name in enumerate(args.ignored_resources):
-        yield from validate_label_name(name, child(path, "ignoredResources", at))
-    for at, group in enumerate(args.ignored_resource_groups):
-        place = child(path, "ignoredResourceGroups", at)
-        if "/" in group:
-            yield invalid(place, group, "resource group name can't contain '/'")
-        yield from validate_label_name(group, place)
-    yield from _strategy_errors(args.scoring_strategy, child(path, "scoringStrategy"))
+    def errors(self, path: str) -> Iterable[FieldError]:
+        """Yield the errors; the defaults have been filled in (`config.args.complete_args`)."""
+        for at, name in enumerate(self.ignored_resources):
+            yield from validate_label_name(name, child(path, "ignoredResources", at))
+        for at, group in enumerate(self.ignored_resource_groups):
+            place = child(path, "ignoredResourceGroups", at)
+            if "/" in group:
+                yield invalid(place, group, "resource group name can't contain '/'")
+            yield from validate_label_name(group, place)
+        yield from _strategy_errors(self.scoring_strategy, child(path, "scoringStrategy"))
 
 
 def _strategy_errors(strategy: ScoringStrategy, path: str) -> Iterable[FieldError]:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import TopologySpreadConstraint
 from kubesched.api.field_errors import (
-    ConfigError,
     FieldError,
     child,
     duplicate,
@@ -28,12 +27,16 @@ from kubesched.api.field_errors import (
     required,
 )
 from kubesched.api.requirements import CompiledSelector
-from kubesched.api.selectors import compile_label_selector, selector_from_set
+from kubesched.api.selectors import (
+    compile_label_selector,
+    required_node_selector,
+    selector_from_set,
+)
 from kubesched.api.tolerations import find_untolerated
-from kubesched.config.args import PluginArgs, decode_args
+from kubesched.config.args import PluginArgs
 from kubesched.config.validation import validate_label_name
 from kubesched.plugins.shared.siblings import siblings
-from kubesched.snapshot.node_selection import match_required_node_affinity, required_node_selector
+from kubesched.snapshot.node_selection import match_required_node_affinity
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.pod_sums import PodSum
@@ -177,7 +180,7 @@ def both(
 
 
 def _has_node_affinity(pod: PodInfo) -> bool:
-    return bool(pod.spec.node_selector) or required_node_selector(pod) is not None
+    return bool(pod.spec.node_selector) or required_node_selector(pod.spec) is not None
 
 
 # Arguments.
@@ -196,38 +199,22 @@ class PodTopologySpreadArgs(PluginArgs, frozen=True, kw_only=True):
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM_DEFAULTING
 
-
-def decode_spread_args(raw: dict[str, object] | None, path: str) -> PodTopologySpreadArgs:
-    """Decode and validate the arguments.
-
-    Raises:
-        ConfigError: With every field error found.
-    """
-    args = decode_args(PodTopologySpreadArgs, raw, path)
-    errors = (*_type_errors(args, path), *_constraints_errors(args, path))
-    if errors:
-        raise ConfigError(errors)
-    return args
-
-
-def _type_errors(args: PodTopologySpreadArgs, path: str) -> Iterator[FieldError]:
-    place = child(path, "defaultingType")
-    if args.defaulting_type not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
-        supported = (SYSTEM_DEFAULTING, LIST_DEFAULTING)
-        yield not_supported(place, args.defaulting_type, supported)
-    elif args.defaulting_type == SYSTEM_DEFAULTING and args.default_constraints:
-        yield invalid(place, args.defaulting_type, "when .defaultConstraints are not empty")
-
-
-def _constraints_errors(args: PodTopologySpreadArgs, path: str) -> Iterator[FieldError]:
-    seen: set[tuple[str, str]] = set()
-    for index, constraint in enumerate(args.default_constraints):
-        place = child(path, "defaultConstraints", index)
-        yield from _constraint_errors(constraint, place)
-        pair = (constraint.topology_key, constraint.when_unsatisfiable)
-        if pair in seen:
-            yield duplicate(place, f"{{{pair[0]}, {pair[1]}}}")
-        seen.add(pair)
+    def errors(self, path: str) -> Iterator[FieldError]:
+        """Yield the errors in the type and in the default constraints."""
+        place = child(path, "defaultingType")
+        if self.defaulting_type not in (SYSTEM_DEFAULTING, LIST_DEFAULTING):
+            supported = (SYSTEM_DEFAULTING, LIST_DEFAULTING)
+            yield not_supported(place, self.defaulting_type, supported)
+        elif self.defaulting_type == SYSTEM_DEFAULTING and self.default_constraints:
+            yield invalid(place, self.defaulting_type, "when .defaultConstraints are not empty")
+        seen: set[tuple[str, str]] = set()
+        for index, constraint in enumerate(self.default_constraints):
+            place = child(path, "defaultConstraints", index)
+            yield from _constraint_errors(constraint, place)
+            pair = (constraint.topology_key, constraint.when_unsatisfiable)
+            if pair in seen:
+                yield duplicate(place, f"{{{pair[0]}, {pair[1]}}}")
+            seen.add(pair)
 
 
 def _constraint_errors(constraint: TopologySpreadConstraint, path: str) -> Iterator[FieldError]:

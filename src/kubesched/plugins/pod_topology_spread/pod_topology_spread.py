@@ -51,7 +51,6 @@ from kubesched.plugins.pod_topology_spread.constraints import (
     SpreadConstraint,
     SpreadConstraints,
     both,
-    decode_spread_args,
     default_constraints,
     have_all_keys,
     own_constraints,
@@ -98,6 +97,7 @@ class PodTopologySpread(
     """Filter on hard constraints (DoNotSchedule), score on soft ones (ScheduleAnyway)."""
 
     name: ClassVar = "PodTopologySpread"
+    args_type: ClassVar = PodTopologySpreadArgs
     scope: ClassVar = Scope.CLUSTER
     per_template: ClassVar = True
     no_filter_state: ClassVar = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
@@ -119,13 +119,6 @@ class PodTopologySpread(
         self._own = lru_cache(maxsize=_TEMPLATES_MAX)(self._parse_own)
         self._default: TemplateMemo[SpreadConstraints] = TemplateMemo()
         self._objects: Objects | None = None
-
-    @classmethod
-    def decode_args(
-        cls, raw: dict[str, object] | None, handle: Handle, path: str
-    ) -> PodTopologySpreadArgs:
-        """Decode and validate the arguments. Raises ConfigError with every field error."""
-        return decode_spread_args(raw, path)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return changes of pods, their labels and tolerations; of nodes, labels and taints."""

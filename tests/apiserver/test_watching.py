@@ -19,7 +19,7 @@ from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.stored_object import StoredObject, key_of, stamp
-from kubesched.apiserver.watching import WatchStream, start_of
+from kubesched.apiserver.watching import WatchStream
 from kubesched.cluster.store import Store
 from kubesched.simulator.virtual_loop import run
 
@@ -67,10 +67,9 @@ def opened(store: Store[StoredObject], namespace: str = "", **query: str) -> Asy
     """Open a watch."""
     parameters = {name: (value,) for name, value in query.items()}
     options = list_options(ApiRequest("GET", "/", parameters), resource(), is_watch=True)
-    start = start_of(store, resource(), namespace, options)
     shown = Presentation(resource(), PLAIN, "", lambda: NOW)
     timeout = options.timeout_seconds or 3600
-    return WatchStream(store, resource(), namespace, options, start, shown, timeout).lines()
+    return WatchStream(store, resource(), namespace, options, shown, timeout).lines()
 
 
 async def events(lines: AsyncGenerator[bytes]) -> list[dict[str, Any]]:

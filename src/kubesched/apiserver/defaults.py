@@ -36,7 +36,7 @@ def with_defaults(resource: Resource, obj: Plain) -> Plain:
         StatusError: A value does not fit (400).
     """
     try:
-        read, _ = decoded(resource.type, obj)
+        read, _problems = decoded(resource.type, obj)
     except SchemaError as error:
         raise unfit(resource, str(error)) from None
     fill_in(resource.type, read)

@@ -41,7 +41,7 @@ from kubesched.apiserver.status import (
     unreachable,
 )
 from kubesched.apiserver.subresources import bind, check_scale, evict, scale_of, scaled
-from kubesched.apiserver.watching import WatchStream, start_of
+from kubesched.apiserver.watching import WatchStream
 
 SCALE: Final = Resource("scales", "Scale", "autoscaling", "v1")
 BINDING: Final = Resource("bindings", "Binding", "", "v1")
@@ -157,8 +157,7 @@ class Handler:
         options = list_options(request, resource, is_watch=True)
         timeout = options.timeout_seconds or self._registry.clock.between(*_TIMEOUT_SECONDS)
         store = self._registry.store
-        start = start_of(store, resource, namespace, options)
-        stream = WatchStream(store, resource, namespace, options, start, presentation, timeout)
+        stream = WatchStream(store, resource, namespace, options, presentation, timeout)
         return Response(200, stream=stream.lines())
 
     # Writing.
@@ -209,12 +208,12 @@ class Handler:
         resource, name = call.resource, call.target.name
         options = delete_options(call.request, resource)
         operation = Operation(call.request, resource, call.namespace, name)
-        done = delete(self._registry, operation, options)
-        if not done.is_deleted or resource.is_shown_when_deleted:
-            is_accepted = not done.is_deleted and options.orphan_dependents is False
-            return Response(202 if is_accepted else 200, call.presentation.one(done.object))
+        last, is_deleted = delete(self._registry, operation, options)
+        if not is_deleted or resource.is_shown_when_deleted:
+            is_accepted = not is_deleted and options.orphan_dependents is False
+            return Response(202 if is_accepted else 200, call.presentation.one(last))
         details = details_of(resource.group, resource.plural, name)
-        details["uid"] = done.object.plain["metadata"]["uid"]
+        details["uid"] = last.plain["metadata"]["uid"]
         return json_response(200, success(details=details))
 
     async def _delete_collection(self, call: _Call) -> Response:

@@ -32,6 +32,16 @@ def without(value: Plain, *names: str) -> Plain:
     return {name: one for name, one in value.items() if name not in names}
 
 
+def only(value: Plain, *names: str) -> Plain:
+    """Return some fields of an object, those that it has."""
+    return {name: value[name] for name in names if name in value}
+
+
+def with_fields_of(value: Plain, other: Plain, *names: str) -> Plain:
+    """Return an object with some fields as another object has them, or does not have them."""
+    return without(value, *names) | only(other, *names)
+
+
 def deep_copy(value: Any) -> Any:
     """Return a copy that shares no object and no list with the original."""
     if isinstance(value, dict):

@@ -2,7 +2,7 @@
 
 The tables are in `fields/`, one file per version of a group:
 
-    ResourceList = map[string]Quantity        a name for a type
+    ResourceList = map[string]RoundedQuantity   a name for a type
     Pod object                                a kind: it has `kind`, `apiVersion` and `metadata`
     PodSpec                                   an object type, and its fields below
       1 volumes []Volume ?                    left out where it is empty
@@ -44,16 +44,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.values import (
-    ROUNDED_QUANTITY,
-    SCALARS,
-    Field,
-    Place,
-    Reading,
-    Rule,
-    SchemaError,
-    ValueType,
-)
+from kubesched.apiserver.values import SCALARS, Field, Place, Reading, Rule, SchemaError, ValueType
 
 _FIELD: Final = re.compile(
     r"  (?:(?P<tag>[\d.]+) )?(?P<name>\S+) (?P<pointer>\*?)(?P<type>\S+)(?: (?P<flag>[?~]))?"
@@ -61,6 +52,7 @@ _FIELD: Final = re.compile(
 )
 _OBJECT: Final = ("  kind string ?", "  apiVersion string ?", "  1 metadata meta_v1/ObjectMeta")
 _CALL: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
+_IMMUTABLE: Final = Rule("immutable")
 _NOTES: Final = frozenset(("map", "set", "atomic", "merge", "replace", "dropped"))
 
 
@@ -253,7 +245,7 @@ def custom_type(kind: str) -> ObjectType:
 
 
 def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
-    """Return a body as the server writes it, and the paths of the fields that are not known.
+    """Return a body as the server writes it, and its unknown and repeated fields, as messages.
 
     Raises:
         SchemaError: A value does not fit.
@@ -262,20 +254,7 @@ def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
     read = object_type.read(value, None, reading)
     if reading.misfit:
         raise SchemaError(reading.misfit)
-    return read, reading.unknown
-
-
-def problems_of(object_type: ObjectType, value: Any) -> list[str]:
-    """Return the unknown and the repeated fields of a body, in the words of messages.
-
-    There are none of a body that does not fit its type.
-    """
-    reading = Reading()
-    try:
-        object_type.read(value, None, reading)
-    except SchemaError:
-        return []
-    return [] if reading.misfit else reading.problems
+    return read, reading.problems
 
 
 def unknown_field_paths(api_version: str, kind: str, obj: Plain) -> list[str]:
@@ -283,11 +262,13 @@ def unknown_field_paths(api_version: str, kind: str, obj: Plain) -> list[str]:
 
     There are none for an object of an unknown kind, or one that does not fit its type.
     """
-    object_type = type_of(api_version, kind)
+    object_type, reading = type_of(api_version, kind), Reading()
     try:
-        return [] if object_type is None else decoded(object_type, obj)[1]
+        if object_type is not None:
+            object_type.read(obj, None, reading)
     except SchemaError:
         return []
+    return [] if reading.misfit else reading.unknown
 
 
 # The tables.
@@ -347,8 +328,6 @@ def _sources(file: str) -> Mapping[str, _Source]:
 @cache
 def _named(file: str, name: str) -> ValueType:
     source = _sources(file)[name]
-    if name == "ResourceList":
-        return MapType(ROUNDED_QUANTITY)
     return _type(source.meaning, file) if source.meaning else ObjectType(file, name, source)
 
 
@@ -371,6 +350,7 @@ def _field(line: str, file: str, owner: str) -> Field:
     is_bare_struct = value_type.is_struct and not is_pointer
     notes: dict[str, str] = dict(_CALL.findall(match["notes"] or ""))
     assert notes.keys() <= _NOTES, line
+    found = [_rule(*call) for call in _CALL.findall(rules or "")]
     return Field(
         name=match["name"],
         owner=owner,
@@ -382,7 +362,8 @@ def _field(line: str, file: str, owner: str) -> Field:
         tag=tuple(map(int, match["tag"].split("."))) if match["tag"] else (),
         merge_key=notes.get("merge"),
         is_replaced="replace" in notes,
-        rules=tuple(_rule(*call) for call in _CALL.findall(rules)) if rules else (),
+        rules=tuple(one for one in found if one != _IMMUTABLE),
+        is_immutable=_IMMUTABLE in found,
         is_dropped="dropped" in notes,
     )
 

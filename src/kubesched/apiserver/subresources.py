@@ -24,7 +24,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import compile_label_selector
 from kubesched.apiserver.admission.pods import topology_labels
 from kubesched.apiserver.deletion import DeleteOptions, check_preconditions, delete, options_of
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, only
 from kubesched.apiserver.registry import ObjectRegistry, precondition_failed
 from kubesched.apiserver.request import Operation
 from kubesched.apiserver.resources import Resource
@@ -242,7 +242,7 @@ def scale_of(resource: Resource, workload: Plain) -> Plain:
     return {
         "kind": "Scale",
         "apiVersion": _API_VERSION,
-        "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
+        "metadata": only(metadata, *_METADATA),
         "spec": {"replicas": replicas} if replicas else {},
         "status": shown,
     }

@@ -54,6 +54,7 @@ class Field(msgspec.Struct, frozen=True):
             lists of scalars, None for values that such patches replace.
         is_replaced: Whether strategic merge patches replace the object.
         rules: What is checked, in order.
+        is_immutable: Whether an update leaves it as it is.
         is_dropped: Whether it is read and forgotten.
     """
 
@@ -68,6 +69,7 @@ class Field(msgspec.Struct, frozen=True):
     merge_key: str | None = None
     is_replaced: bool = False
     rules: tuple[Rule, ...] = ()
+    is_immutable: bool = False
     is_dropped: bool = False
 
 
@@ -279,7 +281,6 @@ def _read_int_or_string(value: Any, place: Place | None) -> int | str:
 
 JSON_SCHEMA: Final = Scalar("any")
 """Kept as it is sent in JSON; in protobuf it is a `JSONSchemaProps`."""
-ROUNDED_QUANTITY: Final = Scalar("quantity", _read_rounded_quantity, "0")
 SCALARS: Final[Mapping[str, Scalar]] = {
     "string": Scalar("string", zero="", fits=lambda value: isinstance(value, str)),
     "bool": Scalar("bool", zero=False, fits=lambda value: isinstance(value, bool)),
@@ -288,6 +289,7 @@ SCALARS: Final[Mapping[str, Scalar]] = {
     "float64": Scalar("float64", zero=0, fits=lambda value: type(value) in (int, float)),
     "bytes": Scalar("bytes", _read_bytes),
     "Quantity": Scalar("quantity", _read_quantity, "0"),
+    "RoundedQuantity": Scalar("quantity", _read_rounded_quantity, "0"),
     "Time": Scalar("time", _read_time),
     "MicroTime": Scalar("microTime", partial(_read_time, is_micro=True)),
     "IntOrString": Scalar("intOrString", _read_int_or_string, 0),

@@ -20,7 +20,7 @@ from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.apiserver.amounts import check_amount, check_overhead
-from kubesched.apiserver.plain import Plain, get, without
+from kubesched.apiserver.plain import Plain, get, with_fields_of, without
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_finalizer
@@ -131,16 +131,11 @@ def _check_access_modes(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    after, before = {**new["spec"]}, {**old["spec"]}
-    if not before.get("volumeName") and after.get("volumeName"):
-        before["volumeName"] = after["volumeName"]
-    if before.get("storageClassName") is None:
-        after.pop("storageClassName", None)
+    before = old["spec"]
+    changeable = [name for name in ("storageClassName", "volumeName") if name not in before]
     if get(new, "status", "phase") == "Bound":
-        for name in ("resources", "volumeAttributesClassName"):
-            after.pop(name, None)
-            if name in before:
-                after[name] = before[name]
+        changeable += ("resources", "volumeAttributesClassName")
+    after = with_fields_of(new["spec"], before, *changeable)
     if not known_type("core_v1", "PersistentVolumeClaimSpec").is_equal(after, before):
         errors.forbidden("spec", f"{_IMMUTABLE_SPEC}\n")
     errors.changed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
@@ -311,11 +306,8 @@ _SET_FIELDS: Final = (
 
 
 def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    after, before = (
-        {name: one for name, one in workload["spec"].items() if name not in _SET_FIELDS}
-        for workload in (new, old)
-    )
-    if not known_type("apps_v1", "StatefulSetSpec").is_equal(after, before):
+    after = with_fields_of(new["spec"], old["spec"], *_SET_FIELDS)
+    if not known_type("apps_v1", "StatefulSetSpec").is_equal(after, old["spec"]):
         detail = (
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
             "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "

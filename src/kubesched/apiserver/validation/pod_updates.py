@@ -16,7 +16,7 @@ from kubesched.api.label_format import label_key_errors
 from kubesched.api.well_known import REQUIRED
 from kubesched.apiserver.amounts import qos_class
 from kubesched.apiserver.formats import address, between, dns_subdomain, parsed_address
-from kubesched.apiserver.plain import Plain, without
+from kubesched.apiserver.plain import Plain, with_fields_of, without
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.pods import check_toleration
@@ -78,18 +78,10 @@ def _check_added_tolerations(
         check_toleration(toleration, f"spec.tolerations[{index}]", errors)
 
 
-def _with_old(spec: Plain, before: Plain, *names: str) -> Plain:
-    """Return a specification with the old values of some fields."""
-    return {
-        **without(spec, *names),
-        **{name: before[name] for name in names if name in before},
-    }
-
-
 def _check_rest(spec: Plain, before: Plain, errors: FieldErrors) -> None:
     """Add field errors for other changes: all fields that may change are first put back."""
     names = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
-    munged = _with_old(spec, before, *names)
+    munged = with_fields_of(spec, before, *names)
     for kind in _LISTS:
         if munged.get(kind):
             munged[kind] = [
@@ -111,15 +103,13 @@ def _narrowed(munged: Plain, before: Plain, errors: FieldErrors) -> Plain:
     if any(selector.get(key) != value for key, value in old_selector.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         errors.invalid("spec.nodeSelector", dict(selector) or None, detail)
-    munged = _with_old(munged, before, "nodeSelector")
+    munged = with_fields_of(munged, before, "nodeSelector")
     affinity, old_affinity = munged.get("affinity"), before.get("affinity")
     new, old = ((one or {}).get("nodeAffinity") for one in (affinity, old_affinity))
     if new == old:
         return munged
     _check_narrowed_affinity(new, old, errors)
-    others: Plain = without(affinity or {}, "nodeAffinity")
-    if old is not None:
-        others["nodeAffinity"] = old
+    others = with_fields_of(affinity or {}, old_affinity or {}, "nodeAffinity")
     if affinity is not None and old_affinity is None and not others:
         return without(munged, "affinity")
     return {**munged, "affinity": others}

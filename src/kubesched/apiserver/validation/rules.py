@@ -30,7 +30,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.apiserver.formats import FORMS, between, percent, port_name, valid_port
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.schema import ListType, MapType, ObjectType, object_in
+from kubesched.apiserver.schema import MapType, ObjectType, object_in
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_labels
 from kubesched.apiserver.values import Field, Rule
@@ -102,13 +102,14 @@ class _Plan:
                 if len(errors) > before:
                     break
             if plan is not None and found is not None:
-                for one, where in _objects(found, at):
+                for one, where in _entries(found, at):
                     plan.run(one, where, errors, ())
         if self.late is not None:
             self.late(value, path, errors)
 
 
-def _objects(value: Any, path: str) -> Iterator[tuple[Plain, str]]:
+def _entries(value: Any, path: str) -> Iterator[tuple[Any, str]]:
+    """Yield the entries of a list, or a value that is no list, with their paths."""
     if isinstance(value, list):
         for index, one in enumerate(value):
             yield one, f"{path}[{index}]"
@@ -154,9 +155,7 @@ class Rules:
         for field in object_type.fields.values():
             inner = None if isinstance(field.type, MapType) else object_in(field.type)
             below = None if inner is None else self._plan(inner) or None
-            checks = tuple(
-                _field_check(field, rule) for rule in field.rules if rule.name != "immutable"
-            )
+            checks = tuple(_field_check(field, rule) for rule in field.rules)
             if checks or below is not None:
                 plan.fields.append(_Below(field.name, checks, below))
         return plan
@@ -167,7 +166,7 @@ def fixed_objects(object_type: ObjectType) -> tuple[str, ...]:
     return tuple(
         name
         for name, field in object_type.fields.items()
-        if isinstance(field.type, ObjectType) and Rule("immutable") in field.rules
+        if isinstance(field.type, ObjectType) and field.is_immutable
     )
 
 
@@ -178,7 +177,7 @@ def check_changes(
     for field in object_type.fields.values():
         after, before = new.get(field.name), old.get(field.name)
         at = f"{path}.{field.name}" if path else field.name
-        if any(rule.name == "immutable" for rule in field.rules):
+        if field.is_immutable:
             if not field.type.is_equal(after, before):
                 errors.invalid(at, after, "field is immutable")
         elif isinstance(field.type, ObjectType) and after and before and field.name != "metadata":
@@ -195,20 +194,15 @@ def _field_check(field: Field, rule: Rule) -> _FieldCheck:
     details = _DETAILS[name](*arguments)
     # An omitted number is 0 here, and an omitted text empty.
     skips_nothing = name == "is" or (field.is_left_out and name in _OF_NUMBERS)
-    is_list = isinstance(field.type, ListType)
 
     def check(value: Any, path: str, errors: FieldErrors) -> None:
         if value is None or (skips_nothing and not value):
             return
-        for one, at in _entries(value, path) if is_list else ((value, path),):
+        for one, at in _entries(value, path):
             if one or not skips_nothing:
                 errors.each(at, one, details(one))
 
     return check
-
-
-def _entries(values: Sequence[Any], path: str) -> list[tuple[Any, str]]:
-    return [(value, f"{path}[{index}]") for index, value in enumerate(values)]
 
 
 # Rules that name what they break.

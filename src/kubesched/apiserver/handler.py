@@ -35,7 +35,6 @@ from kubesched.apiserver.status import (
     StatusError,
     details_of,
     method_not_allowed,
-    not_found,
     not_served,
     success,
     unreachable,
@@ -269,8 +268,6 @@ class Handler:
         operation = call.operation()
         # The workload itself is changed, by the rules for the whole.
         whole = msgspec.structs.replace(operation, subresource="")
-        if self._registry.find(resource, whole.namespace, whole.name) is None:
-            raise not_found(resource, whole.name)
         stored, _ = self._registry.update(
             whole,
             lambda current: self._scaled(operation, resource, current),

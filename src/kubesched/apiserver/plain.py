@@ -7,6 +7,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import msgspec
@@ -40,6 +41,13 @@ def only(value: Plain, *names: str) -> Plain:
 def with_fields_of(value: Plain, other: Plain, *names: str) -> Plain:
     """Return an object with some fields as another object has them, or does not have them."""
     return without(value, *names) | only(other, *names)
+
+
+def entries(value: Plain, path: str, *names: str) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of lists of an object, each with its path; `path` is the object's."""
+    for name in names:
+        for index, entry in enumerate(value.get(name) or ()):
+            yield f"{path}.{name}[{index}]", entry
 
 
 def deep_copy(value: Any) -> Any:

@@ -20,7 +20,7 @@ from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.apiserver.amounts import check_amount, check_overhead
-from kubesched.apiserver.plain import Plain, get, with_fields_of, without
+from kubesched.apiserver.plain import Plain, entries, get, with_fields_of, without
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_finalizer
@@ -36,7 +36,7 @@ _FIXED_NETWORK: Final = 'node updates may not change podCIDR except from "" to v
 
 
 def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
-    check_taints(node["spec"].get("taints") or (), errors)
+    check_taints(node["spec"], errors)
     status = node.get("status") or {}
     for kind in ("capacity", "allocatable"):
         for name, quantity in (status.get(kind) or {}).items():
@@ -44,10 +44,7 @@ def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def _check_node_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    addresses = (new.get("status") or {}).get("addresses") or ()
-    for index, address in enumerate(addresses):
-        if address in addresses[:index]:
-            errors.duplicate(f"status.addresses[{index}]", address)
+    errors.repeated(entries(new.get("status") or {}, "status", "addresses"))
     networks, before = (one["spec"].get("podCIDRs") or [] for one in (new, old))
     if before and networks != before:
         errors.forbidden("spec.podCIDRs", _FIXED_NETWORK)

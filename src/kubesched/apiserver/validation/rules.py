@@ -288,12 +288,11 @@ def _max_bytes(most: str, value: Any, path: str, errors: FieldErrors) -> None:
 
 def _unique(name: str, *arguments: Any) -> None:
     *shown, values, path, errors = arguments
-    seen: list[Any] = []
-    for index, value in enumerate(values or ()):
-        key, at = value.get(name), f"{path}[{index}]"
-        if key and key in seen:
-            errors.duplicate(at if shown else f"{at}.{name}", key)
-        seen.append(key)
+    errors.repeated(
+        (at if shown else f"{at}.{name}", value[name])
+        for value, at in _entries(values or [], path)
+        if value.get(name)
+    )
 
 
 _WHOLE: Final[Mapping[str, Callable[..., None]]] = {

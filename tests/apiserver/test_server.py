@@ -507,6 +507,23 @@ def test_repeated_fields_of_yaml() -> None:
     assert ('duplicate field "data"', 'duplicate field "data.b"') == answer.warnings
 
 
+def test_bytes_that_are_no_text() -> None:
+    """They are read as U+FFFD, in objects and in patches."""
+
+    async def converse(server: ApiServer) -> list[Response]:
+        body = b'{"metadata": {"name": "c"}, "data": {"a": "\xff"}}'
+        patch = b'{"data": {"b": "\xff"}}'
+        merge = {"content-type": "application/merge-patch+json"}
+        return [
+            await server.handle(ApiRequest("POST", MAPS, {}, JSON, body, ADMIN)),
+            await server.handle(ApiRequest("PATCH", f"{MAPS}/c", {}, merge, patch, ADMIN)),
+        ]
+
+    created, patched = run(converse(new_server()))
+    assert (201, 200) == (created.status, patched.status)
+    assert {"a": "\ufffd", "b": "\ufffd"} == json.loads(patched.body)["data"]
+
+
 def test_a_name_that_is_about_to_be_free() -> None:
     """Whoever creates an object learns that the other one of its name is being deleted."""
     kept = {"metadata": {"name": "c", "finalizers": ["example.com/f"]}}

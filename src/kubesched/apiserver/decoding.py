@@ -26,13 +26,13 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.api.integers import wrap
-from kubesched.api.json_syntax import json_text_error
+from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.api.media_types import JSON, PROTOBUF, YAML
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
 from kubesched.api.times import EPOCH, micro_time, second_time
 from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
 from kubesched.apiserver import defaults, schema
-from kubesched.apiserver.plain import Plain, encode, json_word
+from kubesched.apiserver.plain import Plain, decode, encode, in_utf_8, json_word
 from kubesched.apiserver.request import ApiRequest, Operation
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
 from kubesched.apiserver.schema import ListType, MapType, ObjectType, known_type, type_of
@@ -258,10 +258,9 @@ def parsed(text: bytes, media_type: str) -> Plain:
 
 def _from_json(text: bytes) -> Any:
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        why = json_text_error(text) or "unexpected end of JSON input"
-        raise BodyError(f"couldn't get version/kind; json parse error: {why}") from None
+        return decode(text)
+    except JsonSyntaxError as error:
+        raise BodyError(f"couldn't get version/kind; json parse error: {error}") from None
 
 
 def _from_yaml(text: bytes) -> Any:
@@ -299,7 +298,7 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
     request = operation.request
     value = read_object(request, resource.kind)
     if request.content_type in ("", JSON) and is_longer(operation, value):
-        value = json.loads(request.body, object_pairs_hook=members) or {}
+        value = _reread(request.body) or {}
     _set_kind(value, resources, resource)
     try:
         read, problems = schema.decoded(resource.type, value)
@@ -358,9 +357,14 @@ def is_longer(operation: Operation, sent: object) -> bool:
     return len(operation.request.body.rstrip()) != len(encode(sent))
 
 
+def _reread(text: bytes) -> Any:
+    """Return the value of a JSON text, in which objects know the names that they repeat."""
+    return json.loads(in_utf_8(text), object_pairs_hook=members)
+
+
 def patch_problems(patch: bytes) -> list[str]:
     """Return the repeated fields of a patch, and the unknown ones of its operations."""
-    operations = json.loads(patch, object_pairs_hook=members)
+    operations = _reread(patch)
     found = _repeated(operations, None)
     if not isinstance(operations, list):
         return list(found)

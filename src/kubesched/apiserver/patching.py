@@ -17,14 +17,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-import msgspec
-
 from kubesched.api.codec import without_nulls
-from kubesched.api.json_syntax import json_text_error
+from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.api.media_types import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
 from kubesched.apiserver import defaults, managed_fields, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
-from kubesched.apiserver.plain import Plain, deep_copy, json_word
+from kubesched.apiserver.plain import Plain, decode, deep_copy, json_word
 from kubesched.apiserver.registry import check_namespace
 from kubesched.apiserver.request import APPLY_TYPE, Operation
 from kubesched.apiserver.resources import Resource
@@ -219,10 +217,9 @@ class Patch:
             except BodyError as error:
                 raise bad_request(f"error decoding YAML: {error}") from None
         try:
-            return msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError):
-            why = json_text_error(body) or "unexpected end of JSON input"
-            raise bad_request(f"error decoding patch: {why}") from None
+            return decode(body)
+        except JsonSyntaxError as error:
+            raise bad_request(f"error decoding patch: {error}") from None
 
     def apply(self, current: Plain | None) -> Plain:
         """Return the changed object, which may be new only for a server-side apply.

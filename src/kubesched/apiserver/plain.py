@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from kubesched.api.json_syntax import JsonSyntaxError, json_text_error
+
 Plain: TypeAlias = dict[str, Any]
 
 _ENCODER = msgspec.json.Encoder()
@@ -64,9 +66,20 @@ def encode(value: Any) -> bytes:
     return _ENCODER.encode(value)
 
 
-def decode(text: bytes | str) -> Any:
-    """Return the value of a JSON text; raises msgspec.DecodeError if it is not JSON."""
-    return _DECODER.decode(text)
+def decode(text: bytes) -> Any:
+    """Return the value of a JSON text; raises JsonSyntaxError if it is not JSON."""
+    try:
+        return _DECODER.decode(text)
+    except UnicodeDecodeError:
+        return decode(in_utf_8(text))
+    except (msgspec.DecodeError, RecursionError):
+        why = json_text_error(text) or "unexpected end of JSON input"
+        raise JsonSyntaxError(why) from None
+
+
+def in_utf_8(text: bytes) -> bytes:
+    """Return a text with U+FFFD in place of bytes that are not UTF-8, as Go reads it."""
+    return text.decode(errors="replace").encode()
 
 
 def json_word(value: Any) -> str:

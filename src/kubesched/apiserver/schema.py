@@ -75,7 +75,7 @@ class ListType(ValueType):
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the list with its entries read; null is an empty entry."""
         if not isinstance(value, list):
-            reading.note_misfit(value, "array", place)
+            reading.note_type_error(value, "array", place)
             return None
         element = self.element
         return [
@@ -108,7 +108,7 @@ class MapType(ValueType):
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the map with its values read; null is an empty value."""
         if not isinstance(value, dict):
-            reading.note_misfit(value, "object", place)
+            reading.note_type_error(value, "object", place)
             return None
         reading.note_repeated(value, place, value)
         element = self.element
@@ -176,7 +176,7 @@ class ObjectType(ValueType):
     def read(self, value: Any, place: Place | None, reading: Reading) -> Plain:
         """Return the object as the server writes it, without fields that are not known."""
         if not isinstance(value, dict):
-            reading.note_misfit(value, "object", place)
+            reading.note_type_error(value, "object", place)
             return self.zero()
         reading.note_repeated(value, place, self.fields)
         read: Plain = {}
@@ -252,8 +252,8 @@ def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
     """
     reading = Reading()
     read = object_type.read(value, None, reading)
-    if reading.misfit:
-        raise SchemaError(reading.misfit)
+    if reading.type_error:
+        raise SchemaError(reading.type_error)
     return read, reading.problems
 
 
@@ -268,7 +268,7 @@ def unknown_field_paths(api_version: str, kind: str, obj: Plain) -> list[str]:
             object_type.read(obj, None, reading)
     except SchemaError:
         return []
-    return [] if reading.misfit else reading.unknown
+    return [] if reading.type_error else reading.unknown
 
 
 # The tables.
@@ -289,7 +289,7 @@ def known_type(file: str, name: str) -> ObjectType:
 
 
 def object_in(value_type: ValueType) -> ObjectType | None:
-    """Return the type of the objects that a value is or, as a list or map, consists of."""
+    """Return a type of objects, or that of the objects in a list or map; None for others."""
     if isinstance(value_type, ListType | MapType):
         value_type = value_type.element
     return value_type if isinstance(value_type, ObjectType) else None

@@ -169,8 +169,8 @@ def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> No
         options = _only_for(pod.plain, options)
     if not options.dry_run:
         if granted.budget is not None:
-            _pay(registry, granted.budget)
-        options = _announced(registry, operation, options)
+            _count_disruption(registry, granted.budget)
+        options = _with_reason(registry, operation, options)
     delete(registry, msgspec.structs.replace(operation, subresource=""), options)
 
 
@@ -189,7 +189,7 @@ def _grant(registry: ObjectRegistry, pod: Pod) -> Granted:
         raise StatusError(error.code, error.reason, error.message, details) from None
 
 
-def _pay(registry: ObjectRegistry, budget: PodDisruptionBudget) -> None:
+def _count_disruption(registry: ObjectRegistry, budget: PodDisruptionBudget) -> None:
     """Store a budget's status with one disruption less."""
     key = Key(_BUDGETS, budget.metadata.namespace, budget.metadata.name)
     found = registry.store.find(key)
@@ -197,7 +197,7 @@ def _pay(registry: ObjectRegistry, budget: PodDisruptionBudget) -> None:
     registry.write(key, {**found.plain, "status": plain_status(budget.status)})
 
 
-def _announced(
+def _with_reason(
     registry: ObjectRegistry, operation: Operation, options: DeleteOptions
 ) -> DeleteOptions:
     """Record the reason in the pod's status; return options for the updated pod."""

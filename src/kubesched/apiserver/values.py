@@ -98,7 +98,7 @@ class Place(NamedTuple):
 
 
 class Reading(msgspec.Struct):
-    """The findings of reading a body.
+    """What is found wrong while a body is read.
 
     After a value of the wrong type, reading continues: a malformed quantity or time that follows is
     reported instead.
@@ -106,16 +106,16 @@ class Reading(msgspec.Struct):
     Attributes:
         unknown: Paths of fields that the types do not have, in the order of the body.
         problems: Unknown and repeated fields, in the words of messages.
-        misfit: The error of the first value of the wrong type, in upstream's words; "" for none.
+        type_error: About the first value of the wrong type, in upstream's words; "" for none.
     """
 
     unknown: list[str] = []
     problems: list[str] = []
-    misfit: str = ""
+    type_error: str = ""
 
-    def note_misfit(self, value: Any, wanted: str, place: Place | None) -> None:
+    def note_type_error(self, value: Any, wanted: str, place: Place | None) -> None:
         """Record a value of the wrong type, if it is the first."""
-        self.misfit = self.misfit or _misfit(value, wanted, place)
+        self.type_error = self.type_error or _type_error(value, wanted, place)
 
     def note_unknown(self, place: Place | None, name: str) -> None:
         """Record an unknown field, once."""
@@ -131,7 +131,7 @@ class Reading(msgspec.Struct):
             self.problems += [f'duplicate field "{Place(place, name)}"' for name in names]
 
 
-def _misfit(value: Any, wanted: str, place: Place | None) -> str:
+def _type_error(value: Any, wanted: str, place: Place | None) -> str:
     word = json_word(value)
     if word == "number" and wanted.startswith("int"):
         word = f"number {value}"
@@ -148,7 +148,7 @@ def _misfit(value: Any, wanted: str, place: Place | None) -> str:
 
 
 class ValueType(ABC):
-    """The type of values; Go holds some in a struct, which is never empty."""
+    """A type of values; if Go has a struct for it, no value counts as empty."""
 
     is_struct = False
 
@@ -194,8 +194,8 @@ class Scalar(ValueType):
     ) -> None:
         """Set up.
 
-        `read` returns a value in its canonical form, and refuses what has none. A value of another
-        type is only noted where `fits` is given, and Go's zero value takes its place.
+        `read` returns a value in its canonical form, and raises SchemaError if there is none. With
+        `fits`, a value that does not fit is noted as an error, and Go's zero value replaces it.
         """
         self.form = form
         self.is_struct = fits is None and form != "bytes"
@@ -210,7 +210,7 @@ class Scalar(ValueType):
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the value in its canonical form."""
         if self._fits is not None and not self._fits(value):
-            reading.note_misfit(value, self.form, place)
+            reading.note_type_error(value, self.form, place)
             return self._zero
         return self._read(value, place)
 
@@ -231,7 +231,7 @@ def _is_int(value: Any, bits: int) -> bool:
 
 def _read_bytes(value: Any, place: Place | None) -> str:
     if not isinstance(value, str):
-        raise SchemaError(_misfit(value, "[]uint8", place))
+        raise SchemaError(_type_error(value, "[]uint8", place))
     text = value.replace("\r", "").replace("\n", "")
     try:
         return base64.b64encode(base64.b64decode(text, validate=True)).decode()
@@ -262,7 +262,7 @@ def _read_rounded_quantity(value: Any, place: Place | None) -> str:
 def _read_time(value: Any, place: Place | None, *, is_micro: bool = False) -> str:
     """Return a time in UTC, to the second or to the microsecond."""
     if not isinstance(value, str):
-        raise SchemaError(_misfit(value, "string", place))
+        raise SchemaError(_type_error(value, "string", place))
     try:
         moment = moment_at(parse_time(value))
     except (ValueError, OverflowError):
@@ -276,7 +276,7 @@ def _read_time(value: Any, place: Place | None, *, is_micro: bool = False) -> st
 def _read_int_or_string(value: Any, place: Place | None) -> int | str:
     if isinstance(value, str) or _is_int(value, 32):
         return value  # type: ignore[no-any-return]  # narrowed above, for one half of the union
-    raise SchemaError(_misfit(value, "int32", place))
+    raise SchemaError(_type_error(value, "int32", place))
 
 
 JSON_SCHEMA: Final = Scalar("any")

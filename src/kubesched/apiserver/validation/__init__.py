@@ -22,9 +22,7 @@ from kubesched.apiserver.validation.kinds import UpdateCheck
 from kubesched.apiserver.validation.metadata import check_metadata, check_metadata_update
 from kubesched.apiserver.validation.rules import Rules, check_changes, fixed_objects
 
-_RULES: Final = Rules(
-    {**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS}, pods.UNIONS
-)
+_RULES: Final = Rules({**pods.CHECKS, **kinds.CHECKS})
 _UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
     **kinds.UPDATE_CHECKS,
     ("Pod", ""): pod_updates.check_pod_update,
@@ -72,8 +70,6 @@ def errors_of_update(
         skipped = ("metadata", *_SKIPPED.get(resource.built_in_kind, ("status",)))
         skipped += fixed_objects(object_type)
         _RULES.check(object_type, new, errors, skipped=skipped)
-        if resource.built_in_kind == "Pod":
-            pods.check_pod(new, errors)
         check_changes(object_type, new, old, errors)
     elif status is not None and isinstance(status.type, ObjectType):
         _RULES.check(status.type, new.get("status") or {}, errors, "status")

@@ -24,7 +24,7 @@ from kubesched.apiserver.validation.metadata import (
     check_labels,
     check_requirement,
 )
-from kubesched.apiserver.validation.rules import Check, Union
+from kubesched.apiserver.validation.rules import Check
 
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _ONLY_OF_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
@@ -40,14 +40,13 @@ _NOT_IN_EPHEMERAL: Final = (
 )
 
 
-def claims_of(spec: Plain) -> list[str]:
+def _claims_of(spec: Plain) -> list[str]:
     """Return the names of a pod's claims on devices."""
     return [claim["name"] for claim in spec.get("resourceClaims") or () if claim["name"]]
 
 
-def check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
-    """Add field errors for the containers of a pod or template whose volumes are checked."""
-    claims = claims_of(spec)
+def _check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
+    claims = _claims_of(spec)
     # Volumes with errors cannot be mounted.
     broken = {f"{error.path.partition(']')[0]}]" for error in errors}
     volumes = [one["name"] for at, one in entries(spec, path, "volumes") if at not in broken]
@@ -183,11 +182,10 @@ _NO_SELECTOR: Final = "must not be specified when labelSelector is not set"
 _PADDED: Final = "must not have leading or trailing whitespace"
 
 
-def check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
-    """Add field errors for the specification of a pod or a template."""
-    check_containers(spec, path, errors)
+def _check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
+    _check_containers(spec, path, errors)
     if spec.get("resources") is not None:
-        check_resources(spec, path, claims_of(spec), errors)
+        check_resources(spec, path, _claims_of(spec), errors)
     if spec.get("overhead"):
         check_overhead(spec["overhead"], f"{path}.overhead", errors)
     _check_host(spec, path, errors)
@@ -249,6 +247,25 @@ def _check_spreading(spec: Plain, path: str, errors: FieldErrors) -> None:
 # Objects that other objects contain in several places.
 
 
+def one_of(what: str, members: Sequence[str], shown: Mapping[str, str] = {}) -> Check:
+    """Return a check that an object has exactly one of some fields.
+
+    `what` these are is shown in messages, with other names for those in `shown`. Upstream looks for
+    them in the order of `members`.
+    """
+
+    def check(value: Plain, path: str, errors: FieldErrors) -> None:
+        given = [name for name in members if value.get(name) is not None]
+        if not given:
+            errors.required(path, f"must specify a {what}")
+        for name in given[1:]:
+            errors.drop(f"{path}.{name}")
+            detail = f"may not specify more than 1 {what}"
+            errors.forbidden(f"{path}.{shown.get(name, name)}", detail)
+
+    return check
+
+
 def check_toleration(toleration: Plain, path: str, errors: FieldErrors) -> None:
     """Add field errors for a toleration."""
     key, operator = toleration.get("key", ""), toleration.get("operator", "")
@@ -278,9 +295,9 @@ def check_toleration(toleration: Plain, path: str, errors: FieldErrors) -> None:
         errors.not_supported(f"{path}.effect", effect, EFFECTS)
 
 
-def check_taints(spec: Plain, errors: FieldErrors) -> None:
-    """Add field errors for the taints of a node; their path is upstream's."""
+def _check_taints(spec: Plain, _path: str, errors: FieldErrors) -> None:
     seen: list[tuple[str, str]] = []
+    # The path is upstream's.
     for at, taint in entries(spec, "metadata", "taints"):
         key, effect = taint["key"], taint["effect"]
         errors.each(f"{at}.key", key, label_key_errors(key))
@@ -324,14 +341,8 @@ def _check_node_term(
 
 
 def _check_preferred_term(term: Plain, path: str, errors: FieldErrors) -> None:
-    _check_weight(term, path, errors)
     # Values that no label can have are allowed in preferences.
     _check_node_term(term["preference"], f"{path}.preference", errors, checks_values=False)
-
-
-def _check_weight(term: Plain, path: str, errors: FieldErrors) -> None:
-    if not 1 <= term["weight"] <= 100:
-        errors.invalid(f"{path}.weight", term["weight"], "must be in the range 1-100")
 
 
 def _check_affinity_term(term: Plain, path: str, errors: FieldErrors) -> None:
@@ -400,8 +411,7 @@ def _check_template(template: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
-    """Add field errors for what only pods have that are created."""
-    check_pod(pod, errors)
+    """Add field errors for what pods may not have when they are created."""
     if pod["spec"].get("ephemeralContainers"):
         errors.forbidden("spec.ephemeralContainers", "cannot be set on create")
     if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
@@ -409,8 +419,7 @@ def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
         errors.forbidden("spec.nodeName", detail)
 
 
-def check_pod(pod: Plain, errors: FieldErrors) -> None:
-    """Add field errors for a pod besides those of its specification."""
+def _check_pod(pod: Plain, _path: str, errors: FieldErrors) -> None:
     spec, name = pod["spec"], pod["metadata"].get("name")
     for at, container in entries(spec, "spec", "containers", "initContainers"):
         image = container.get("image", "")
@@ -427,22 +436,20 @@ def check_pod(pod: Plain, errors: FieldErrors) -> None:
 CHECKS: Final[Mapping[str, Check]] = {
     "core_v1/EnvFromSource": _check_variables,
     "core_v1/EnvVar": _check_variable,
+    "core_v1/LifecycleHandler": one_of("handler type", ("exec", "httpGet", "tcpSocket", "sleep")),
     "core_v1/NodeSelector": _check_node_selector,
+    "core_v1/NodeSpec": _check_taints,
+    "core_v1/Pod": _check_pod,
     "core_v1/PodAffinityTerm": _check_affinity_term,
     "core_v1/PodResourceClaim": _check_claim,
+    "core_v1/PodSpec": _check_pod_spec,
     "core_v1/PodTemplateSpec": _check_template,
     "core_v1/PreferredSchedulingTerm": _check_preferred_term,
+    "core_v1/Probe": one_of("handler type", ("exec", "httpGet", "tcpSocket", "grpc")),
     "core_v1/Toleration": check_toleration,
     "core_v1/TopologySpreadConstraint": _check_constraint,
-    "core_v1/WeightedPodAffinityTerm": _check_weight,
-    "meta_v1/LabelSelectorRequirement": check_requirement,
-}
-LATE_CHECKS: Final[Mapping[str, Check]] = {"core_v1/PodSpec": check_pod_spec}
-UNIONS: Final[Mapping[str, Union]] = {
-    "core_v1/LifecycleHandler": Union("handler type", ("exec", "httpGet", "tcpSocket", "sleep")),
-    "core_v1/PersistentVolumeSpec": Union("volume type", VOLUME_SOURCES),
-    "core_v1/Probe": Union("handler type", ("exec", "httpGet", "tcpSocket", "grpc")),
-    "core_v1/Volume": Union(
+    "core_v1/Volume": one_of(
         "volume type", VOLUME_SOURCES, {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
     ),
+    "meta_v1/LabelSelectorRequirement": check_requirement,
 }

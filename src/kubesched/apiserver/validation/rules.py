@@ -13,10 +13,11 @@
     number_or_percent   a number, or a percentage; with (100): at most everything
     unique(name)        no two entries of a list share this field; with (name,entry): the error is
                         that of the entry
+    weight              a number from 1 to 100
     immutable           an update leaves the field as it is
 
 Other rules are functions for types of objects, which are called wherever such an object occurs,
-before the rules of its fields or after them.
+after the rules of its fields.
 
 Upstream: pkg/apis/*/validation, staging/src/k8s.io/apimachinery/pkg/api/validate (v1.36)
 Differs:  errors come in the order of the tables.
@@ -51,47 +52,17 @@ class _Below(NamedTuple):
     plan: _Plan | None
 
 
-class Union(NamedTuple):
-    """Fields of which an object has one.
-
-    Attributes:
-        what: What they are, for messages.
-        members: In the order in which upstream looks for them.
-        shown: Names in messages that differ.
-    """
-
-    what: str
-    members: tuple[str, ...]
-    shown: Mapping[str, str] = {}
-
-    def surplus(self, value: Plain, path: str, errors: FieldErrors) -> Sequence[str]:
-        """Add a field error unless exactly one is given; return the surplus ones."""
-        given = [name for name in self.members if value.get(name) is not None]
-        if not given:
-            errors.required(path, f"must specify a {self.what}")
-        for name in given[1:]:
-            detail = f"may not specify more than 1 {self.what}"
-            errors.forbidden(f"{path}.{self.shown.get(name, name)}", detail)
-        return given[1:]
-
-
 class _Plan:
     """The checks of a type of objects; its fields are filled in late, as types may be recursive."""
 
-    def __init__(self, check: Check | None, late: Check | None, union: Union | None) -> None:
+    def __init__(self, check: Check | None) -> None:
         self.check = check
-        self.late = late
-        self.union = union
         self.fields: list[_Below] = []
 
     def __bool__(self) -> bool:
-        return bool(self.fields or self.check or self.late or self.union)
+        return bool(self.fields or self.check)
 
     def run(self, value: Plain, path: str, errors: FieldErrors, skipped: Sequence[str]) -> None:
-        if self.union is not None:
-            skipped = (*skipped, *self.union.surplus(value, path, errors))
-        if self.check is not None:
-            self.check(value, path, errors)
         for name, checks, plan in self.fields:
             if name in skipped:
                 continue
@@ -104,8 +75,8 @@ class _Plan:
             if plan is not None and found is not None:
                 for one, where in _entries(found, at):
                     plan.run(one, where, errors, ())
-        if self.late is not None:
-            self.late(value, path, errors)
+        if self.check is not None:
+            self.check(value, path, errors)
 
 
 def _entries(value: Any, path: str) -> Iterator[tuple[Any, str]]:
@@ -120,16 +91,9 @@ def _entries(value: Any, path: str) -> Iterator[tuple[Any, str]]:
 class Rules:
     """The rules of all types."""
 
-    def __init__(
-        self,
-        checks: Mapping[str, Check],
-        late_checks: Mapping[str, Check],
-        unions: Mapping[str, Union],
-    ) -> None:
-        """Set up, all by names of types; late checks get the errors of fields."""
+    def __init__(self, checks: Mapping[str, Check]) -> None:
+        """Set up with what is checked of types besides their fields, by names of types."""
         self._checks = checks
-        self._late_checks = late_checks
-        self._unions = unions
         self._plans: dict[str, _Plan] = {}
 
     def check(
@@ -148,10 +112,7 @@ class Rules:
         known = self._plans.get(object_type.name)
         if known is not None:
             return known
-        name = object_type.name
-        plan = self._plans[name] = _Plan(
-            self._checks.get(name), self._late_checks.get(name), self._unions.get(name)
-        )
+        plan = self._plans[object_type.name] = _Plan(self._checks.get(object_type.name))
         for field in object_type.fields.values():
             inner = None if isinstance(field.type, MapType) else object_in(field.type)
             below = None if inner is None else self._plan(inner) or None
@@ -245,6 +206,7 @@ _DETAILS: Final[Mapping[str, Callable[..., _Details]]] = {
     "number_or_percent": _number_or_percent,
     "port": lambda: _port,
     "positive": lambda: _number(lambda value: value > 0, POSITIVE),
+    "weight": lambda: _number(lambda value: 1 <= value <= 100, "must be in the range 1-100"),
 }
 """What a value, or each entry of a list, breaks; by the arguments of the rule."""
 

@@ -31,7 +31,7 @@ from kubesched.api.media_types import JSON, PROTOBUF, YAML
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
 from kubesched.api.times import EPOCH, micro_time, second_time
 from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
-from kubesched.apiserver import defaults, schema
+from kubesched.apiserver import defaults
 from kubesched.apiserver.plain import Plain, decode, encode, in_utf_8, json_word
 from kubesched.apiserver.request import ApiRequest, Operation
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
@@ -301,14 +301,13 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
         value = _reread(request.body) or {}
     _set_kind(value, resources, resource)
     try:
-        read, problems = schema.decoded(resource.type, value)
+        read, problems = defaults.completed(resource.type, value)
     except SchemaError as error:
         raise defaults.unfit(resource, str(error)) from None
     if problems and operation.validation == "Strict":
         raise defaults.unfit(resource, f"strict decoding error: {', '.join(problems)}")
     if operation.validation != "Ignore":
         request.warnings.extend(problems)
-    defaults.fill_in(resource.type, read)
     return read
 
 

@@ -20,13 +20,13 @@ from typing import Any, Final, TypeAlias
 from kubesched.api.codec import without_nulls
 from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.api.media_types import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from kubesched.apiserver import defaults, managed_fields, strategic_merge
+from kubesched.apiserver import managed_fields, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
+from kubesched.apiserver.defaults import completed
 from kubesched.apiserver.plain import Plain, decode, deep_copy, json_word
 from kubesched.apiserver.registry import check_namespace
 from kubesched.apiserver.request import APPLY_TYPE, Operation
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import decoded
 from kubesched.apiserver.status import (
     StatusError,
     bad_request,
@@ -242,14 +242,13 @@ class Patch:
             assert current is not None, "only an apply creates"
             changed = self._of_kind(self._changed(current))
         try:
-            read, problems = decoded(resource.type, changed)
+            read, problems = completed(resource.type, changed)
         except SchemaError as error:
             if self.is_apply:
                 raise managed_fields.unfit(self.value, str(error)) from None
             raise unfit_patch(str(error)) from None
         if not self.is_apply and operation.validation != "Ignore":
             self._check_fields(sorted(problems))
-        defaults.fill_in(resource.type, read)
         return read
 
     def _changed(self, current: Plain) -> Any:

@@ -36,7 +36,7 @@ Differs:  of two fields of the same name in one body only the last is read; they
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
@@ -164,6 +164,11 @@ class ObjectType(ValueType):
         return {field.name: field for field in fields}
 
     @cached_property
+    def defaulted(self) -> list[Field]:
+        """Its fields that have a default."""
+        return [field for field in self.fields.values() if field.default is not None]
+
+    @cached_property
     def _always(self) -> list[Field]:
         return [field for field in self.fields.values() if field.is_always_written]
 
@@ -288,11 +293,16 @@ def known_type(file: str, name: str) -> ObjectType:
     return found
 
 
-def object_in(value_type: ValueType) -> ObjectType | None:
-    """Return a type of objects, or that of the objects in a list or map; None for others."""
-    if isinstance(value_type, ListType | MapType):
-        value_type = value_type.element
-    return value_type if isinstance(value_type, ObjectType) else None
+def objects_in(value: Any, value_type: ValueType) -> Iterable[Plain]:
+    """Return the objects in a list or a map of them, or a single object."""
+    if isinstance(value_type, MapType):
+        return value.values()  # type: ignore[no-any-return]  # JSON's values have no types
+    return value if isinstance(value_type, ListType) else (value,)
+
+
+def _inner(value_type: ValueType) -> ObjectType | None:
+    element = value_type.element if isinstance(value_type, ListType | MapType) else value_type
+    return element if isinstance(element, ObjectType) else None
 
 
 class _Source(NamedTuple):
@@ -355,6 +365,7 @@ def _field(line: str, file: str, owner: str) -> Field:
         name=match["name"],
         owner=owner,
         type=_divided(value_type, notes),
+        inner=_inner(value_type),
         is_pointer=is_pointer,
         is_left_out=bool(flag) and not is_pointer and not value_type.is_struct,
         is_always_written=not flag or (is_bare_struct and flag == "?"),

@@ -13,7 +13,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,9 @@ from kubesched.api.quantity import FORM_ERROR, Amount, QuantityError, canonical,
 from kubesched.api.times import micro_time, moment_at, parse_time, second_time
 from kubesched.api.yaml_syntax import Repeating
 from kubesched.apiserver.plain import Plain, json_word
+
+if TYPE_CHECKING:
+    from kubesched.apiserver.schema import ObjectType
 
 _MILLI: Final = -3
 _MICROSECONDS: Final = re.compile(r":\d\d\.\d{6}(?:Z|[+-])")
@@ -44,6 +47,7 @@ class Field(msgspec.Struct, frozen=True):
         name: As in JSON.
         owner: The name of the type it belongs to.
         type: Of its value.
+        inner: The type of the object that its value is, or of the objects in its list or map.
         is_pointer: Whether it may be absent, unlike an empty value.
         is_left_out: Whether it is not written when it is empty.
         is_always_written: Whether it is written even if it is absent.
@@ -64,6 +68,7 @@ class Field(msgspec.Struct, frozen=True):
     is_pointer: bool
     is_left_out: bool
     is_always_written: bool
+    inner: ObjectType | None = None
     default: Any = None
     tag: tuple[int, ...] = ()
     merge_key: str | None = None

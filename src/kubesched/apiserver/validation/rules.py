@@ -31,7 +31,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.apiserver.formats import FORMS, between, percent, port_name, valid_port
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.schema import MapType, ObjectType, object_in
+from kubesched.apiserver.schema import MapType, ObjectType
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_labels
 from kubesched.apiserver.values import Field, Rule
@@ -114,7 +114,7 @@ class Rules:
             return known
         plan = self._plans[object_type.name] = _Plan(self._checks.get(object_type.name))
         for field in object_type.fields.values():
-            inner = None if isinstance(field.type, MapType) else object_in(field.type)
+            inner = None if isinstance(field.type, MapType) else field.inner
             below = None if inner is None else self._plan(inner) or None
             checks = tuple(_field_check(field, rule) for rule in field.rules)
             if checks or below is not None:

@@ -14,11 +14,12 @@ from kubesched.api.yaml_syntax import members
 from kubesched.apiserver.decoding import patch_problems, read_object
 from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.resources import RESOURCES
-from kubesched.apiserver.schema import ObjectType, decoded, type_of
+from kubesched.apiserver.schema import decoded
 from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.values import SchemaError
 
 from .test_decoding_protobuf import body
+from .verdicts import resource_of
 
 
 def read(text: bytes, media_type: str = "application/json") -> object:
@@ -99,12 +100,6 @@ def test_bodies_are_shown_in_part(text: bytes, expected: str) -> None:
     assert caught.value.message.endswith(f" ({expected})")
 
 
-def _type(kind: str) -> ObjectType:
-    found = type_of("v1", kind)
-    assert found is not None
-    return found
-
-
 def _unknown(*paths: str) -> list[str]:
     return [f'unknown field "{path}"' for path in paths]
 
@@ -160,7 +155,7 @@ def _twice(*paths: str) -> list[str]:
 )
 def test_recorded_bodies(kind: str, text: str, expected: list[str]) -> None:
     """Errors and warnings about a body are those of a real server."""
-    _, found = decoded(_type(kind), json.loads(text, object_pairs_hook=members))
+    _, found = decoded(resource_of(kind).type, json.loads(text, object_pairs_hook=members))
     assert expected == found
 
 
@@ -196,5 +191,5 @@ _VALUES = st.recursive(
 def test_unknown_fields_without_duplicates(body: Any) -> None:
     """A body that repeats nothing has no other problems than unknown fields."""
     with suppress(SchemaError):
-        _, found = decoded(_type("ConfigMap"), body)
+        _, found = decoded(resource_of("ConfigMap").type, body)
         assert all(one.startswith("unknown") for one in found)

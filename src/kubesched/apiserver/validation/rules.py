@@ -26,7 +26,7 @@ Differs:  errors come in the order of the tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.apiserver.formats import FORMS, between, percent, port_name, valid_port
@@ -44,39 +44,54 @@ POSITIVE: Final = "must be greater than zero"
 _MODE_RULE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
-class _Below(NamedTuple):
-    """A field with checks of its own, or with an object that has checks."""
+class _FieldRules(NamedTuple):
+    """A field with rules of its own, or with an object or a list of them; `inner` is their type."""
 
     name: str
     checks: tuple[_FieldCheck, ...]
-    plan: _Plan | None
+    inner: ObjectType | None
 
 
-class _Plan:
-    """The checks of a type of objects; its fields are filled in late, as types may be recursive."""
+@cache
+def _rules_of(object_type: ObjectType) -> Sequence[_FieldRules]:
+    found = []
+    for field in object_type.fields.values():
+        checks = tuple(_field_check(field, rule) for rule in field.rules)
+        inner = None if isinstance(field.type, MapType) else field.inner
+        if checks or inner is not None:
+            found.append(_FieldRules(field.name, checks, inner))
+    return found
 
-    def __init__(self, check: Check | None) -> None:
-        self.check = check
-        self.fields: list[_Below] = []
 
-    def __bool__(self) -> bool:
-        return bool(self.fields or self.check)
+def check_rules(
+    object_type: ObjectType,
+    value: Plain,
+    others: Mapping[str, Check],
+    errors: FieldErrors,
+    path: str = "",
+    *,
+    skipped: Sequence[str] = (),
+) -> None:
+    """Add field errors for an object that has its defaults, except in `skipped` fields.
 
-    def run(self, value: Plain, path: str, errors: FieldErrors, skipped: Sequence[str]) -> None:
-        for name, checks, plan in self.fields:
-            if name in skipped:
-                continue
-            found, at = value.get(name), f"{path}.{name}" if path else name
-            for check in checks:
-                before = len(errors)
-                check(found, at, errors)
-                if len(errors) > before:
-                    break
-            if plan is not None and found is not None:
-                for one, where in _entries(found, at):
-                    plan.run(one, where, errors, ())
-        if self.check is not None:
-            self.check(value, path, errors)
+    `others` are the other rules, by names of types.
+    """
+    for name, checks, inner in _rules_of(object_type):
+        found = value.get(name)
+        if name in skipped or (found is None and not checks):
+            continue
+        at = f"{path}.{name}" if path else name
+        for check in checks:
+            before = len(errors)
+            check(found, at, errors)
+            if len(errors) > before:
+                break
+        if inner is not None and found is not None:
+            for one, where in _entries(found, at):
+                check_rules(inner, one, others, errors, where)
+    other = others.get(object_type.name)
+    if other is not None:
+        other(value, path, errors)
 
 
 def _entries(value: Any, path: str) -> Iterator[tuple[Any, str]]:
@@ -86,40 +101,6 @@ def _entries(value: Any, path: str) -> Iterator[tuple[Any, str]]:
             yield one, f"{path}[{index}]"
     else:
         yield value, path
-
-
-class Rules:
-    """The rules of all types."""
-
-    def __init__(self, checks: Mapping[str, Check]) -> None:
-        """Set up with what is checked of types besides their fields, by names of types."""
-        self._checks = checks
-        self._plans: dict[str, _Plan] = {}
-
-    def check(
-        self,
-        object_type: ObjectType,
-        value: Plain,
-        errors: FieldErrors,
-        path: str = "",
-        *,
-        skipped: Sequence[str] = (),
-    ) -> None:
-        """Add field errors for an object that has its defaults, except in `skipped` fields."""
-        self._plan(object_type).run(value, path, errors, skipped)
-
-    def _plan(self, object_type: ObjectType) -> _Plan:
-        known = self._plans.get(object_type.name)
-        if known is not None:
-            return known
-        plan = self._plans[object_type.name] = _Plan(self._checks.get(object_type.name))
-        for field in object_type.fields.values():
-            inner = None if isinstance(field.type, MapType) else field.inner
-            below = None if inner is None else self._plan(inner) or None
-            checks = tuple(_field_check(field, rule) for rule in field.rules)
-            if checks or below is not None:
-                plan.fields.append(_Below(field.name, checks, below))
-        return plan
 
 
 def fixed_objects(object_type: ObjectType) -> tuple[str, ...]:

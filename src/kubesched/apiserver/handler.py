@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubesched.apiserver import defaults, managed_fields
+from kubesched.apiserver import managed_fields
 from kubesched.apiserver.authorization import Reviewer
 from kubesched.apiserver.decoding import decoded, read_object
+from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.list_options import exact_version, list_options
 from kubesched.apiserver.listing import ObjectList, list_objects
@@ -278,19 +279,20 @@ class Handler:
     def _scaled(self, operation: Operation, resource: Resource, current: Plain | None) -> Plain:
         assert current is not None, "a scale creates nothing"
         request = operation.request
-        is_patch = request.method == "PATCH"
-        patch = Patch(operation, SCALE, self._registry.clock) if is_patch else None
-        is_apply = patch is not None and patch.is_apply
-        if patch is not None and not is_apply:
-            scale = patch.apply(scale_of(resource, current))
+        patch = None
+        if request.method == "PATCH":
+            patch = Patch(operation, SCALE, self._registry.clock)
+        if patch is None:
+            scale = with_defaults(SCALE, read_object(request, SCALE.kind))
+        elif patch.is_apply:
+            scale = with_defaults(SCALE, patch.value)
         else:
-            body = read_object(request, SCALE.kind) if patch is None else patch.value
-            scale = defaults.with_defaults(SCALE, body)
+            scale = patch.apply(scale_of(resource, current))
         check_name(operation, scale)
         check_scale(resource, current, scale)
         changed = scaled(current, scale)
         # Upstream records no time for the manager of a scale.
-        if not is_apply:
+        if patch is None or not patch.is_apply:
             return self._registry.tracked(operation, current, changed, has_time=False)
         declared = {name: changed[name] for name in ("apiVersion", "kind")}
         declared["spec"] = {"replicas": changed["spec"]["replicas"]}

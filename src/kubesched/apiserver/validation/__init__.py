@@ -20,9 +20,16 @@ from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation import kinds, pod_updates, pods
 from kubesched.apiserver.validation.kinds import UpdateCheck
 from kubesched.apiserver.validation.metadata import check_metadata, check_metadata_update
-from kubesched.apiserver.validation.rules import check_changes, check_rules, fixed_objects
+from kubesched.apiserver.validation.rules import (
+    TypeChecks,
+    check_changes,
+    check_rules,
+    fixed_objects,
+)
 
-_CHECKS: Final = {**pods.CHECKS, **kinds.CHECKS}
+_CHECKS: Final = TypeChecks(
+    {**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS}
+)
 _UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
     **kinds.UPDATE_CHECKS,
     ("Pod", ""): pod_updates.check_pod_update,

@@ -24,7 +24,7 @@ from kubesched.apiserver.plain import Plain, entries, get, with_fields_of, witho
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_finalizer
-from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_new_pod, one_of
+from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_new_pod, check_taints, one_of
 from kubesched.apiserver.validation.rules import POSITIVE, Check
 
 UpdateCheck: TypeAlias = Callable[[Plain, Plain, FieldErrors], None]
@@ -35,10 +35,12 @@ UpdateCheck: TypeAlias = Callable[[Plain, Plain, FieldErrors], None]
 _FIXED_NETWORK: Final = 'node updates may not change podCIDR except from "" to valid'
 
 
-def _check_node_status(status: Plain, path: str, errors: FieldErrors) -> None:
+def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
+    check_taints(node["spec"], errors)
+    status = node.get("status") or {}
     for kind in ("capacity", "allocatable"):
         for name, quantity in (status.get(kind) or {}).items():
-            check_amount(name, quantity, f"{path}.{kind}.{name}", errors)
+            check_amount(name, quantity, f"status.{kind}.{name}", errors)
 
 
 def _check_node_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
@@ -168,8 +170,8 @@ def _check_claim_status(status: Plain, path: str, errors: FieldErrors) -> None:
 _check_source: Final = one_of("volume type", VOLUME_SOURCES)
 
 
-def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> None:
-    _check_source(spec, path, errors)
+def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> Sequence[str] | None:
+    surplus = _check_source(spec, path, errors)
     capacity = spec.get("capacity") or {}
     if list(capacity) != ["storage"]:
         errors.not_supported(f"{path}.capacity", capacity, ("storage",))
@@ -182,6 +184,7 @@ def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> None:
     if spec.get("volumeAttributesClassName") is not None and spec.get("csi") is None:
         detail = "has to be specified when using volumeAttributesClassName"
         errors.required(f"{path}.csi", detail)
+    return surplus
 
 
 def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
@@ -387,25 +390,27 @@ def _check_fixed(new: Plain, old: Plain, errors: FieldErrors) -> None:
 
 
 CHECKS: Final[Mapping[str, Check]] = {
-    **dict.fromkeys(
-        ("apps_v1/DaemonSetSpec", "apps_v1/DeploymentSpec", "apps_v1/ReplicaSetSpec"),
-        _check_workload,
-    ),
-    "apps_v1/StatefulSetSpec": _check_set,
     "batch_v1/JobSpec": _check_job,
     "core_v1/NamespaceSpec": _check_namespace_spec,
-    "core_v1/NodeStatus": _check_node_status,
+    "core_v1/Node": _check_node,
     "core_v1/PersistentVolumeClaimSpec": _check_claim_spec,
     "core_v1/PersistentVolumeClaimStatus": _check_claim_status,
     "core_v1/PersistentVolumeSpec": _check_volume,
-    "core_v1/ReplicationControllerSpec": _check_controller,
     "core_v1/ServiceSpec": _check_service,
     "node_v1/RuntimeClass": _check_runtime_class,
     "policy_v1/PodDisruptionBudgetSpec": _check_budget,
-    "resource_v1/DeviceRequest": _check_device_request,
     "resource_v1/ResourceSliceSpec": _check_slice,
 }
 """What is wrong with an object of a type, wherever it stands."""
+LATE_CHECKS: Final[Mapping[str, Check]] = {
+    "apps_v1/DaemonSetSpec": _check_workload,
+    "apps_v1/DeploymentSpec": _check_workload,
+    "apps_v1/ReplicaSetSpec": _check_workload,
+    "apps_v1/StatefulSetSpec": _check_set,
+    "core_v1/ReplicationControllerSpec": _check_controller,
+    "resource_v1/DeviceRequest": _check_device_request,
+}
+"""The same, for what depends on errors in its parts."""
 NEW_CHECKS: Final[Mapping[str, Callable[[Plain, FieldErrors], None]]] = {
     "CustomResourceDefinition": _check_definition,
     "Event": _check_event,

@@ -240,8 +240,10 @@ def _check_spreading(spec: Plain, path: str, errors: FieldErrors) -> None:
         )
         for at, one in entries(spec, path, "topologySpreadConstraints")
     ]
-    # Upstream reports all but the last one.
-    errors.repeated(reversed(pairs))
+    for index, pair in enumerate(pairs):
+        # Upstream reports all but the last one.
+        if pair[1] in (later for _, later in pairs[index + 1 :]):
+            errors.duplicate(*pair)
 
 
 # Objects that other objects contain in several places.
@@ -254,14 +256,14 @@ def one_of(what: str, members: Sequence[str], shown: Mapping[str, str] = {}) -> 
     them in the order of `members`.
     """
 
-    def check(value: Plain, path: str, errors: FieldErrors) -> None:
+    def check(value: Plain, path: str, errors: FieldErrors) -> Sequence[str]:
         given = [name for name in members if value.get(name) is not None]
         if not given:
             errors.required(path, f"must specify a {what}")
         for name in given[1:]:
-            errors.drop(f"{path}.{name}")
             detail = f"may not specify more than 1 {what}"
             errors.forbidden(f"{path}.{shown.get(name, name)}", detail)
+        return given[1:]
 
     return check
 
@@ -295,9 +297,9 @@ def check_toleration(toleration: Plain, path: str, errors: FieldErrors) -> None:
         errors.not_supported(f"{path}.effect", effect, EFFECTS)
 
 
-def _check_taints(spec: Plain, _path: str, errors: FieldErrors) -> None:
+def check_taints(spec: Plain, errors: FieldErrors) -> None:
+    """Add field errors for the taints of a node; their path is upstream's."""
     seen: list[tuple[str, str]] = []
-    # The path is upstream's.
     for at, taint in entries(spec, "metadata", "taints"):
         key, effect = taint["key"], taint["effect"]
         errors.each(f"{at}.key", key, label_key_errors(key))
@@ -438,13 +440,9 @@ CHECKS: Final[Mapping[str, Check]] = {
     "core_v1/EnvVar": _check_variable,
     "core_v1/LifecycleHandler": one_of("handler type", ("exec", "httpGet", "tcpSocket", "sleep")),
     "core_v1/NodeSelector": _check_node_selector,
-    "core_v1/NodeSpec": _check_taints,
-    "core_v1/Pod": _check_pod,
     "core_v1/PodAffinityTerm": _check_affinity_term,
     "core_v1/PodResourceClaim": _check_claim,
-    "core_v1/PodSpec": _check_pod_spec,
     "core_v1/PodTemplateSpec": _check_template,
-    "core_v1/PreferredSchedulingTerm": _check_preferred_term,
     "core_v1/Probe": one_of("handler type", ("exec", "httpGet", "tcpSocket", "grpc")),
     "core_v1/Toleration": check_toleration,
     "core_v1/TopologySpreadConstraint": _check_constraint,
@@ -452,4 +450,9 @@ CHECKS: Final[Mapping[str, Check]] = {
         "volume type", VOLUME_SOURCES, {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
     ),
     "meta_v1/LabelSelectorRequirement": check_requirement,
+}
+LATE_CHECKS: Final[Mapping[str, Check]] = {
+    "core_v1/Pod": _check_pod,
+    "core_v1/PodSpec": _check_pod_spec,
+    "core_v1/PreferredSchedulingTerm": _check_preferred_term,
 }

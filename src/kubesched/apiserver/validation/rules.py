@@ -17,7 +17,7 @@
     immutable           an update leaves the field as it is
 
 Other rules are functions for types of objects, which are called wherever such an object occurs,
-after the rules of its fields.
+before the rules of its fields or after them.
 
 Upstream: pkg/apis/*/validation, staging/src/k8s.io/apimachinery/pkg/api/validate (v1.36)
 Differs:  errors come in the order of the tables.
@@ -36,12 +36,19 @@ from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_labels
 from kubesched.apiserver.values import Field, Rule
 
-Check: TypeAlias = Callable[[Plain, str, FieldErrors], None]
-"""Adds what is wrong with an object at a path."""
+Check: TypeAlias = Callable[[Plain, str, FieldErrors], Sequence[str] | None]
+"""Adds what is wrong with an object at a path; may return fields that need no checks."""
 _FieldCheck: TypeAlias = Callable[[Any, str, FieldErrors], None]
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 POSITIVE: Final = "must be greater than zero"
 _MODE_RULE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
+
+
+class TypeChecks(NamedTuple):
+    """Checks of objects, by names of types: before the rules of their fields, and after them."""
+
+    before: Mapping[str, Check]
+    after: Mapping[str, Check]
 
 
 class _FieldRules(NamedTuple):
@@ -66,32 +73,30 @@ def _rules_of(object_type: ObjectType) -> Sequence[_FieldRules]:
 def check_rules(
     object_type: ObjectType,
     value: Plain,
-    others: Mapping[str, Check],
+    of_types: TypeChecks,
     errors: FieldErrors,
     path: str = "",
     *,
     skipped: Sequence[str] = (),
 ) -> None:
-    """Add field errors for an object that has its defaults, except in `skipped` fields.
-
-    `others` are the other rules, by names of types.
-    """
+    """Add field errors for an object that has its defaults, except in `skipped` fields."""
+    if (before := of_types.before.get(object_type.name)) is not None:
+        skipped = (*skipped, *(before(value, path, errors) or ()))
     for name, checks, inner in _rules_of(object_type):
         found = value.get(name)
         if name in skipped or (found is None and not checks):
             continue
         at = f"{path}.{name}" if path else name
         for check in checks:
-            before = len(errors)
+            count = len(errors)
             check(found, at, errors)
-            if len(errors) > before:
+            if len(errors) > count:
                 break
         if inner is not None and found is not None:
             for one, where in _entries(found, at):
-                check_rules(inner, one, others, errors, where)
-    other = others.get(object_type.name)
-    if other is not None:
-        other(value, path, errors)
+                check_rules(inner, one, of_types, errors, where)
+    if (after := of_types.after.get(object_type.name)) is not None:
+        after(value, path, errors)
 
 
 def _entries(value: Any, path: str) -> Iterator[tuple[Any, str]]:

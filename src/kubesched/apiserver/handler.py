@@ -43,10 +43,6 @@ from kubesched.apiserver.status import (
 from kubesched.apiserver.subresources import bind, check_scale, evict, scale_of, scaled
 from kubesched.apiserver.watching import WatchStream
 
-SCALE: Final = Resource("scales", "Scale", "autoscaling", "v1")
-BINDING: Final = Resource("bindings", "Binding", "", "v1")
-EVICTION: Final = Resource("evictions", "Eviction", "policy", "v1")
-TOKEN_REQUEST: Final = Resource("tokenrequests", "TokenRequest", "authentication.k8s.io", "v1")
 _COLLECTION_VERBS: Final = frozenset(("create", "deletecollection", "list", "watch"))
 _EVERYWHERE: Final = frozenset(("list", "watch"))
 # Subresources that are read and written as the whole object.
@@ -240,21 +236,22 @@ class Handler:
 
     def _bind(self, call: _Call) -> Response:
         operation = call.operation()
-        bind(self._registry, operation, self._body(operation, BINDING))
+        bind(self._registry, operation, self._body(operation))
         return json_response(201, success(201))
 
     def _evict(self, call: _Call) -> Response:
         operation = call.operation()
-        evict(self._registry, operation, self._body(operation, EVICTION))
+        evict(self._registry, operation, self._body(operation))
         return json_response(201, success(201))
 
     def _token(self, call: _Call) -> Response:
         account = self._registry.get(call.resource, call.namespace, call.target.name)
-        asked = self._body(call.operation(), TOKEN_REQUEST)
+        asked = self._body(call.operation())
         return json_response(201, self._reviewer.tokens.issue(account.plain, asked))
 
-    def _body(self, operation: Operation, resource: Resource) -> Plain:
-        obj = decoded(operation, self._resources, resource)
+    def _body(self, operation: Operation) -> Plain:
+        kind = operation.resource.kind_of_subresource(operation.subresource)
+        obj = decoded(operation, self._resources, kind)
         obj.setdefault("metadata", {})
         check_namespace(operation, obj)
         return obj
@@ -279,13 +276,13 @@ class Handler:
     def _scaled(self, operation: Operation, resource: Resource, current: Plain | None) -> Plain:
         assert current is not None, "a scale creates nothing"
         request = operation.request
-        patch = None
+        kind, patch = resource.kind_of_subresource("scale"), None
         if request.method == "PATCH":
-            patch = Patch(operation, SCALE, self._registry.clock)
+            patch = Patch(operation, kind, self._registry.clock)
         if patch is None:
-            scale = with_defaults(SCALE, read_object(request, SCALE.kind))
+            scale = with_defaults(kind, read_object(request, kind.kind))
         elif patch.is_apply:
-            scale = with_defaults(SCALE, patch.value)
+            scale = with_defaults(kind, patch.value)
         else:
             scale = patch.apply(scale_of(resource, current))
         check_name(operation, scale)

@@ -45,8 +45,6 @@ from kubesched.apiserver.watching import WatchStream
 
 _COLLECTION_VERBS: Final = frozenset(("create", "deletecollection", "list", "watch"))
 _EVERYWHERE: Final = frozenset(("list", "watch"))
-# Subresources that are read and written as the whole object.
-_PARTS: Final = frozenset(("approval", "ephemeralcontainers", "finalize", "resize", "status"))
 _OF_KUBELETS: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 _REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _DEPRECATED: Final = {
@@ -96,6 +94,8 @@ class Handler:
     async def handle(self, request: ApiRequest, target: Target) -> Response:
         """Return the answer to a request; raises ApiError if it is refused."""
         resource = self._resource(target)
+        if resource.group_resource in _DEPRECATED:
+            request.warnings.append(_DEPRECATED[resource.group_resource])
         _check_verb(resource, target)
         now = self._registry.clock.now
         form = negotiate(request.accept)
@@ -107,18 +107,12 @@ class Handler:
         if target.subresource in _OF_KUBELETS:
             self._registry.get(resource, namespace, target.name)
             raise unreachable()
-        if target.subresource and target.subresource not in _PARTS:
-            raise not_served()
+        # Other subresources are read and written as the whole object.
         if target.verb == "list":
             return await self._list(call)
         if target.verb == "deletecollection":
             return await self._delete_collection(call)
         return self._of_verbs[target.verb](call)
-
-    def deprecation_of(self, target: Target) -> str:
-        """Return the warning for users of a resource, "" if there is none."""
-        resource = self._resources.find(target.group, target.version, target.plural)
-        return "" if resource is None else _DEPRECATED.get(resource.group_resource, "")
 
     def _resource(self, target: Target) -> Resource:
         resource = self._resources.find(target.group, target.version, target.plural)

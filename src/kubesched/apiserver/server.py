@@ -169,9 +169,6 @@ class ApiServer:
             return self._others.answer(request)
         if target.group not in self.registry.resources.groups:
             return page_not_found()
-        warning = self._handler.deprecation_of(target)
-        if warning:
-            request.warnings.append(warning)
         return await self._handler.handle(request, target)
 
 

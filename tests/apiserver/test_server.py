@@ -484,6 +484,13 @@ def test_unknown_fields_of_bindings_and_evictions() -> None:
     ] == [(answer.status, answer.warnings) for answer in answers]
 
 
+def test_a_subresource_that_the_kind_does_not_have() -> None:
+    """It is not served, whatever the kind of the object."""
+    *_, answer = _answers(("POST", PODS, POD, {}), ("GET", f"{PODS}/p/nothing", None, {}))
+    message = "the server could not find the requested resource"
+    assert (404, message) == (answer.status, json.loads(answer.body)["message"])
+
+
 def test_problems_of_a_patch() -> None:
     """Repeated fields of the patch come first, then unknown fields of the result, by name."""
     patch = b'{"x": 1, "dta": {"a": 1, "a": 2}, "data": {"b": "1", "b": "2"}}'

@@ -160,7 +160,7 @@ def test_negative_grace_of_pods_is_a_second() -> None:
     assert -5 == template["template"]["spec"]["terminationGracePeriodSeconds"]
 
 
-def test_misfits_are_bad_requests() -> None:
+def test_values_of_a_wrong_type_are_bad_requests() -> None:
     """The message names the kind and its version."""
     with pytest.raises(StatusError) as caught:
         with_defaults(resource_of("PriorityClass", "scheduling.k8s.io"), {"value": "high"})

@@ -7,8 +7,9 @@ import pytest
 from kubesched.api.errors import ApiError
 from kubesched.apiserver.list_options import fields_selected
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.stored_object import from_core
+
+from .verdicts import served
 
 POD: Plain = {
     "metadata": {"name": "p", "namespace": "default"},
@@ -25,12 +26,6 @@ EVENT: Plain = {
     "reportingComponent": "default-scheduler",
     "type": "Normal",
 }
-
-
-def _resource(plural: str, group: str = "") -> Resource:
-    found = RESOURCES.find(group, "v1", plural)
-    assert found is not None
-    return found
 
 
 @pytest.mark.parametrize(
@@ -59,12 +54,12 @@ def _resource(plural: str, group: str = "") -> Resource:
 )
 def test_selection(plural: str, value: Plain, selector: str, expected: Any) -> None:
     """Fields are compared as text; what is missing is empty, false or 0."""
-    assert expected is fields_selected(_resource(plural), selector)(value)
+    assert expected is fields_selected(served(plural), selector)(value)
 
 
 def test_events_of_the_newer_group() -> None:
     """Fields of events.k8s.io have the newer names."""
-    events = _resource("events", "events.k8s.io")
+    events = served("events", "events.k8s.io")
     selected = fields_selected(
         events, "regarding.name=p,reportingController=default-scheduler,type=Normal"
     )
@@ -106,7 +101,7 @@ def test_events_of_the_newer_group() -> None:
 def test_selectors_that_are_refused(plural: str, group: str, selector: str, expected: str) -> None:
     """The words are kube-apiserver's."""
     with pytest.raises(ApiError) as caught:
-        fields_selected(_resource(plural, group), selector)
+        fields_selected(served(plural, group), selector)
     assert (400, "BadRequest", expected) == (
         caught.value.code,
         caught.value.reason,

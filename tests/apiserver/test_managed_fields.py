@@ -6,19 +6,14 @@ import pytest
 
 from kubesched.apiserver import managed_fields
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.resources import RESOURCES, Resource
+
+from .verdicts import served
 
 NOW = "2024-05-02T00:00:00Z"
 LATER = "2024-05-02T00:00:09Z"
 
 
-def _resource(plural: str, group: str = "") -> Resource:
-    found = RESOURCES.find(group, "v1", plural)
-    assert found is not None
-    return found
-
-
-PODS = _resource("pods")
+PODS = served("pods")
 
 
 def _pod(**status: Any) -> Plain:
@@ -163,7 +158,7 @@ def test_times_alone_are_no_change() -> None:
 
 def test_kinds_without_a_status_are_tracked_whole() -> None:
     """A lease has nothing that is written elsewhere."""
-    leases = _resource("leases", "coordination.k8s.io")
+    leases = served("leases", "coordination.k8s.io")
     lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}}
     created = managed_fields.track(leases, None, lease, "", "", NOW)
     assert "unknown" == _entries(created)[0]["manager"]

@@ -8,11 +8,11 @@ import pytest
 from kubesched.api.errors import ApiError
 from kubesched.apiserver import managed_fields
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
 from tests.contract.boundary import wording
 
 from .recorded import differences, read
+from .verdicts import served
 
 RECORDS = read("applies")
 NOW = "2024-05-02T00:00:00Z"
@@ -20,13 +20,7 @@ LATER = "2024-05-02T00:00:09Z"
 NOTE = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def _resource(plural: str) -> Resource:
-    found = RESOURCES.find("", "v1", plural)
-    assert found is not None
-    return found
-
-
-CONFIG_MAPS = _resource("configmaps")
+CONFIG_MAPS = served("configmaps")
 
 
 def _config_map(data: dict[str, str], **metadata: Any) -> Plain:
@@ -51,7 +45,7 @@ def test_recorded_applies(record: dict[str, Any]) -> None:
     """Object and managed fields are those that kube-apiserver stored."""
     before = deep_copy(record["current"])
     actual = managed_fields.apply(
-        _resource(record["plural"]),
+        served(record["plural"]),
         record["current"],
         record["applied"],
         record["manager"],
@@ -73,7 +67,7 @@ def test_recorded_refusals(record: dict[str, Any]) -> None:
     """Code, reason, words and causes are kube-apiserver's."""
     with pytest.raises(ApiError) as caught:
         managed_fields.apply(
-            _resource(record["plural"]),
+            served(record["plural"]),
             record["current"],
             record["applied"],
             record["manager"],
@@ -139,7 +133,7 @@ def test_objects_without_managers() -> None:
 
 def test_the_status_of_objects_without_managers() -> None:
     """The first apply to a status records who had the status before, not the specification."""
-    node = _resource("nodes")
+    node = served("nodes")
     kind = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     stored = {**kind, "spec": {"providerID": "p"}, "status": {"capacity": {"cpu": "1"}}}
     asked = {**kind, "status": {"phase": "x"}}

@@ -8,16 +8,14 @@ from hypothesis import strategies as st
 
 from kubesched.apiserver.owned_values import compare, field_set, merge, remove, type_errors
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.schema import ObjectType, type_of
+
+from .verdicts import resource_of
 
 NAMES = st.sampled_from(("a", "b", "c"))
 TEXTS = st.sampled_from(("1", "2"))
 
 
-def _type(api_version: str = "v1", kind: str = "Pod") -> ObjectType:
-    found = type_of(api_version, kind)
-    assert found is not None
-    return found
+POD = resource_of("Pod").type
 
 
 def _pod(**spec: Any) -> Plain:
@@ -44,7 +42,7 @@ PODS = st.fixed_dictionaries(
 @given(old=PODS, new=PODS)
 def test_comparing_is_symmetric(old: Plain, new: Plain) -> None:
     """Swapping old and new swaps added and removed; equal objects have no differences."""
-    there, back = compare(old, new, _type()), compare(new, old, _type())
+    there, back = compare(old, new, POD), compare(new, old, POD)
     assert back.removed <= there.changed
     assert there.removed <= back.changed
     assert there.changed - back.removed == back.changed - there.removed
@@ -57,12 +55,12 @@ def test_comparing_is_symmetric(old: Plain, new: Plain) -> None:
 def test_merging(live: Plain, applied: Plain) -> None:
     """All applied fields are in the result, no live field is lost, and merging is idempotent."""
     before = deep_copy((live, applied))
-    merged = merge(live, applied, _type())
+    merged = merge(live, applied, POD)
     assert before == (live, applied)
-    assert merged == merge(merged, applied, _type())
-    changes = compare(live, merged, _type())
+    assert merged == merge(merged, applied, POD)
+    changes = compare(live, merged, POD)
     assert not changes.removed
-    assert field_set(applied, _type()) <= field_set(merged, _type())
+    assert field_set(applied, POD) <= field_set(merged, POD)
     names = [one["name"] for one in applied["spec"].get("containers", ())]
     order = [one["name"] for one in merged["spec"].get("containers", ()) if one["name"] in names]
     assert names == order
@@ -71,19 +69,19 @@ def test_merging(live: Plain, applied: Plain) -> None:
 @given(live=PODS)
 def test_merging_into_an_empty_object_gives_the_applied_one(live: Plain) -> None:
     """An empty live object has nothing to keep."""
-    assert live == merge({}, live, _type())
+    assert live == merge({}, live, POD)
 
 
 @given(pod=PODS, other=PODS)
 def test_removing(pod: Plain, other: Plain) -> None:
     """Exactly the given fields and their children are removed."""
-    mine, others = field_set(pod, _type()), field_set(other, _type())
-    left = field_set(remove(pod, others, _type()), _type())
+    mine, others = field_set(pod, POD), field_set(other, POD)
+    left = field_set(remove(pod, others, POD), POD)
     gone = {path for path in mine if any(path[: len(one)] == one for one in others)}
     # A map or list that loses all its entries stays as an empty field.
     emptied = {path[:length] for path in gone for length in range(1, len(path))}
     assert mine - gone == left - (emptied - mine)
-    assert pod == remove(pod, frozenset(), _type())
+    assert pod == remove(pod, frozenset(), POD)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,7 @@ def test_removing(pod: Plain, other: Plain) -> None:
 def test_order_of_merged_lists(live: str, applied: str, expected: str) -> None:
     """Both orders are kept where they agree; otherwise the applied order wins."""
     one, other = (_pod(containers=[{"name": name} for name in names]) for names in (live, applied))
-    merged = merge(one, other, _type())["spec"]["containers"]
+    merged = merge(one, other, POD)["spec"]["containers"]
     assert expected == "".join(container["name"] for container in merged)
 
 
@@ -129,7 +127,7 @@ def test_fields_of_lists_maps_and_structs() -> None:
         ("f:spec", "f:tolerations"),
         ("f:spec", "f:affinity", "f:nodeAffinity"),
     }
-    assert expected == field_set(pod, _type())
+    assert expected == field_set(pod, POD)
 
 
 def test_duplicates_are_owned_together() -> None:
@@ -137,9 +135,9 @@ def test_duplicates_are_owned_together() -> None:
     single = _pod(containers=[{"name": "a", "image": "1"}])
     double = _pod(containers=[{"name": "a", "image": "1"}, {"name": "a", "image": "2"}])
     element = ("f:spec", "f:containers", 'k:{"name":"a"}')
-    assert element in field_set(double, _type())
-    assert (*element, "f:image") not in field_set(double, _type())
-    changes = compare(single, double, _type())
+    assert element in field_set(double, POD)
+    assert (*element, "f:image") not in field_set(double, POD)
+    changes = compare(single, double, POD)
     assert element in changes.changed
     assert (*element, "f:image") in changes.removed
 
@@ -186,12 +184,12 @@ def test_duplicates_are_owned_together() -> None:
 )
 def test_type_errors(value: Plain, expected: str) -> None:
     """Errors name the path of the value."""
-    assert [expected] == list(type_errors(value, _type()))
+    assert [expected] == list(type_errors(value, POD))
 
 
 def test_entries_without_a_key() -> None:
     """A key that may be left out has no value where it is."""
-    accounts = _type(kind="ServiceAccount")
+    accounts = resource_of("ServiceAccount").type
     assert [
         (
             ".secrets: element 0: associative list with keys has an element that omits "

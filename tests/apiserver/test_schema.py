@@ -101,10 +101,11 @@ def test_unparsable_texts_are_reported_before_wrong_types() -> None:
 
 
 def test_unknown_fields_are_dropped_and_reported_once() -> None:
-    """The paths of unknown fields are in the order of the body."""
+    """Messages about unknown fields are in the order of the body."""
     body = _pod(nodSelector={}, tolerations=[{"key": "a", "kee": "b"}])
     read_, unknown = decoded(_type("Pod"), body)
-    assert ["spec.nodSelector", "spec.tolerations[0].kee"] == unknown
+    paths = ("spec.nodSelector", "spec.tolerations[0].kee")
+    assert [f'unknown field "{path}"' for path in paths] == unknown
     assert [{"key": "a"}] == read_["spec"]["tolerations"]
 
 

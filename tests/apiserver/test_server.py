@@ -484,6 +484,53 @@ def test_unknown_fields_of_bindings_and_evictions() -> None:
     ] == [(answer.status, answer.warnings) for answer in answers]
 
 
+def test_a_subresource_that_the_kind_does_not_have() -> None:
+    """It is not served, whatever the kind of the object."""
+    *_, answer = _answers(("POST", PODS, POD, {}), ("GET", f"{PODS}/p/nothing", None, {}))
+    message = "the server could not find the requested resource"
+    assert (404, message) == (answer.status, json.loads(answer.body)["message"])
+
+
+def test_problems_of_a_patch() -> None:
+    """Repeated fields of the patch come first, then unknown fields of the result, by name."""
+    patch = b'{"x": 1, "dta": {"a": 1, "a": 2}, "data": {"b": "1", "b": "2"}}'
+
+    async def converse(server: ApiServer) -> Response:
+        await ask(server, "POST", MAPS, {"metadata": {"name": "c"}})
+        headers = {"content-type": "application/merge-patch+json"}
+        return await server.handle(ApiRequest("PATCH", f"{MAPS}/c", {}, headers, patch, ADMIN))
+
+    twice = [f'duplicate field "{path}"' for path in ("dta.a", "data.b")]
+    unknown = [f'unknown field "{name}"' for name in ("dta", "x")]
+    assert (*twice, *unknown) == run(converse(new_server())).warnings
+
+
+def test_repeated_fields_of_yaml() -> None:
+    """They are reported at every level."""
+    body = b"metadata: {name: c}\ndata: {a: x}\ndata: {b: x, b: z}\n"
+    headers = {"content-type": "application/yaml"}
+    request = ApiRequest("POST", MAPS, {}, headers, body, ADMIN)
+    answer = run(new_server().handle(request))
+    assert ('duplicate field "data"', 'duplicate field "data.b"') == answer.warnings
+
+
+def test_bytes_that_are_no_text() -> None:
+    """They are read as U+FFFD, in objects and in patches."""
+
+    async def converse(server: ApiServer) -> list[Response]:
+        body = b'{"metadata": {"name": "c"}, "data": {"a": "\xff"}}'
+        patch = b'{"data": {"b": "\xff"}}'
+        merge = {"content-type": "application/merge-patch+json"}
+        return [
+            await server.handle(ApiRequest("POST", MAPS, {}, JSON, body, ADMIN)),
+            await server.handle(ApiRequest("PATCH", f"{MAPS}/c", {}, merge, patch, ADMIN)),
+        ]
+
+    created, patched = run(converse(new_server()))
+    assert (201, 200) == (created.status, patched.status)
+    assert {"a": "\ufffd", "b": "\ufffd"} == json.loads(patched.body)["data"]
+
+
 def test_a_name_that_is_about_to_be_free() -> None:
     """Whoever creates an object learns that the other one of its name is being deleted."""
     kept = {"metadata": {"name": "c", "finalizers": ["example.com/f"]}}

@@ -6,22 +6,17 @@ from typing import Any
 import pytest
 
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.resources import RESOURCES, Resource, Resources
+from kubesched.apiserver.resources import Resources
 from kubesched.apiserver.stored_object import from_core
 from kubesched.apiserver.tables import columns_of, table_of
 from kubesched.apiserver.tables.cells import CELLS, human_duration
 
 from .recorded import read
+from .verdicts import served
 
 NOW = datetime(2024, 5, 2, 0, 0, 7, tzinfo=UTC)
 RECORDS = read("tables")
 AGES = frozenset(("Age", "Last Seen", "First Seen"))
-
-
-def _resource(plural: str, group: str = "") -> Resource:
-    found = RESOURCES.find(group, "v1", plural)
-    assert found is not None
-    return found
 
 
 def _without_ages(table: Plain) -> Plain:
@@ -42,14 +37,14 @@ def _without_ages(table: Plain) -> Plain:
 @pytest.mark.parametrize("record", [pytest.param(one, id=one["name"]) for one in RECORDS])
 def test_recorded_tables(record: dict[str, Any]) -> None:
     """Columns, cells and objects are kube-apiserver's, except for ages."""
-    resource = _resource(record["plural"], record["group"])
+    resource = served(record["plural"], record["group"])
     metadata = record["table"]["metadata"]
     actual = table_of(resource, record["objects"], metadata, NOW, record["include"], record["v"])
     assert record["table"] == _without_ages(actual)
 
 
 def _cells(plural: str, value: Plain, group: str = "") -> list[Any]:
-    found: list[Any] = table_of(_resource(plural, group), [value], {}, NOW)["rows"][0]["cells"]
+    found: list[Any] = table_of(served(plural, group), [value], {}, NOW)["rows"][0]["cells"]
     return found
 
 
@@ -384,8 +379,8 @@ def test_objects_that_say_nothing_have_all_cells() -> None:
     """Bookmarks are shown as rows too, and every cell by name belongs to a column."""
     bookmark = {"metadata": {"resourceVersion": "5"}}
     used: set[object] = set()
-    for served in Resources(has_alpha=True).group_versions:
-        for resource in served.resources:
+    for version in Resources(has_alpha=True).group_versions:
+        for resource in version.resources:
             columns = columns_of(resource)
             cells = [column.cell(bookmark, NOW) for column in columns]
             assert len(columns) == len(cells)

@@ -16,12 +16,13 @@ from kubesched.apiserver.list_options import list_options
 from kubesched.apiserver.listing import list_objects
 from kubesched.apiserver.presentation import PLAIN, Presentation
 from kubesched.apiserver.request import ApiRequest
-from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.stored_object import StoredObject, key_of, stamp
-from kubesched.apiserver.watching import WatchStream, start_of
+from kubesched.apiserver.watching import WatchStream
 from kubesched.cluster.store import Store
 from kubesched.simulator.virtual_loop import run
+
+from .verdicts import served
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 WRITES = st.lists(
@@ -33,19 +34,13 @@ WRITES = st.lists(
     max_size=25,
 )
 Write = tuple[str, str, str | None]
-
-
-def resource() -> Resource:
-    """The resource that is written."""
-    found = RESOURCES.find("", "v1", "configmaps")
-    assert found is not None
-    return found
+CONFIG_MAPS = served("configmaps")
 
 
 def put(store: Store[StoredObject], write: Write) -> None:
     """Create or change an object; without a colour, delete it."""
     name, namespace, colour = write
-    key = key_of(resource(), namespace, name)
+    key = key_of(CONFIG_MAPS, namespace, name)
     metadata = {"name": name, "namespace": namespace, "labels": {"colour": colour}}
     stored = StoredObject({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata})
     exists = store.find(key) is not None
@@ -66,11 +61,10 @@ def new_store(changes_kept: int = 1000) -> Store[StoredObject]:
 def opened(store: Store[StoredObject], namespace: str = "", **query: str) -> AsyncGenerator[bytes]:
     """Open a watch."""
     parameters = {name: (value,) for name, value in query.items()}
-    options = list_options(ApiRequest("GET", "/", parameters), resource(), is_watch=True)
-    start = start_of(store, resource(), namespace, options)
-    shown = Presentation(resource(), PLAIN, "", lambda: NOW)
+    options = list_options(ApiRequest("GET", "/", parameters), CONFIG_MAPS, is_watch=True)
+    shown = Presentation(CONFIG_MAPS, PLAIN, "", lambda: NOW)
     timeout = options.timeout_seconds or 3600
-    return WatchStream(store, resource(), namespace, options, start, shown, timeout).lines()
+    return WatchStream(store, CONFIG_MAPS, namespace, options, shown, timeout).lines()
 
 
 async def events(lines: AsyncGenerator[bytes]) -> list[dict[str, Any]]:
@@ -81,8 +75,8 @@ async def events(lines: AsyncGenerator[bytes]) -> list[dict[str, Any]]:
 async def names(store: Store[StoredObject], namespace: str = "", **query: str) -> list[str]:
     """Return the objects of a list."""
     parameters = {name: (value,) for name, value in query.items()}
-    options = list_options(ApiRequest("GET", "/", parameters), resource(), is_watch=False)
-    found = await list_objects(store, resource(), namespace, options)
+    options = list_options(ApiRequest("GET", "/", parameters), CONFIG_MAPS, is_watch=False)
+    found = await list_objects(store, CONFIG_MAPS, namespace, options)
     return [shown_name(one.plain) for one in found.items]
 
 
@@ -138,8 +132,8 @@ def test_pages_show_one_state(before: list[Write], between: list[Write], limit: 
         query = {"limit": str(limit)}
         while True:
             parameters = {name: (value,) for name, value in query.items()}
-            options = list_options(ApiRequest("GET", "/", parameters), resource(), is_watch=False)
-            page = await list_objects(store, resource(), "", options)
+            options = list_options(ApiRequest("GET", "/", parameters), CONFIG_MAPS, is_watch=False)
+            page = await list_objects(store, CONFIG_MAPS, "", options)
             pages += [shown_name(one.plain) for one in page.items]
             if not page.continue_token:
                 return whole, pages

@@ -75,6 +75,13 @@ def resource_of(kind: str, group: str = "", version: str = "v1") -> Resource:
     return resource
 
 
+def served(plural: str, group: str = "") -> Resource:
+    """Return the resource of a name, in version v1."""
+    resource = RESOURCES.find(group, "v1", plural)
+    assert resource is not None, f"{plural} are served"
+    return resource
+
+
 def created(resource: Resource, body: Plain, objects: Objects | None = None) -> dict[str, Any]:
     """Return the verdict on a new object, in the form of the data."""
     objects = objects or Objects()

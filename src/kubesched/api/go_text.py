@@ -1,7 +1,7 @@
-"""Strings, floats and durations as Go writes them, and durations as Go reads them.
+"""Strings, characters, floats and durations as Go writes them, and durations as Go reads them.
 
-Upstream: Go's strconv.Quote, strconv.FormatFloat(f, 'g', -1, 64), time.Duration.String and
-          time.ParseDuration
+Upstream: Go's strconv.{Quote,QuoteRune}, strconv.FormatFloat(f, 'g', -1, 64),
+          time.Duration.String and time.ParseDuration
 Differs:  nothing.
 """
 
@@ -45,6 +45,12 @@ _DIGITS_MAX: Final = 19
 def go_quote(text: str) -> str:
     """Return the text in double quotes; characters that Go does not print are escaped."""
     return '"' + "".join(map(_quoted_character, text)) + '"'
+
+
+def go_quote_character(character: str) -> str:
+    """Return the character in single quotes; one that Go does not print is escaped."""
+    shown = {"'": r"\'", '"': '"'}.get(character) or _quoted_character(character)
+    return f"'{shown}'"
 
 
 def _quoted_character(character: str) -> str:

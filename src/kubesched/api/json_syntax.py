@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from kubesched.api.go_text import go_quote_character
+
 _BLANKS: Final = b" \t\r\n"
 _DIGITS: Final = b"0123456789"
 _HEX: Final = b"0123456789abcdefABCDEF"
@@ -16,11 +18,6 @@ _ESCAPES: Final = b'bfnrt\\/"'
 _LITERALS: Final = {b"t": b"true", b"f": b"false", b"n": b"null"}
 _DEPTH_MAX: Final = 10_000
 _CONTROL: Final = 0x20
-_ASCII: Final = 0x80
-_SPELLED: Final = {
-    "\\": "\\\\", "'": "\\'", "\a": "\\a", "\b": "\\b", "\f": "\\f",
-    "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
-}  # fmt: skip
 
 
 def json_text_error(text: bytes) -> str:
@@ -182,11 +179,5 @@ class _Scanner:
 
 
 def _quoted(byte: bytes) -> str:
-    """Return a byte in quotes as Go writes a character."""
-    character = byte.decode("latin-1")
-    if character in _SPELLED:
-        return f"'{_SPELLED[character]}'"
-    if character.isprintable():
-        return f"'{character}'"
-    number = ord(character)
-    return f"'\\x{number:02x}'" if number < _ASCII else f"'\\u{number:04x}'"
+    """Return a byte in quotes; Go takes it for a character."""
+    return go_quote_character(byte.decode("latin-1"))

@@ -11,29 +11,40 @@ from typing import Final
 _NAME_LENGTH_MAX: Final = 63
 _PREFIX_LENGTH_MAX: Final = 253
 
+
+def form_error(rule: str, form: str, *examples: str) -> str:
+    """Return a rule with examples and with the regular expression that is checked."""
+    listed = "',  or '".join(examples)
+    shown = f"e.g. '{listed}', " if examples else ""
+    return f"{rule} ({shown}regex used for validation is '{form}')"
+
+
 _NAME_FORM: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _VALUE_FORM: Final = f"({_NAME_FORM})?"
-_DNS_LABEL_FORM: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN_FORM: Final = rf"{_DNS_LABEL_FORM}(\.{_DNS_LABEL_FORM})*"
+DNS_LABEL_FORM: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+SUBDOMAIN_FORM: Final = rf"{DNS_LABEL_FORM}(\.{DNS_LABEL_FORM})*"
 
 _NAME: Final = re.compile(_NAME_FORM)
 _VALUE: Final = re.compile(_VALUE_FORM)
-_SUBDOMAIN: Final = re.compile(_SUBDOMAIN_FORM)
+_SUBDOMAIN: Final = re.compile(SUBDOMAIN_FORM)
 
-_ALPHANUMERIC_ENDS: Final = "must start and end with an alphanumeric character"
-_NAME_RULE: Final = (
-    f"must consist of alphanumeric characters, '-', '_' or '.', and {_ALPHANUMERIC_ENDS} "
-    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME_FORM}')"
+_ENDS: Final = "and must start and end with an alphanumeric character"
+_NAME_RULE: Final = form_error(
+    f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
+    _NAME_FORM,
+    *("MyName", "my.name", "123-abc"),
 )
-_VALUE_RULE: Final = (
+_VALUE_RULE: Final = form_error(
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-    f"'.', and {_ALPHANUMERIC_ENDS} "
-    f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_VALUE_FORM}')"
+    f"'.', {_ENDS}",
+    _VALUE_FORM,
+    *("MyValue", "my_value", "12345"),
 )
-_SUBDOMAIN_RULE: Final = (
+_SUBDOMAIN_RULE: Final = form_error(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    f"'.', and {_ALPHANUMERIC_ENDS} "
-    f"(e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_FORM}')"
+    f"'.', {_ENDS}",
+    SUBDOMAIN_FORM,
+    "example.com",
 )
 _KEY_RULE: Final = (
     f"a valid label key {_NAME_RULE} "

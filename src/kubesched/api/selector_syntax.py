@@ -5,10 +5,7 @@ Differs:  nothing.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Final, NamedTuple
-
-import msgspec
 
 from kubesched.api.field_errors import invalid
 from kubesched.api.label_format import label_key_errors
@@ -157,30 +154,12 @@ def parse_selector(text: str) -> CompiledSelector:
     return selector_of(_Parser(text).parse())
 
 
-class FieldRequirement(msgspec.Struct, frozen=True):
-    """A field must be equal to a value, or with `!=` must differ from it."""
+class FieldRequirement(NamedTuple):
+    """A field must be equal to a value, or must differ from it."""
 
     field: str
-    operator: str
+    is_equal: bool
     value: str
-
-
-class FieldSelector(msgspec.Struct, frozen=True):
-    """Requirements on fields, all of which must hold. Hashable."""
-
-    requirements: tuple[FieldRequirement, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it leaves nothing out."""
-        return not self.requirements
-
-    def matches(self, fields: Mapping[str, str]) -> bool:
-        """Whether `fields` satisfy it; a field that is missing is empty."""
-        return all(
-            (fields.get(one.field, "") == one.value) == (one.operator == EQUALS)
-            for one in self.requirements
-        )
 
 
 _TERM: Final = re.compile(r"(?:[^\\,]|\\.|\\$)+", re.DOTALL)
@@ -189,23 +168,21 @@ _ESCAPED: Final = re.compile(r"\\(.?)|[,=]", re.DOTALL)
 _FIELD_OPERATOR: Final = re.compile("!=|==|=")
 
 
-def parse_field_selector(text: str) -> FieldSelector:
-    """Parse a field selector; an empty text matches everything.
+def parse_field_selector(text: str) -> tuple[FieldRequirement, ...]:
+    """Return the requirements of a field selector, all of which must hold.
 
     Raises:
         SelectorError: The text is not a selector.
     """
-    terms = sorted(_TERM.findall(text))
-    return FieldSelector(tuple(_field_requirement(text, term) for term in terms))
+    return tuple(_field_requirement(text, term) for term in sorted(_TERM.findall(text)))
 
 
 def _field_requirement(text: str, term: str) -> FieldRequirement:
     match = _FIELD_OPERATOR.search(term)
     if match is None:
         raise SelectorError(f"invalid selector: '{text}'; can't understand '{term}'")
-    operator = NOT_EQUALS if match[0] == "!=" else EQUALS
     value = _ESCAPED.sub(_unescaped, term[match.end() :])
-    return FieldRequirement(term[: match.start()], operator, value)
+    return FieldRequirement(term[: match.start()], match[0] != "!=", value)
 
 
 def _unescaped(match: re.Match[str]) -> str:

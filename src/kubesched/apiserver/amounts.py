@@ -23,7 +23,7 @@ from kubesched.api.resource_names import (
     is_native_resource,
 )
 from kubesched.apiserver.formats import dns_label
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, entries
 from kubesched.apiserver.status import FieldErrors
 
 SHARED_RESOURCES: Final = ("cpu", "memory")
@@ -176,7 +176,7 @@ def _check(
         name in SHARED_RESOURCES for name in names
     ):
         errors.forbidden(path, "HugePages require cpu or memory")
-    _check_claims(resources.get("claims") or (), claims, f"{path}.claims", errors)
+    _check_claims(resources, claims, path, errors)
 
 
 def _check_limit(
@@ -206,12 +206,10 @@ def _is_divisible(name: str, quantity: str) -> bool:
     return parse_quantity(quantity).value() % page.value() == 0
 
 
-def _check_claims(
-    claims: Sequence[Plain], known: Collection[str], path: str, errors: FieldErrors
-) -> None:
+def _check_claims(resources: Plain, known: Collection[str], path: str, errors: FieldErrors) -> None:
     keys: list[str] = []
-    for index, claim in enumerate(claims):
-        at, name, request = f"{path}[{index}]", claim["name"], claim.get("request", "")
+    for at, claim in entries(resources, path, "claims"):
+        name, request = claim["name"], claim.get("request", "")
         if not name:
             errors.required(at)
             continue
@@ -242,9 +240,9 @@ def _check_sums(spec: Plain, path: str, errors: FieldErrors) -> None:
                 detail = f"must be greater than or equal to aggregate container {kind} of {amount}"
                 errors.invalid(f"{path}.{kind}[{name}]", own[name], detail)
     limits = spec["resources"].get("limits") or {}
-    for index, container in enumerate(spec.get("containers") or ()):
+    for at, container in entries(spec, path, "containers"):
         for name, limit in (container["resources"].get("limits") or {}).items():
             bound = limits.get(name)
             if bound is not None and parse_quantity(limit).compare(parse_quantity(bound)) > 0:
-                field = f"{path}.containers[{index}][{name}].limits"
-                errors.invalid(field, limit, f"must be less than or equal to pod limits of {bound}")
+                detail = f"must be less than or equal to pod limits of {bound}"
+                errors.invalid(f"{at}[{name}].limits", limit, detail)

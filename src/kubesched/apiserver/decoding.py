@@ -10,13 +10,12 @@ Rejects:  what is neither JSON, YAML nor protobuf, objects of other kinds or ver
           do not fit, and unknown and repeated fields if the client is strict.
 Differs:  kinds without numbers in the tables are refused in protobuf form; scheduling reads none of
           them. Protobuf is read and never written: answers are JSON, which every such client
-          accepts too. Repeated keys at the top of a YAML body are not reported.
+          accepts too.
 """
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import struct
 from collections.abc import Iterator
@@ -27,13 +26,13 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.api.integers import wrap
-from kubesched.api.json_syntax import json_text_error
+from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.api.media_types import JSON, PROTOBUF, YAML
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
 from kubesched.api.times import EPOCH, micro_time, second_time
 from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
-from kubesched.apiserver import defaults, schema
-from kubesched.apiserver.plain import Plain, encode, json_word
+from kubesched.apiserver import defaults
+from kubesched.apiserver.plain import Plain, decode, encode, in_utf_8, json_word
 from kubesched.apiserver.request import ApiRequest, Operation
 from kubesched.apiserver.resources import RESOURCES, Resource, Resources
 from kubesched.apiserver.schema import ListType, MapType, ObjectType, known_type, type_of
@@ -45,15 +44,6 @@ from kubesched.apiserver.values import JSON_SCHEMA, Field, Place, Scalar, Schema
 _NUMBERS: Final = ("bool", "int32", "int64")
 # The zero of Go's times: no time was set.
 _NO_SECONDS: Final = -62135596800
-
-
-class NoMessageError(ProtobufError):
-    """A kind that is not read in protobuf form, with `api_version` and `kind` as in the body."""
-
-    def __init__(self, api_version: str, kind: str) -> None:
-        super().__init__(f'no kind "{kind}" is registered for version "{api_version}"')
-        self.api_version = api_version
-        self.kind = kind
 
 
 class _Message:
@@ -85,8 +75,8 @@ def decode_protobuf(text: bytes) -> Plain:
     """Return the object of a body, with kind and version if it has them.
 
     Raises:
-        NoMessageError: Its kind is not known in this form.
         ProtobufError: It holds no object.
+        StatusError: Its kind is not read in this form.
     """
     if not text.startswith(MAGIC):
         raise ProtobufError("provided data does not appear to be a protobuf message")
@@ -104,7 +94,9 @@ def _object(text: bytes) -> Plain:
     api_version, kind = _text(type_meta.get(1, b"")), _text(type_meta.get(2, b""))
     object_type = type_of(api_version, kind) or type_of("meta/v1", kind)
     if object_type is None or not _message_of(object_type).fields:
-        raise NoMessageError(api_version, kind)
+        if RESOURCES.find_kind(api_version, kind) is not None:
+            raise unsupported_media_type(JSON, YAML)
+        raise ProtobufError(f'no kind "{kind}" is registered for version "{api_version}"')
     read = _read(_message_of(object_type), _bytes(whole.get(2, b"")))
     return {"kind": kind, "apiVersion": api_version, **read}
 
@@ -219,7 +211,7 @@ _TYPE_META: Final = (
 # Versions with the same fields, by kind.
 _OLD_VERSIONS: Final = {"Eviction": "policy/v1beta1"}
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
-PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
+_PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
 
 
 class BodyError(Exception):
@@ -246,7 +238,10 @@ def parsed(text: bytes, media_type: str) -> Plain:
         StatusError: It is in a form that is not read.
     """
     if media_type == PROTOBUF:
-        return _from_protobuf(text)
+        try:
+            return decode_protobuf(text)
+        except ProtobufError as error:
+            raise BodyError(str(error)) from None
     if media_type not in {"", JSON, YAML}:
         raise unsupported_media_type()
     value = _from_yaml(text) if media_type == YAML else _from_json(text)
@@ -261,23 +256,11 @@ def parsed(text: bytes, media_type: str) -> Plain:
     return value
 
 
-def _from_protobuf(text: bytes) -> Plain:
-    try:
-        return decode_protobuf(text)
-    except NoMessageError as error:
-        if RESOURCES.find_kind(error.api_version, error.kind) is not None:
-            raise unsupported_media_type(JSON, YAML) from None
-        raise BodyError(str(error)) from None
-    except ProtobufError as error:
-        raise BodyError(str(error)) from None
-
-
 def _from_json(text: bytes) -> Any:
     try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        why = json_text_error(text) or "unexpected end of JSON input"
-        raise BodyError(f"couldn't get version/kind; json parse error: {why}") from None
+        return decode(text)
+    except JsonSyntaxError as error:
+        raise BodyError(f"couldn't get version/kind; json parse error: {error}") from None
 
 
 def _from_yaml(text: bytes) -> Any:
@@ -306,31 +289,30 @@ def _summary(text: bytes) -> str:
 def decoded(operation: Operation, resources: Resources, resource: Resource) -> Plain:
     """Return the object that a request carries, with its defaults.
 
-    `resource` is what the object should be. Problems with fields become warnings of the operation.
+    `resource` is what the object should be. Unknown and repeated fields become warnings of the
+    operation.
 
     Raises:
         StatusError: It is something else.
     """
-    sent = read_object(operation.request, resource.kind)
-    value = typed(sent, resources, resource)
-    object_type = resource.type
+    request = operation.request
+    value = read_object(request, resource.kind)
+    if request.content_type in ("", JSON) and is_longer(operation, value):
+        value = _reread(request.body) or {}
+    _set_kind(value, resources, resource)
     try:
-        read, unknown = schema.decoded(object_type, value)
+        read, problems = defaults.completed(resource.type, value)
     except SchemaError as error:
         raise defaults.unfit(resource, str(error)) from None
-    if operation.validation != "Ignore" and (unknown or is_longer(operation, sent)):
-        # Only texts can repeat fields.
-        is_text = operation.request.content_type != PROTOBUF
-        found = field_problems(object_type, value, operation.request.body if is_text else None)
-        if found and operation.validation == "Strict":
-            raise defaults.unfit(resource, f"strict decoding error: {', '.join(found)}")
-        operation.request.warnings.extend(found)
-    defaults.fill_in(object_type, read)
+    if problems and operation.validation == "Strict":
+        raise defaults.unfit(resource, f"strict decoding error: {', '.join(problems)}")
+    if operation.validation != "Ignore":
+        request.warnings.extend(problems)
     return read
 
 
-def typed(value: Plain, resources: Resources, resource: Resource) -> Plain:
-    """Return an object with kind and version, which may be left out.
+def _set_kind(value: Plain, resources: Resources, resource: Resource) -> None:
+    """Fill in the kind and the version of an object, which may be left out.
 
     Raises:
         StatusError: They differ from those of the path.
@@ -339,7 +321,7 @@ def typed(value: Plain, resources: Resources, resource: Resource) -> Plain:
     version = value.get("apiVersion") or resource.api_version
     if kind != resource.kind or version not in (resource.api_version, _OLD_VERSIONS.get(kind)):
         raise _other_kind(kind, version, resources, resource)
-    return {**value, "kind": resource.kind, "apiVersion": resource.api_version}
+    value |= {"kind": resource.kind, "apiVersion": resource.api_version}
 
 
 def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resource) -> StatusError:
@@ -361,42 +343,38 @@ def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resourc
     )
 
 
-# Unknown and repeated fields.
+# Repeated fields.
 
 
 def is_longer(operation: Operation, sent: object) -> bool:
-    """Return whether a body is longer than what was read of it, as if a field was repeated.
+    """Return whether a body may repeat fields that a client wants to know of.
 
-    False is certain. True is not, since bodies with spaces are longer too.
+    It may if it is longer than what was read of it; bodies with spaces are longer too.
     """
+    if operation.validation == "Ignore":
+        return False
     return len(operation.request.body.rstrip()) != len(encode(sent))
 
 
-def patch_problems(object_type: ObjectType, obj: Plain, patch: bytes) -> list[str]:
-    """Return the repeated fields of a patch, and the unknown ones in the order of their names.
-
-    `obj` has the patch applied, before unknown fields are dropped.
-    """
-    operations = json.loads(patch, object_pairs_hook=members)
-    found = list(_repeated(operations, None))
-    if isinstance(operations, list):
-        unknown = (
-            f'unknown field "[{index}].{name}"'
-            for index, operation in enumerate(operations)
-            if isinstance(operation, dict)
-            for name in operation
-            if name not in PATCH_FIELDS
-        )
-        found = [f"json patch {text}" for text in (*found, *unknown)]
-    return list(dict.fromkeys([*found, *sorted(schema.problems_of(object_type, obj))]))
+def _reread(text: bytes) -> Any:
+    """Return the value of a JSON text, in which objects know the names that they repeat."""
+    return json.loads(in_utf_8(text), object_pairs_hook=members)
 
 
-def field_problems(object_type: ObjectType, obj: Plain, text: bytes | None) -> list[str]:
-    """Return the unknown fields of a decoded body and, if its text is given, the repeated ones."""
-    with contextlib.suppress(ValueError):
-        # Other texts than JSON are taken as they were read.
-        obj = obj if text is None else json.loads(text, object_pairs_hook=members)
-    return schema.problems_of(object_type, obj)
+def patch_problems(patch: bytes) -> list[str]:
+    """Return the repeated fields of a patch, and the unknown ones of its operations."""
+    operations = _reread(patch)
+    found = _repeated(operations, None)
+    if not isinstance(operations, list):
+        return list(found)
+    unknown = (
+        f'unknown field "[{index}].{name}"'
+        for index, operation in enumerate(operations)
+        if isinstance(operation, dict)
+        for name in operation
+        if name not in _PATCH_FIELDS
+    )
+    return [f"json patch {text}" for text in (*found, *unknown)]
 
 
 def _repeated(value: Any, place: Place | None) -> Iterator[str]:

@@ -14,15 +14,14 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from kubesched.api.pod_requests import is_pod_level_resource
 from kubesched.api.well_known import NAMESPACE_NAME
 from kubesched.apiserver.amounts import SHARED_RESOURCES, of_containers
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import ListType, MapType, ObjectType, decoded, object_in
+from kubesched.apiserver.schema import ObjectType, decoded, objects_in
 from kubesched.apiserver.status import StatusError, bad_request
 from kubesched.apiserver.values import SchemaError
 
@@ -36,11 +35,9 @@ def with_defaults(resource: Resource, obj: Plain) -> Plain:
         StatusError: A value does not fit (400).
     """
     try:
-        read, _ = decoded(resource.type, obj)
+        return completed(resource.type, obj)[0]
     except SchemaError as error:
         raise unfit(resource, str(error)) from None
-    fill_in(resource.type, read)
-    return read
 
 
 def unfit(resource: Resource, why: str) -> StatusError:
@@ -51,48 +48,32 @@ def unfit(resource: Resource, why: str) -> StatusError:
     )
 
 
-def fill_in(object_type: ObjectType, obj: Plain) -> None:
-    """Fill in the defaults of an object, and of all that it holds, in place."""
-    plan = _plan(object_type)
-    if plan is None:
-        return
-    if plan.function is not None:
-        plan.function(obj)
-    for field in plan.literals:
+def completed(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
+    """Return a body as the server writes it, with its defaults, and messages about its fields.
+
+    The messages are those of `schema.decoded`.
+
+    Raises:
+        SchemaError: A value does not fit.
+    """
+    read, problems = decoded(object_type, value)
+    _fill_in(object_type, read)
+    return read, problems
+
+
+def _fill_in(object_type: ObjectType, obj: Plain) -> None:
+    function = _FUNCTIONS.get(object_type.name)
+    if function is not None:
+        function(obj)
+    for field in object_type.defaulted:
         value = obj.get(field.name)
         if value is None or (not value and not field.is_pointer):
             obj[field.name] = deep_copy(field.default)
-    for name, element, is_list, is_map in plan.children:
-        child = obj.get(name)
-        if child is None:
-            continue
-        for one in child if is_list else child.values() if is_map else (child,):
-            fill_in(element, one)
-
-
-class _Plan:
-    """The defaults of one type."""
-
-    def __init__(self, object_type: ObjectType) -> None:
-        self.function = _FUNCTIONS.get(object_type.name)
-        self.literals = [one for one in object_type.fields.values() if one.default is not None]
-        self.children = [
-            (field.name, element, isinstance(field.type, ListType), isinstance(field.type, MapType))
-            for field in object_type.fields.values()
-            if (element := object_in(field.type)) is not None
-            # Types that hold themselves have no defaults.
-            and element is not object_type
-            and _plan(element) is not None
-        ]
-
-    def __bool__(self) -> bool:
-        return bool(self.function or self.literals or self.children)
-
-
-@cache
-def _plan(object_type: ObjectType) -> _Plan | None:
-    """Return the defaults of a type, None if it has none."""
-    return _Plan(object_type) or None
+    for name, value in obj.items():
+        known = object_type.fields.get(name)
+        if known is not None and known.inner is not None and value is not None:
+            for one in objects_in(value, known.type):
+                _fill_in(known.inner, one)
 
 
 # The core group.

@@ -132,15 +132,10 @@ def _option_errors(options: DeleteOptions) -> FieldErrors:
     return errors
 
 
-class Deletion(msgspec.Struct, frozen=True):
-    """The last state of a deleted object, or the state in which it waits to be deleted."""
-
-    object: StoredObject
-    is_deleted: bool
-
-
-def delete(registry: ObjectRegistry, operation: Operation, options: DeleteOptions) -> Deletion:
-    """Delete an object, or begin to.
+def delete(
+    registry: ObjectRegistry, operation: Operation, options: DeleteOptions
+) -> tuple[StoredObject, bool]:
+    """Delete an object, or begin to; return its last state, and whether it is gone.
 
     Raises:
         StatusError: There is none, or it does not meet the preconditions.
@@ -159,7 +154,7 @@ class _Deleter:
         self._key = key_of(operation.resource, operation.namespace, operation.name)
         self._is_dry_run = operation.is_dry_run or bool(options.dry_run)
 
-    def delete(self) -> Deletion:
+    def delete(self) -> tuple[StoredObject, bool]:
         found = self._registry.get(self._resource, self._operation.namespace, self._operation.name)
         admit_delete(self._resource, self._operation.name)
         metadata = found.plain["metadata"]
@@ -167,20 +162,20 @@ class _Deleter:
         if self._resource.built_in_kind == "Namespace" and found.plain["spec"].get("finalizers"):
             if not metadata.get("deletionTimestamp"):
                 found = self._kept(_terminating(self._registry, found.plain, self._options))
-            return Deletion(found, is_deleted=False)
+            return found, False
         marked = self._marked(found.plain)
         if marked is None:
-            return Deletion(found, is_deleted=False)
+            return found, False
         plain, grace_seconds = marked
         if plain is not found.plain:
             found = self._kept(plain)
         if plain["metadata"].get("finalizers") or grace_seconds:
-            return Deletion(found, is_deleted=False)
+            return found, False
         if self._is_dry_run:
-            return Deletion(found, is_deleted=True)
+            return found, True
         if self._resource.built_in_kind == "CustomResourceDefinition":
             self._delete_instances(plain)
-        return Deletion(self._registry.store.delete(self._key), is_deleted=True)
+        return self._registry.store.delete(self._key), True
 
     def _delete_instances(self, definition: Plain) -> None:
         """Delete the objects of a kind that will no longer be served."""

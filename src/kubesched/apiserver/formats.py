@@ -15,26 +15,23 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
 
 from kubesched.api.go_text import go_quote
-from kubesched.api.label_format import label_key_errors, label_value_errors
+from kubesched.api.label_format import (
+    DNS_LABEL_FORM,
+    SUBDOMAIN_FORM,
+    form_error,
+    label_key_errors,
+    label_value_errors,
+)
 from kubesched.api.resource_names import is_extended_resource_name
 
 NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
 
-_LABEL_FORM: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN_FORM: Final = rf"{_LABEL_FORM}(\.{_LABEL_FORM})*"
 _ENDS: Final = "and must start and end with an alphanumeric character"
 _PORT_CHARACTERS: Final = re.compile("[-a-z0-9]+")
 _LABEL_LENGTH_MAX: Final = 63
 _SUBDOMAIN_LENGTH_MAX: Final = 253
 _PORT_NAME_LENGTH_MAX: Final = 15
 _PATH_NAMES: Final = (".", "..")
-
-
-def form_error(rule: str, form: str, *examples: str) -> str:
-    """Return a rule with examples and with the form that is checked."""
-    begin = "".join(f"'{example}',  or " for example in examples).removesuffix(" or ")
-    shown = f"e.g. {begin.rstrip()} " if examples else ""
-    return f"{rule} ({shown}regex used for validation is '{form}')"
 
 
 def too_long(length_max: int) -> str:
@@ -63,14 +60,14 @@ def _form(rule: str, form: str, *examples: str, length_max: int = 0) -> NameRule
 dns_subdomain: Final = _form(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
     f"'-' or '.', {_ENDS}",
-    _SUBDOMAIN_FORM,
+    SUBDOMAIN_FORM,
     "example.com",
     length_max=_SUBDOMAIN_LENGTH_MAX,
 )
 _label: Final = _form(
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
     f"{_ENDS}",
-    _LABEL_FORM,
+    DNS_LABEL_FORM,
     "my-name",
     "123-abc",
     length_max=_LABEL_LENGTH_MAX,
@@ -80,7 +77,7 @@ _label: Final = _form(
 def dns_label(text: str) -> tuple[str, ...]:
     """Check a name without dots, such as namespaces have."""
     errors = _label(text)
-    if "." in text and re.fullmatch(_SUBDOMAIN_FORM, text):
+    if "." in text and re.fullmatch(SUBDOMAIN_FORM, text):
         return (*errors[:-1], "must not contain dots")
     return errors
 

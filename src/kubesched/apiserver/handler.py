@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kubesched.apiserver import defaults, managed_fields
+from kubesched.apiserver import managed_fields
 from kubesched.apiserver.authorization import Reviewer
 from kubesched.apiserver.decoding import decoded, read_object
+from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.list_options import exact_version, list_options
 from kubesched.apiserver.listing import ObjectList, list_objects
@@ -35,22 +36,15 @@ from kubesched.apiserver.status import (
     StatusError,
     details_of,
     method_not_allowed,
-    not_found,
     not_served,
     success,
     unreachable,
 )
 from kubesched.apiserver.subresources import bind, check_scale, evict, scale_of, scaled
-from kubesched.apiserver.watching import WatchStream, start_of
+from kubesched.apiserver.watching import WatchStream
 
-SCALE: Final = Resource("scales", "Scale", "autoscaling", "v1")
-BINDING: Final = Resource("bindings", "Binding", "", "v1")
-EVICTION: Final = Resource("evictions", "Eviction", "policy", "v1")
-TOKEN_REQUEST: Final = Resource("tokenrequests", "TokenRequest", "authentication.k8s.io", "v1")
 _COLLECTION_VERBS: Final = frozenset(("create", "deletecollection", "list", "watch"))
 _EVERYWHERE: Final = frozenset(("list", "watch"))
-# Subresources that are read and written as the whole object.
-_PARTS: Final = frozenset(("approval", "ephemeralcontainers", "finalize", "resize", "status"))
 _OF_KUBELETS: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 _REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _DEPRECATED: Final = {
@@ -100,6 +94,8 @@ class Handler:
     async def handle(self, request: ApiRequest, target: Target) -> Response:
         """Return the answer to a request; raises ApiError if it is refused."""
         resource = self._resource(target)
+        if resource.group_resource in _DEPRECATED:
+            request.warnings.append(_DEPRECATED[resource.group_resource])
         _check_verb(resource, target)
         now = self._registry.clock.now
         form = negotiate(request.accept)
@@ -111,18 +107,12 @@ class Handler:
         if target.subresource in _OF_KUBELETS:
             self._registry.get(resource, namespace, target.name)
             raise unreachable()
-        if target.subresource and target.subresource not in _PARTS:
-            raise not_served()
+        # Other subresources are read and written as the whole object.
         if target.verb == "list":
             return await self._list(call)
         if target.verb == "deletecollection":
             return await self._delete_collection(call)
         return self._of_verbs[target.verb](call)
-
-    def deprecation_of(self, target: Target) -> str:
-        """Return the warning for users of a resource, "" if there is none."""
-        resource = self._resources.find(target.group, target.version, target.plural)
-        return "" if resource is None else _DEPRECATED.get(resource.group_resource, "")
 
     def _resource(self, target: Target) -> Resource:
         resource = self._resources.find(target.group, target.version, target.plural)
@@ -157,8 +147,7 @@ class Handler:
         options = list_options(request, resource, is_watch=True)
         timeout = options.timeout_seconds or self._registry.clock.between(*_TIMEOUT_SECONDS)
         store = self._registry.store
-        start = start_of(store, resource, namespace, options)
-        stream = WatchStream(store, resource, namespace, options, start, presentation, timeout)
+        stream = WatchStream(store, resource, namespace, options, presentation, timeout)
         return Response(200, stream=stream.lines())
 
     # Writing.
@@ -209,12 +198,12 @@ class Handler:
         resource, name = call.resource, call.target.name
         options = delete_options(call.request, resource)
         operation = Operation(call.request, resource, call.namespace, name)
-        done = delete(self._registry, operation, options)
-        if not done.is_deleted or resource.is_shown_when_deleted:
-            is_accepted = not done.is_deleted and options.orphan_dependents is False
-            return Response(202 if is_accepted else 200, call.presentation.one(done.object))
+        last, is_deleted = delete(self._registry, operation, options)
+        if not is_deleted or resource.is_shown_when_deleted:
+            is_accepted = not is_deleted and options.orphan_dependents is False
+            return Response(202 if is_accepted else 200, call.presentation.one(last))
         details = details_of(resource.group, resource.plural, name)
-        details["uid"] = done.object.plain["metadata"]["uid"]
+        details["uid"] = last.plain["metadata"]["uid"]
         return json_response(200, success(details=details))
 
     async def _delete_collection(self, call: _Call) -> Response:
@@ -241,21 +230,22 @@ class Handler:
 
     def _bind(self, call: _Call) -> Response:
         operation = call.operation()
-        bind(self._registry, operation, self._body(operation, BINDING))
+        bind(self._registry, operation, self._body(operation))
         return json_response(201, success(201))
 
     def _evict(self, call: _Call) -> Response:
         operation = call.operation()
-        evict(self._registry, operation, self._body(operation, EVICTION))
+        evict(self._registry, operation, self._body(operation))
         return json_response(201, success(201))
 
     def _token(self, call: _Call) -> Response:
         account = self._registry.get(call.resource, call.namespace, call.target.name)
-        asked = self._body(call.operation(), TOKEN_REQUEST)
+        asked = self._body(call.operation())
         return json_response(201, self._reviewer.tokens.issue(account.plain, asked))
 
-    def _body(self, operation: Operation, resource: Resource) -> Plain:
-        obj = decoded(operation, self._resources, resource)
+    def _body(self, operation: Operation) -> Plain:
+        kind = operation.resource.kind_of_subresource(operation.subresource)
+        obj = decoded(operation, self._resources, kind)
         obj.setdefault("metadata", {})
         check_namespace(operation, obj)
         return obj
@@ -270,8 +260,6 @@ class Handler:
         operation = call.operation()
         # The workload itself is changed, by the rules for the whole.
         whole = msgspec.structs.replace(operation, subresource="")
-        if self._registry.find(resource, whole.namespace, whole.name) is None:
-            raise not_found(resource, whole.name)
         stored, _ = self._registry.update(
             whole,
             lambda current: self._scaled(operation, resource, current),
@@ -282,19 +270,20 @@ class Handler:
     def _scaled(self, operation: Operation, resource: Resource, current: Plain | None) -> Plain:
         assert current is not None, "a scale creates nothing"
         request = operation.request
-        is_patch = request.method == "PATCH"
-        patch = Patch(operation, SCALE, self._registry.clock) if is_patch else None
-        is_apply = patch is not None and patch.is_apply
-        if patch is not None and not is_apply:
-            scale = patch.apply(scale_of(resource, current))
+        kind, patch = resource.kind_of_subresource("scale"), None
+        if request.method == "PATCH":
+            patch = Patch(operation, kind, self._registry.clock)
+        if patch is None:
+            scale = with_defaults(kind, read_object(request, kind.kind))
+        elif patch.is_apply:
+            scale = with_defaults(kind, patch.value)
         else:
-            body = read_object(request, SCALE.kind) if patch is None else patch.value
-            scale = defaults.with_defaults(SCALE, body)
+            scale = patch.apply(scale_of(resource, current))
         check_name(operation, scale)
         check_scale(resource, current, scale)
         changed = scaled(current, scale)
         # Upstream records no time for the manager of a scale.
-        if not is_apply:
+        if patch is None or not patch.is_apply:
             return self._registry.tracked(operation, current, changed, has_time=False)
         declared = {name: changed[name] for name in ("apiVersion", "kind")}
         declared["spec"] = {"replicas": changed["spec"]["replicas"]}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -59,12 +59,6 @@ class Selection:
 Getter: TypeAlias = Callable[[Plain], str]
 
 
-class _Requirement(NamedTuple):
-    getter: Getter
-    is_equal: bool
-    value: str
-
-
 def fields_selected(resource: Resource, text: str) -> Callable[[Plain], bool]:
     """Compile a field selector to a predicate on plain objects in the version of the resource.
 
@@ -72,18 +66,11 @@ def fields_selected(resource: Resource, text: str) -> Callable[[Plain], bool]:
         ApiError: The text is no selector, or names a field that the resource does not offer.
     """
     try:
-        selector = parse_field_selector(text)
+        requirements = parse_field_selector(text)
     except SelectorError as error:
         raise bad_request(str(error)) from None
-    requirements = [
-        _Requirement(_getter(resource, one.field), one.operator == "=", one.value)
-        for one in selector.requirements
-    ]
-
-    def is_selected(value: Plain) -> bool:
-        return all((one.getter(value) == one.value) is one.is_equal for one in requirements)
-
-    return is_selected
+    getters = [(_getter(resource, one.field), one) for one in requirements]
+    return lambda value: all((read(value) == one.value) is one.is_equal for read, one in getters)
 
 
 def _getter(resource: Resource, field: str) -> Getter:

@@ -17,9 +17,9 @@ from typing import Final
 import msgspec
 
 from kubesched.api.errors import GoneError
-from kubesched.api.json_syntax import json_text_error
+from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.apiserver.list_options import EXACT, ListOptions, Selection, list_version
-from kubesched.apiserver.plain import Plain, encode
+from kubesched.apiserver.plain import Plain, decode, encode
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, expired
 from kubesched.apiserver.stored_object import StoredObject, sort_key
@@ -162,9 +162,9 @@ def page_of(token: str) -> Page:
     except (binascii.Error, ValueError):
         raise _malformed("illegal base64 data at input byte 0") from None
     try:
-        fields = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        raise _malformed(json_text_error(text) or "json: no object") from None
+        fields = decode(text)
+    except JsonSyntaxError as error:
+        raise _malformed(str(error)) from None
     if not isinstance(fields, dict) or fields.get("v") != _ENCODING:
         raise _malformed("server does not recognize this encoded version")
     version, start = fields.get("rv"), fields.get("start")

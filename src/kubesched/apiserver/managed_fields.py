@@ -56,11 +56,11 @@ _STRIPPED: Final[FieldSet] = frozenset(
 )
 _STATUS: Final[FieldSet] = frozenset({("f:status",)})
 _SPEC: Final[FieldSet] = frozenset({("f:spec",)})
-# The fields of the metadata that a write of the status leaves as they are.
-_LEFT_BY_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
+LEFT_BY_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
     "deployments.apps": ("labels",),
     "pods": ("deletionTimestamp", "ownerReferences"),
 }
+"""Fields of the metadata that a write of the status leaves as they are, by resource."""
 
 
 class Owner(NamedTuple):
@@ -175,7 +175,7 @@ def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
     if not subresource:
         return _STATUS
     if subresource == "status":
-        left = _LEFT_BY_STATUS.get(resource.group_resource, ())
+        left = LEFT_BY_STATUS.get(resource.group_resource, ())
         metadata = {("f:metadata", f"f:{name}") for name in left}
         return _SPEC | ({("f:metadata",)} if resource.is_status_only else metadata)
     return frozenset()

@@ -17,18 +17,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-import msgspec
-
 from kubesched.api.codec import without_nulls
-from kubesched.api.json_syntax import json_text_error
+from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.api.media_types import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
-from kubesched.apiserver import defaults, managed_fields, strategic_merge
-from kubesched.apiserver.decoding import PATCH_FIELDS, BodyError, is_longer, parsed, patch_problems
-from kubesched.apiserver.plain import Plain, deep_copy, json_word
+from kubesched.apiserver import managed_fields, strategic_merge
+from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
+from kubesched.apiserver.defaults import completed
+from kubesched.apiserver.plain import Plain, decode, deep_copy, json_word
 from kubesched.apiserver.registry import check_namespace
 from kubesched.apiserver.request import APPLY_TYPE, Operation
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.schema import decoded
 from kubesched.apiserver.status import (
     StatusError,
     bad_request,
@@ -219,10 +217,9 @@ class Patch:
             except BodyError as error:
                 raise bad_request(f"error decoding YAML: {error}") from None
         try:
-            return msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError):
-            why = json_text_error(body) or "unexpected end of JSON input"
-            raise bad_request(f"error decoding patch: {why}") from None
+            return decode(body)
+        except JsonSyntaxError as error:
+            raise bad_request(f"error decoding patch: {error}") from None
 
     def apply(self, current: Plain | None) -> Plain:
         """Return the changed object, which may be new only for a server-side apply.
@@ -245,14 +242,13 @@ class Patch:
             assert current is not None, "only an apply creates"
             changed = self._of_kind(self._changed(current))
         try:
-            read, unknown = decoded(resource.type, changed)
+            read, problems = completed(resource.type, changed)
         except SchemaError as error:
             if self.is_apply:
                 raise managed_fields.unfit(self.value, str(error)) from None
             raise unfit_patch(str(error)) from None
         if not self.is_apply and operation.validation != "Ignore":
-            self._check_fields(changed, is_odd=bool(unknown))
-        defaults.fill_in(resource.type, read)
+            self._check_fields(sorted(problems))
         return read
 
     def _changed(self, current: Plain) -> Any:
@@ -280,18 +276,12 @@ class Patch:
                     raise unfit_patch(f"{name} is not {value}")
         return {**changed, **own}
 
-    def _check_fields(self, changed: Plain, *, is_odd: bool) -> None:
-        """Warn about repeated and unknown fields, or refuse them, as the client wants.
-
-        `is_odd` tells that the changed object has unknown ones.
-        """
+    def _check_fields(self, unknown: list[str]) -> None:
+        """Warn about repeated and unknown fields, or refuse them, as the client wants."""
         operation = self._operation
-        is_odd |= self._type == JSON_PATCH and any(
-            not PATCH_FIELDS.issuperset(one) for one in self.value or () if one
-        )
-        if not is_odd and not is_longer(operation, self.value):
-            return
-        problems = patch_problems(self._resource.type, changed, operation.request.body)
+        is_reread = self._type == JSON_PATCH or is_longer(operation, self.value)
+        of_patch = patch_problems(operation.request.body) if is_reread else []
+        problems = list(dict.fromkeys([*of_patch, *unknown]))
         if problems and operation.validation == "Strict":
             raise unfit_patch(f"strict decoding error: {', '.join(problems)}")
         operation.request.warnings.extend(problems)

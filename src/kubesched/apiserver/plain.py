@@ -7,9 +7,12 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import msgspec
+
+from kubesched.api.json_syntax import JsonSyntaxError, json_text_error
 
 Plain: TypeAlias = dict[str, Any]
 
@@ -32,6 +35,23 @@ def without(value: Plain, *names: str) -> Plain:
     return {name: one for name, one in value.items() if name not in names}
 
 
+def only(value: Plain, *names: str) -> Plain:
+    """Return some fields of an object, those that it has."""
+    return {name: value[name] for name in names if name in value}
+
+
+def with_fields_of(value: Plain, other: Plain, *names: str) -> Plain:
+    """Return an object with some fields as another object has them, or does not have them."""
+    return without(value, *names) | only(other, *names)
+
+
+def entries(value: Plain, path: str, *names: str) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of lists of an object, each with its path; `path` is the object's."""
+    for name in names:
+        for index, entry in enumerate(value.get(name) or ()):
+            yield f"{path}.{name}[{index}]", entry
+
+
 def deep_copy(value: Any) -> Any:
     """Return a copy that shares no object and no list with the original."""
     if isinstance(value, dict):
@@ -46,9 +66,20 @@ def encode(value: Any) -> bytes:
     return _ENCODER.encode(value)
 
 
-def decode(text: bytes | str) -> Any:
-    """Return the value of a JSON text; raises msgspec.DecodeError if it is not JSON."""
-    return _DECODER.decode(text)
+def decode(text: bytes) -> Any:
+    """Return the value of a JSON text; raises JsonSyntaxError if it is not JSON."""
+    try:
+        return _DECODER.decode(text)
+    except UnicodeDecodeError:
+        return decode(in_utf_8(text))
+    except (msgspec.DecodeError, RecursionError):
+        why = json_text_error(text) or "unexpected end of JSON input"
+        raise JsonSyntaxError(why) from None
+
+
+def in_utf_8(text: bytes) -> bytes:
+    """Return a text with U+FFFD in place of bytes that are not UTF-8, as Go reads it."""
+    return text.decode(errors="replace").encode()
 
 
 def json_word(value: Any) -> str:

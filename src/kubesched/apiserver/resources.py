@@ -155,6 +155,14 @@ class Resource(msgspec.Struct, frozen=True):
         """Return the subresource of a name, None if there is none."""
         return next((found for found in self.subresources if found.name == name), None)
 
+    def kind_of_subresource(self, name: str) -> Resource:
+        """Return the kind of the bodies of a subresource that it has."""
+        found = self.subresource(name)
+        assert found is not None, f"{self.plural} have {name}"
+        if not found.version:
+            return Resource(name, found.kind, self.group, self.version)
+        return Resource(name, found.kind, found.group, found.version)
+
     @property
     def type(self) -> ObjectType:
         """The type of its objects; one of any fields where the tables have none."""

@@ -2,7 +2,7 @@
 
 The tables are in `fields/`, one file per version of a group:
 
-    ResourceList = map[string]Quantity        a name for a type
+    ResourceList = map[string]RoundedQuantity   a name for a type
     Pod object                                a kind: it has `kind`, `apiVersion` and `metadata`
     PodSpec                                   an object type, and its fields below
       1 volumes []Volume ?                    left out where it is empty
@@ -36,7 +36,7 @@ Differs:  of two fields of the same name in one body only the last is read; they
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
@@ -44,16 +44,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.values import (
-    ROUNDED_QUANTITY,
-    SCALARS,
-    Field,
-    Place,
-    Reading,
-    Rule,
-    SchemaError,
-    ValueType,
-)
+from kubesched.apiserver.values import SCALARS, Field, Place, Reading, Rule, SchemaError, ValueType
 
 _FIELD: Final = re.compile(
     r"  (?:(?P<tag>[\d.]+) )?(?P<name>\S+) (?P<pointer>\*?)(?P<type>\S+)(?: (?P<flag>[?~]))?"
@@ -61,6 +52,7 @@ _FIELD: Final = re.compile(
 )
 _OBJECT: Final = ("  kind string ?", "  apiVersion string ?", "  1 metadata meta_v1/ObjectMeta")
 _CALL: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
+_IMMUTABLE: Final = Rule("immutable")
 _NOTES: Final = frozenset(("map", "set", "atomic", "merge", "replace", "dropped"))
 
 
@@ -83,7 +75,7 @@ class ListType(ValueType):
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the list with its entries read; null is an empty entry."""
         if not isinstance(value, list):
-            reading.note_misfit(value, "array", place)
+            reading.note_type_error(value, "array", place)
             return None
         element = self.element
         return [
@@ -116,7 +108,7 @@ class MapType(ValueType):
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the map with its values read; null is an empty value."""
         if not isinstance(value, dict):
-            reading.note_misfit(value, "object", place)
+            reading.note_type_error(value, "object", place)
             return None
         reading.note_repeated(value, place, value)
         element = self.element
@@ -172,6 +164,11 @@ class ObjectType(ValueType):
         return {field.name: field for field in fields}
 
     @cached_property
+    def defaulted(self) -> list[Field]:
+        """Its fields that have a default."""
+        return [field for field in self.fields.values() if field.default is not None]
+
+    @cached_property
     def _always(self) -> list[Field]:
         return [field for field in self.fields.values() if field.is_always_written]
 
@@ -184,7 +181,7 @@ class ObjectType(ValueType):
     def read(self, value: Any, place: Place | None, reading: Reading) -> Plain:
         """Return the object as the server writes it, without fields that are not known."""
         if not isinstance(value, dict):
-            reading.note_misfit(value, "object", place)
+            reading.note_type_error(value, "object", place)
             return self.zero()
         reading.note_repeated(value, place, self.fields)
         read: Plain = {}
@@ -253,29 +250,16 @@ def custom_type(kind: str) -> ObjectType:
 
 
 def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
-    """Return a body as the server writes it, and the paths of the fields that are not known.
+    """Return a body as the server writes it, and its unknown and repeated fields, as messages.
 
     Raises:
         SchemaError: A value does not fit.
     """
     reading = Reading()
     read = object_type.read(value, None, reading)
-    if reading.misfit:
-        raise SchemaError(reading.misfit)
-    return read, reading.unknown
-
-
-def problems_of(object_type: ObjectType, value: Any) -> list[str]:
-    """Return the unknown and the repeated fields of a body, in the words of messages.
-
-    There are none of a body that does not fit its type.
-    """
-    reading = Reading()
-    try:
-        object_type.read(value, None, reading)
-    except SchemaError:
-        return []
-    return [] if reading.misfit else reading.problems
+    if reading.type_error:
+        raise SchemaError(reading.type_error)
+    return read, reading.problems
 
 
 def unknown_field_paths(api_version: str, kind: str, obj: Plain) -> list[str]:
@@ -283,11 +267,13 @@ def unknown_field_paths(api_version: str, kind: str, obj: Plain) -> list[str]:
 
     There are none for an object of an unknown kind, or one that does not fit its type.
     """
-    object_type = type_of(api_version, kind)
+    object_type, reading = type_of(api_version, kind), Reading()
     try:
-        return [] if object_type is None else decoded(object_type, obj)[1]
+        if object_type is not None:
+            object_type.read(obj, None, reading)
     except SchemaError:
         return []
+    return [] if reading.type_error else reading.unknown
 
 
 # The tables.
@@ -307,11 +293,16 @@ def known_type(file: str, name: str) -> ObjectType:
     return found
 
 
-def object_in(value_type: ValueType) -> ObjectType | None:
-    """Return the type of the objects that a value is or, as a list or map, consists of."""
-    if isinstance(value_type, ListType | MapType):
-        value_type = value_type.element
-    return value_type if isinstance(value_type, ObjectType) else None
+def objects_in(value: Any, value_type: ValueType) -> Iterable[Plain]:
+    """Return the objects in a list or a map of them, or a single object."""
+    if isinstance(value_type, MapType):
+        return value.values()  # type: ignore[no-any-return]  # JSON's values have no types
+    return value if isinstance(value_type, ListType) else (value,)
+
+
+def _inner(value_type: ValueType) -> ObjectType | None:
+    element = value_type.element if isinstance(value_type, ListType | MapType) else value_type
+    return element if isinstance(element, ObjectType) else None
 
 
 class _Source(NamedTuple):
@@ -347,8 +338,6 @@ def _sources(file: str) -> Mapping[str, _Source]:
 @cache
 def _named(file: str, name: str) -> ValueType:
     source = _sources(file)[name]
-    if name == "ResourceList":
-        return MapType(ROUNDED_QUANTITY)
     return _type(source.meaning, file) if source.meaning else ObjectType(file, name, source)
 
 
@@ -371,10 +360,12 @@ def _field(line: str, file: str, owner: str) -> Field:
     is_bare_struct = value_type.is_struct and not is_pointer
     notes: dict[str, str] = dict(_CALL.findall(match["notes"] or ""))
     assert notes.keys() <= _NOTES, line
+    found = [_rule(*call) for call in _CALL.findall(rules or "")]
     return Field(
         name=match["name"],
         owner=owner,
         type=_divided(value_type, notes),
+        inner=_inner(value_type),
         is_pointer=is_pointer,
         is_left_out=bool(flag) and not is_pointer and not value_type.is_struct,
         is_always_written=not flag or (is_bare_struct and flag == "?"),
@@ -382,7 +373,8 @@ def _field(line: str, file: str, owner: str) -> Field:
         tag=tuple(map(int, match["tag"].split("."))) if match["tag"] else (),
         merge_key=notes.get("merge"),
         is_replaced="replace" in notes,
-        rules=tuple(_rule(*call) for call in _CALL.findall(rules)) if rules else (),
+        rules=tuple(one for one in found if one != _IMMUTABLE),
+        is_immutable=_IMMUTABLE in found,
         is_dropped="dropped" in notes,
     )
 

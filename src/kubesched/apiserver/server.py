@@ -159,6 +159,7 @@ class ApiServer:
         except Exception as error:  # one bad request must not end the server
             log.exception("%s %s failed", request.method, request.path)
             answer = refused(StatusError(500, "InternalError", f"Internal error occurred: {error}"))
+        answer.warnings = sendable(request.warnings)
         return _in_yaml(answer) if prefers_yaml(request.accept) else answer
 
     async def _answer(self, request: ApiRequest) -> Response:
@@ -168,16 +169,7 @@ class ApiServer:
             return self._others.answer(request)
         if target.group not in self.registry.resources.groups:
             return page_not_found()
-        warning = self._handler.deprecation_of(target)
-        if warning:
-            request.warnings.append(warning)
-        try:
-            answer = await self._handler.handle(request, target)
-        except ApiError as error:
-            answer = refused(error)
-        if request.warnings:
-            answer.warnings = sendable(request.warnings)
-        return answer
+        return await self._handler.handle(request, target)
 
 
 def _in_yaml(answer: Response) -> Response:

@@ -232,6 +232,14 @@ class FieldErrors(list[FieldError]):
         for detail in details:
             self.invalid(field, value, detail)
 
+    def repeated(self, found: Iterable[tuple[str, Any]]) -> None:
+        """Add an error for each of some values, given with their paths, that was there before."""
+        seen: list[Any] = []
+        for path, value in found:
+            if value in seen:
+                self.duplicate(path, value)
+            seen.append(value)
+
     def drop(self, path: str) -> None:
         """Drop the errors at a path and below it, which another error makes redundant."""
         below = (f"{path}.", f"{path}[")

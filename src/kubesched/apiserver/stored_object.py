@@ -16,6 +16,7 @@ from kubesched.api.codec import decode_object
 from kubesched.api.meta import KubeObject
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.schema import known_type
 from kubesched.cluster.store import Key, Store
 
 T = TypeVar("T", bound=KubeObject)
@@ -120,12 +121,8 @@ def to_core(event: Plain) -> Plain:
     """Return an event of events.k8s.io as the core group has it."""
     core = {_TO_CORE.get(name, name): value for name, value in event.items()}
     core |= {"kind": "Event", "apiVersion": "v1"}
-    for name in ("involvedObject", "source"):
-        core.setdefault(name, {})
-    for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
-        core.setdefault(name, None)
-    for name in ("reportingComponent", "reportingInstance"):
-        core.setdefault(name, "")
+    for name, absent in known_type("core_v1", "Event").zero().items():
+        core.setdefault(name, absent)
     return core
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from kubesched.api.codec import without_nulls
 from kubesched.apiserver.plain import Plain, deep_copy
-from kubesched.apiserver.schema import ObjectType, object_in
+from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.status import StatusError, bad_request, internal, rejected_patch
 from kubesched.apiserver.values import Field
 
@@ -53,7 +53,7 @@ def _field(object_type: ObjectType | None, name: str) -> Field | None:
 
 
 def _type_below(field: Field | None) -> ObjectType | None:
-    return None if field is None else object_in(field.type)
+    return None if field is None else field.inner
 
 
 # Objects.

@@ -20,7 +20,8 @@ from typing import Any, Final
 from kubesched.api.well_known import NAMESPACE_NAME, PREFERRED, REQUIRED
 from kubesched.apiserver.amounts import qos_class
 from kubesched.apiserver.defaults import with_defaults
-from kubesched.apiserver.plain import Plain, deep_copy, get, without
+from kubesched.apiserver.managed_fields import LEFT_BY_STATUS
+from kubesched.apiserver.plain import Plain, deep_copy, get, only, with_fields_of, without
 from kubesched.apiserver.resources import Resource
 
 _KUBERNETES: Final = "kubernetes"
@@ -70,12 +71,11 @@ def prepare_for_update(
 
 def _metadata(new: Plain, old: Plain) -> Plain:
     """Return metadata with the old values of fields that only the server writes."""
-    metadata = {**new, "uid": new.get("uid") or old.get("uid")}
-    for name in ("creationTimestamp", "deletionTimestamp", "generation"):
+    metadata = with_fields_of(new, old, "generation")
+    metadata["uid"] = new.get("uid") or old.get("uid")
+    for name in ("creationTimestamp", "deletionTimestamp"):
         if name in old:
             metadata[name] = old[name]
-        elif name == "generation":
-            metadata.pop(name, None)
     if "deletionGracePeriodSeconds" in old:
         metadata.setdefault("deletionGracePeriodSeconds", old["deletionGracePeriodSeconds"])
     return metadata
@@ -112,17 +112,11 @@ def _with_generation(resource: Resource, new: Plain, old: Plain) -> Plain:
 def _status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
     """Return the old object with the new status."""
     if resource.definition is not None:
-        kept = {**old, "metadata": _metadata_of_object(new, old)}
-        return {**kept, "status": new["status"]} if "status" in new else without(kept, "status")
+        kept = {**old, "metadata": _metadata_left(resource, new, old)}
+        return with_fields_of(kept, new, "status")
     if "spec" in old:
         new["spec"] = old["spec"]
-    metadata = new["metadata"]
-    if resource.is_status_only:
-        new["metadata"] = _metadata_of_object(new, old)
-    if resource.built_in_kind == "Deployment":
-        metadata.pop("labels", None)
-        if "labels" in old["metadata"]:
-            metadata["labels"] = old["metadata"]["labels"]
+    new["metadata"] = _metadata_left(resource, new, old)
     return new
 
 
@@ -132,10 +126,11 @@ _OF_OBJECT: Final = (
 )
 
 
-def _metadata_of_object(new: Plain, old: Plain) -> Plain:
-    """Return the metadata of a change that may not change most of them."""
-    kept = {name: old["metadata"][name] for name in _OF_OBJECT if name in old["metadata"]}
-    return {**without(new["metadata"], *_OF_OBJECT), **kept}
+def _metadata_left(resource: Resource, new: Plain, old: Plain) -> Plain:
+    """Return the metadata after a write of the status, which may not change all of them."""
+    left = LEFT_BY_STATUS.get(resource.group_resource, ())
+    names = _OF_OBJECT if resource.is_status_only else left
+    return with_fields_of(new["metadata"], old["metadata"], *names)
 
 
 # Pods.
@@ -186,13 +181,10 @@ def _merge_label_keys(spec: Plain, labels: Plain) -> None:
 def _pod_update(resource: Resource, new: Plain, old: Plain, subresource: str) -> Plain:
     """Return a changed pod with the old values of fields that this path cannot change."""
     if subresource == "status":
-        return _pod_status_update(new, old)
+        return _pod_status_update(resource, new, old)
     if subresource == "ephemeralcontainers":
-        containers = new["spec"].get("ephemeralContainers")
-        spec = without(old["spec"], "ephemeralContainers")
-        new = _of_object(
-            new, old, spec | ({"ephemeralContainers": containers} if containers else {})
-        )
+        spec = with_fields_of(old["spec"], new["spec"], "ephemeralContainers")
+        new = _with_spec_only(new, old, spec)
     elif subresource == "resize":
         new = _resize(new, old)
     else:
@@ -203,17 +195,14 @@ def _pod_update(resource: Resource, new: Plain, old: Plain, subresource: str) ->
     return new
 
 
-def _of_object(new: Plain, old: Plain, spec: Plain) -> Plain:
-    metadata = _metadata_of_object(new, old)
+def _with_spec_only(new: Plain, old: Plain, spec: Plain) -> Plain:
+    """Return a pod that a subresource changes which leaves metadata and status as they are."""
+    metadata = with_fields_of(new["metadata"], old["metadata"], *_OF_OBJECT)
     return {**new, "metadata": metadata, "spec": spec, "status": old["status"]}
 
 
-def _pod_status_update(new: Plain, old: Plain) -> Plain:
-    metadata = without(new["metadata"], "ownerReferences")
-    if "deletionTimestamp" not in old["metadata"]:
-        metadata.pop("deletionTimestamp", None)
-    if "ownerReferences" in old["metadata"]:
-        metadata["ownerReferences"] = old["metadata"]["ownerReferences"]
+def _pod_status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
+    metadata = _metadata_left(resource, new, old)
     status = {**new["status"]}
     if _CLAIM_STATUSES not in old["status"]:
         status.pop(_CLAIM_STATUSES, None)
@@ -245,9 +234,7 @@ def _conditions(new: Sequence[Plain], old: Sequence[Plain] | None) -> list[Plain
 
 def _resize(new: Plain, old: Plain) -> Plain:
     """Return a pod with the old values of all but resources, and when these apply."""
-    spec = without(old["spec"], "resources")
-    if new["spec"].get("resources") is not None:
-        spec["resources"] = new["spec"]["resources"]
+    spec = with_fields_of(old["spec"], new["spec"], "resources")
     for name in ("containers", "initContainers"):
         after, before = (pod["spec"].get(name) or () for pod in (new, old))
         if len(after) != len(before):
@@ -255,14 +242,13 @@ def _resize(new: Plain, old: Plain) -> Plain:
             return new
         if after:
             spec[name] = [_resized(*pair) for pair in zip(after, before, strict=True)]
-    return _of_object(new, old, spec)
+    return _with_spec_only(new, old, spec)
 
 
 def _resized(new: Plain, old: Plain) -> Plain:
-    names = ("resources", "resizePolicy")
     if new["name"] != old["name"]:
         return new
-    return without(old, *names) | {name: new[name] for name in names if name in new}
+    return with_fields_of(old, new, "resources", "resizePolicy")
 
 
 # Other kinds.
@@ -271,9 +257,7 @@ def _resized(new: Plain, old: Plain) -> Plain:
 def _namespace_update(new: Plain, old: Plain, subresource: str) -> Plain:
     new["status"] = old["status"]
     if subresource != "finalize":
-        new["spec"] = without(new["spec"], "finalizers")
-        if old["spec"].get("finalizers"):
-            new["spec"]["finalizers"] = old["spec"]["finalizers"]
+        new["spec"] = with_fields_of(new["spec"], old["spec"], "finalizers")
     return new
 
 
@@ -317,8 +301,7 @@ def _with_data_sources(spec: Plain, old: Plain) -> Plain:
     if source is not None and reference is None:
         spec["dataSourceRef"] = {**source}
     elif reference is not None and source is None and not reference.get("namespace"):
-        names = ("apiGroup", "kind", "name")
-        spec["dataSource"] = {name: reference[name] for name in names if name in reference}
+        spec["dataSource"] = only(reference, "apiGroup", "kind", "name")
     return spec
 
 

@@ -24,7 +24,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import compile_label_selector
 from kubesched.apiserver.admission.pods import topology_labels
 from kubesched.apiserver.deletion import DeleteOptions, check_preconditions, delete, options_of
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, only
 from kubesched.apiserver.registry import ObjectRegistry, precondition_failed
 from kubesched.apiserver.request import Operation
 from kubesched.apiserver.resources import Resource
@@ -169,8 +169,8 @@ def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> No
         options = _only_for(pod.plain, options)
     if not options.dry_run:
         if granted.budget is not None:
-            _pay(registry, granted.budget)
-        options = _announced(registry, operation, options)
+            _count_disruption(registry, granted.budget)
+        options = _with_reason(registry, operation, options)
     delete(registry, msgspec.structs.replace(operation, subresource=""), options)
 
 
@@ -189,7 +189,7 @@ def _grant(registry: ObjectRegistry, pod: Pod) -> Granted:
         raise StatusError(error.code, error.reason, error.message, details) from None
 
 
-def _pay(registry: ObjectRegistry, budget: PodDisruptionBudget) -> None:
+def _count_disruption(registry: ObjectRegistry, budget: PodDisruptionBudget) -> None:
     """Store a budget's status with one disruption less."""
     key = Key(_BUDGETS, budget.metadata.namespace, budget.metadata.name)
     found = registry.store.find(key)
@@ -197,7 +197,7 @@ def _pay(registry: ObjectRegistry, budget: PodDisruptionBudget) -> None:
     registry.write(key, {**found.plain, "status": plain_status(budget.status)})
 
 
-def _announced(
+def _with_reason(
     registry: ObjectRegistry, operation: Operation, options: DeleteOptions
 ) -> DeleteOptions:
     """Record the reason in the pod's status; return options for the updated pod."""
@@ -242,7 +242,7 @@ def scale_of(resource: Resource, workload: Plain) -> Plain:
     return {
         "kind": "Scale",
         "apiVersion": _API_VERSION,
-        "metadata": {name: metadata[name] for name in _METADATA if name in metadata},
+        "metadata": only(metadata, *_METADATA),
         "spec": {"replicas": replicas} if replicas else {},
         "status": shown,
     }

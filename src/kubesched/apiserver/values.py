@@ -13,7 +13,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,9 @@ from kubesched.api.quantity import FORM_ERROR, Amount, QuantityError, canonical,
 from kubesched.api.times import micro_time, moment_at, parse_time, second_time
 from kubesched.api.yaml_syntax import Repeating
 from kubesched.apiserver.plain import Plain, json_word
+
+if TYPE_CHECKING:
+    from kubesched.apiserver.schema import ObjectType
 
 _MILLI: Final = -3
 _MICROSECONDS: Final = re.compile(r":\d\d\.\d{6}(?:Z|[+-])")
@@ -44,6 +47,7 @@ class Field(msgspec.Struct, frozen=True):
         name: As in JSON.
         owner: The name of the type it belongs to.
         type: Of its value.
+        inner: The type of the object that its value is, or of the objects in its list or map.
         is_pointer: Whether it may be absent, unlike an empty value.
         is_left_out: Whether it is not written when it is empty.
         is_always_written: Whether it is written even if it is absent.
@@ -54,6 +58,7 @@ class Field(msgspec.Struct, frozen=True):
             lists of scalars, None for values that such patches replace.
         is_replaced: Whether strategic merge patches replace the object.
         rules: What is checked, in order.
+        is_immutable: Whether an update leaves it as it is.
         is_dropped: Whether it is read and forgotten.
     """
 
@@ -63,11 +68,13 @@ class Field(msgspec.Struct, frozen=True):
     is_pointer: bool
     is_left_out: bool
     is_always_written: bool
+    inner: ObjectType | None = None
     default: Any = None
     tag: tuple[int, ...] = ()
     merge_key: str | None = None
     is_replaced: bool = False
     rules: tuple[Rule, ...] = ()
+    is_immutable: bool = False
     is_dropped: bool = False
 
 
@@ -96,7 +103,7 @@ class Place(NamedTuple):
 
 
 class Reading(msgspec.Struct):
-    """The findings of reading a body.
+    """What is found wrong while a body is read.
 
     After a value of the wrong type, reading continues: a malformed quantity or time that follows is
     reported instead.
@@ -104,16 +111,16 @@ class Reading(msgspec.Struct):
     Attributes:
         unknown: Paths of fields that the types do not have, in the order of the body.
         problems: Unknown and repeated fields, in the words of messages.
-        misfit: The error of the first value of the wrong type, in upstream's words; "" for none.
+        type_error: About the first value of the wrong type, in upstream's words; "" for none.
     """
 
     unknown: list[str] = []
     problems: list[str] = []
-    misfit: str = ""
+    type_error: str = ""
 
-    def note_misfit(self, value: Any, wanted: str, place: Place | None) -> None:
+    def note_type_error(self, value: Any, wanted: str, place: Place | None) -> None:
         """Record a value of the wrong type, if it is the first."""
-        self.misfit = self.misfit or _misfit(value, wanted, place)
+        self.type_error = self.type_error or _type_error(value, wanted, place)
 
     def note_unknown(self, place: Place | None, name: str) -> None:
         """Record an unknown field, once."""
@@ -129,7 +136,7 @@ class Reading(msgspec.Struct):
             self.problems += [f'duplicate field "{Place(place, name)}"' for name in names]
 
 
-def _misfit(value: Any, wanted: str, place: Place | None) -> str:
+def _type_error(value: Any, wanted: str, place: Place | None) -> str:
     word = json_word(value)
     if word == "number" and wanted.startswith("int"):
         word = f"number {value}"
@@ -146,7 +153,7 @@ def _misfit(value: Any, wanted: str, place: Place | None) -> str:
 
 
 class ValueType(ABC):
-    """The type of values; Go holds some in a struct, which is never empty."""
+    """A type of values; if Go has a struct for it, no value counts as empty."""
 
     is_struct = False
 
@@ -192,8 +199,8 @@ class Scalar(ValueType):
     ) -> None:
         """Set up.
 
-        `read` returns a value in its canonical form, and refuses what has none. A value of another
-        type is only noted where `fits` is given, and Go's zero value takes its place.
+        `read` returns a value in its canonical form, and raises SchemaError if there is none. With
+        `fits`, a value that does not fit is noted as an error, and Go's zero value replaces it.
         """
         self.form = form
         self.is_struct = fits is None and form != "bytes"
@@ -208,7 +215,7 @@ class Scalar(ValueType):
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the value in its canonical form."""
         if self._fits is not None and not self._fits(value):
-            reading.note_misfit(value, self.form, place)
+            reading.note_type_error(value, self.form, place)
             return self._zero
         return self._read(value, place)
 
@@ -229,7 +236,7 @@ def _is_int(value: Any, bits: int) -> bool:
 
 def _read_bytes(value: Any, place: Place | None) -> str:
     if not isinstance(value, str):
-        raise SchemaError(_misfit(value, "[]uint8", place))
+        raise SchemaError(_type_error(value, "[]uint8", place))
     text = value.replace("\r", "").replace("\n", "")
     try:
         return base64.b64encode(base64.b64decode(text, validate=True)).decode()
@@ -260,7 +267,7 @@ def _read_rounded_quantity(value: Any, place: Place | None) -> str:
 def _read_time(value: Any, place: Place | None, *, is_micro: bool = False) -> str:
     """Return a time in UTC, to the second or to the microsecond."""
     if not isinstance(value, str):
-        raise SchemaError(_misfit(value, "string", place))
+        raise SchemaError(_type_error(value, "string", place))
     try:
         moment = moment_at(parse_time(value))
     except (ValueError, OverflowError):
@@ -274,12 +281,11 @@ def _read_time(value: Any, place: Place | None, *, is_micro: bool = False) -> st
 def _read_int_or_string(value: Any, place: Place | None) -> int | str:
     if isinstance(value, str) or _is_int(value, 32):
         return value  # type: ignore[no-any-return]  # narrowed above, for one half of the union
-    raise SchemaError(_misfit(value, "int32", place))
+    raise SchemaError(_type_error(value, "int32", place))
 
 
 JSON_SCHEMA: Final = Scalar("any")
 """Kept as it is sent in JSON; in protobuf it is a `JSONSchemaProps`."""
-ROUNDED_QUANTITY: Final = Scalar("quantity", _read_rounded_quantity, "0")
 SCALARS: Final[Mapping[str, Scalar]] = {
     "string": Scalar("string", zero="", fits=lambda value: isinstance(value, str)),
     "bool": Scalar("bool", zero=False, fits=lambda value: isinstance(value, bool)),
@@ -288,6 +294,7 @@ SCALARS: Final[Mapping[str, Scalar]] = {
     "float64": Scalar("float64", zero=0, fits=lambda value: type(value) in (int, float)),
     "bytes": Scalar("bytes", _read_bytes),
     "Quantity": Scalar("quantity", _read_quantity, "0"),
+    "RoundedQuantity": Scalar("quantity", _read_rounded_quantity, "0"),
     "Time": Scalar("time", _read_time),
     "MicroTime": Scalar("microTime", partial(_read_time, is_micro=True)),
     "IntOrString": Scalar("intOrString", _read_int_or_string, 0),

@@ -15,7 +15,7 @@ from typing import Final
 from kubesched.api.quantity import QuantityError, parse_quantity
 from kubesched.api.well_known import PREFERRED, REQUIRED
 from kubesched.apiserver.formats import dns_label
-from kubesched.apiserver.plain import Plain, get
+from kubesched.apiserver.plain import Plain, entries, get
 from kubesched.apiserver.resources import Resource
 
 TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -70,29 +70,29 @@ def _of_template(resource: Resource, obj: Plain) -> Iterator[str]:
 
 
 def _of_spec(spec: Plain, at: str) -> Iterator[str]:
-    for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ()):
-        if constraint.get("labelSelector") is None:
-            yield f"{at}.topologySpreadConstraints[{index}].labelSelector: {_NO_SELECTOR}"
+    yield from _of_selectors(entries(spec, at, "topologySpreadConstraints"))
     yield from _of_amounts(spec.get("overhead") or {}, f"{at}.overhead")
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(kind) or ()):
-            for name in ("limits", "requests"):
-                amounts = (container.get("resources") or {}).get(name) or {}
-                yield from _of_amounts(amounts, f"{at}.{kind}[{index}].resources.{name}")
+    for where, container in entries(
+        spec, at, "initContainers", "containers", "ephemeralContainers"
+    ):
+        for name in ("limits", "requests"):
+            amounts = (container.get("resources") or {}).get(name) or {}
+            yield from _of_amounts(amounts, f"{where}.resources.{name}")
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
         yield f"{at}.terminationGracePeriodSeconds: {_NEGATIVE}"
-    affinity = spec.get("affinity") or {}
     for name in ("podAffinity", "podAntiAffinity"):
-        yield from _of_pod_affinity(affinity.get(name) or {}, f"{at}.affinity.{name}")
+        affinity, where = get(spec, "affinity", name) or {}, f"{at}.affinity.{name}"
+        yield from _of_selectors(entries(affinity, where, REQUIRED))
+        yield from _of_selectors(
+            (f"{path}.podAffinityTerm", term["podAffinityTerm"])
+            for path, term in entries(affinity, where, PREFERRED)
+        )
 
 
-def _of_pod_affinity(affinity: Plain, at: str) -> Iterator[str]:
-    for index, term in enumerate(affinity.get(REQUIRED) or ()):
+def _of_selectors(terms: Iterable[tuple[str, Plain]]) -> Iterator[str]:
+    for path, term in terms:
         if term.get("labelSelector") is None:
-            yield f"{at}.{REQUIRED}[{index}].labelSelector: {_NO_SELECTOR}"
-    for index, term in enumerate(affinity.get(PREFERRED) or ()):
-        if get(term, "podAffinityTerm", "labelSelector") is None:
-            yield f"{at}.{PREFERRED}[{index}].podAffinityTerm.labelSelector: {_NO_SELECTOR}"
+            yield f"{path}.labelSelector: {_NO_SELECTOR}"
 
 
 def _of_amounts(amounts: Plain, at: str) -> Iterator[str]:

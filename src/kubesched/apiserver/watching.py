@@ -14,8 +14,6 @@ from collections.abc import AsyncGenerator
 from functools import cache
 from typing import Final
 
-import msgspec
-
 from kubesched.api.errors import GoneError
 from kubesched.apiserver.list_options import ListOptions, exact_version
 from kubesched.apiserver.plain import Plain, encode
@@ -40,37 +38,6 @@ _UNSET: Final[dict[str, Plain]] = {
 }
 
 
-class Start(msgspec.Struct, frozen=True):
-    """Where a watch begins.
-
-    Attributes:
-        initial: The objects that it sends first.
-        version: Changes after this one follow.
-        has_initial_bookmark: Whether a bookmark follows these objects.
-    """
-
-    initial: tuple[StoredObject, ...]
-    version: int
-    has_initial_bookmark: bool
-
-
-def start_of(
-    store: Store[StoredObject], resource: Resource, namespace: str, options: ListOptions
-) -> Start:
-    """Return where a watch begins; raises StatusError if the version is no number."""
-    version = exact_version(options.resource_version)
-    shows_all = options.sends_initial_events
-    if shows_all is None:
-        shows_all = not version
-    if not shows_all:
-        return Start((), version or store.version, has_initial_bookmark=False)
-    listing = store.list(resource.storage_kind, namespace or None)
-    selection = options.selection
-    initial = [one for one in listing.items if selection.matches(one)]
-    initial.sort(key=sort_key)
-    return Start(tuple(initial), listing.version, has_initial_bookmark=options.allows_bookmarks)
-
-
 class WatchStream:
     """The lines of one watch."""
 
@@ -80,15 +47,24 @@ class WatchStream:
         resource: Resource,
         namespace: str,
         options: ListOptions,
-        start: Start,
         presentation: Presentation,
         timeout_seconds: float,
     ) -> None:
+        """Choose where the watch begins; raises StatusError if the version is no number."""
+        version = exact_version(options.resource_version)
         self._store = store
         self._resource = resource
         self._namespace = namespace
         self._options = options
-        self._start = start
+        # The objects to send first, and the version after which changes follow.
+        self._initial: list[StoredObject] = []
+        self._start = version or store.version
+        shows_all = options.sends_initial_events
+        self._shows_all = not version if shows_all is None else shows_all
+        if self._shows_all:
+            listing = store.list(resource.storage_kind, namespace or None)
+            found = filter(options.selection.matches, listing.items)
+            self._initial, self._start = sorted(found, key=sort_key), listing.version
         self._presentation = presentation
         self._timeout_seconds = timeout_seconds
         self._head = head(resource)
@@ -103,15 +79,13 @@ class WatchStream:
         end = begin + self._timeout_seconds
         bookmark_at = self._next_bookmark(begin, end)
         try:
-            watch = self._store.watch(
-                self._resource.storage_kind, self._start.version, self._wake.set
-            )
+            watch = self._store.watch(self._resource.storage_kind, self._start, self._wake.set)
         except GoneError as error:
             yield _line("ERROR", encode(failure(expired(error.message))))
             return
         try:
-            if self._start.initial or self._start.has_initial_bookmark:
-                yield self._initial()
+            if first := self._first_lines():
+                yield first
             while True:
                 while watch.has_changes:
                     lines = b"".join(self._event(change) for change in watch.read(_BATCH))
@@ -147,15 +121,15 @@ class WatchStream:
             timer.cancel()
         self._wake.clear()
 
-    def _initial(self) -> bytes:
-        lines = [self._object_line("ADDED", stored) for stored in self._start.initial]
-        if self._start.has_initial_bookmark:
-            lines.append(self._bookmark(self._start.version, is_initial_end=True))
+    def _first_lines(self) -> bytes:
+        lines = [self._object_line("ADDED", stored) for stored in self._initial]
+        if self._shows_all and self._options.allows_bookmarks:
+            lines.append(self._bookmark(self._start, is_initial_end=True))
         return b"".join(lines)
 
     def _event(self, change: Change[StoredObject]) -> bytes:
         is_elsewhere = self._namespace and change.key.namespace != self._namespace
-        if is_elsewhere or change.version <= self._start.version:
+        if is_elsewhere or change.version <= self._start:
             return b""
         if self._options.selection.is_everything:
             return self._object_line(change.type.value, change.value)

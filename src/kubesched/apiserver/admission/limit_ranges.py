@@ -84,7 +84,7 @@ def check(request: AdmissionRequest, obj: Plain) -> None:
 
 
 def _used(kind: str, spec: Plain, bounded: str) -> Iterator[tuple[_Amounts, _Amounts]]:
-    """Yield requests and limits of each part of an object that a limit of type `bounded` is for."""
+    """Yield requests and limits of each part of an object to which a type of limit applies."""
     if kind == bounded == _CLAIM:
         yield _amounts(spec["resources"].get("requests")), {}
     elif kind == bounded == "Pod":

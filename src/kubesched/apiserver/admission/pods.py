@@ -12,11 +12,11 @@ Differs:  pod groups get no priority; tolerations of a runtime class are added e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from kubesched.api.go_text import go_quote
 from kubesched.apiserver.admission.request import CREATE, AdmissionRequest
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, only
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.stored_object import StoredObjects
 
@@ -64,7 +64,7 @@ def topology_labels(node_name: str, lookup: StoredObjects) -> dict[str, str]:
     """Return the labels that pods copy from a node; none if there is no such node."""
     node = lookup.get("nodes", "", node_name)
     labels = {} if node is None else node["metadata"].get("labels", {})
-    return {name: labels[name] for name in _TOPOLOGY_LABELS if name in labels}
+    return only(labels, *_TOPOLOGY_LABELS)
 
 
 # Nodes.
@@ -90,17 +90,10 @@ _COMPUTED: Final = (
 )
 
 
-class _Priority(NamedTuple):
-    class_name: str
-    value: int
-    preemption_policy: str | None
-
-
 def keep_priority(request: AdmissionRequest, pod: Plain) -> Plain:
     """Return a changed pod with the priority and the policy that it had, unless it has others."""
     before: Plain = (request.old or {}).get("spec", {})
-    names = ("preemptionPolicy", "priority")
-    kept = {name: before[name] for name in names if name in before}
+    kept = only(before, "preemptionPolicy", "priority")
     return {**pod, "spec": {**kept, **pod["spec"]}}
 
 
@@ -111,15 +104,18 @@ def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
         StatusError: There is no such class, or the pod contradicts it.
     """
     spec = {**pod["spec"]}
-    found = _priority_of(request, pod)
-    if found.class_name:
-        spec["priorityClassName"] = found.class_name
+    found = _priority_class_of(request, pod)
+    priority, policy = (
+        (0, _PREEMPT) if found is None else (found["value"], found.get("preemptionPolicy"))
+    )
+    if found is not None:
+        spec["priorityClassName"] = found["metadata"]["name"]
     given = spec.get("priority")
-    if given not in (None, found.value):
-        why = f"the integer value of priority ({given}) {_COMPUTED.format(found.value)}"
+    if given not in (None, priority):
+        why = f"the integer value of priority ({given}) {_COMPUTED.format(priority)}"
         raise request.refusal(pod, why)
-    spec["priority"] = found.value
-    policy, given = found.preemption_policy, spec.get("preemptionPolicy")
+    spec["priority"] = priority
+    given = spec.get("preemptionPolicy")
     if policy is not None:
         if given not in (None, policy):
             why = f"the string value of PreemptionPolicy ({given}) {_COMPUTED.format(policy)}"
@@ -128,18 +124,15 @@ def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
     return {**pod, "spec": spec}
 
 
-def _priority_of(request: AdmissionRequest, pod: Plain) -> _Priority:
+def _priority_class_of(request: AdmissionRequest, pod: Plain) -> Plain | None:
+    """Return the class that a pod names, or else the default class; None if there is none."""
     name = pod["spec"].get("priorityClassName", "")
-    if name:
-        found = request.lookup.get(_PRIORITY_CLASSES, "", name)
-        if found is None:
-            raise request.refusal(pod, f"no PriorityClass with name {name} was found")
-        return _Priority(name, found["value"], found.get("preemptionPolicy"))
-    default = _default_class(request)
-    if default is None:
-        return _Priority("", 0, _PREEMPT)
-    name = default["metadata"]["name"]
-    return _Priority(name, default["value"], default.get("preemptionPolicy"))
+    if not name:
+        return _default_class(request)
+    found = request.lookup.get(_PRIORITY_CLASSES, "", name)
+    if found is None:
+        raise request.refusal(pod, f"no PriorityClass with name {name} was found")
+    return found
 
 
 def _default_class(request: AdmissionRequest) -> Plain | None:

@@ -20,10 +20,15 @@ from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation import kinds, pod_updates, pods
 from kubesched.apiserver.validation.kinds import UpdateCheck
 from kubesched.apiserver.validation.metadata import check_metadata, check_metadata_update
-from kubesched.apiserver.validation.rules import Rules, check_changes, fixed_objects
+from kubesched.apiserver.validation.rules import (
+    TypeChecks,
+    check_changes,
+    check_rules,
+    fixed_objects,
+)
 
-_RULES: Final = Rules(
-    {**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS}, pods.UNIONS
+_CHECKS: Final = TypeChecks(
+    {**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS}
 )
 _UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
     **kinds.UPDATE_CHECKS,
@@ -45,7 +50,7 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
         check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
     # The statuses of pods are set by the server.
     skipped = ("metadata", "status") if resource.built_in_kind == "Pod" else ("metadata",)
-    _RULES.check(resource.type, obj, errors, skipped=skipped)
+    check_rules(resource.type, obj, _CHECKS, errors, skipped=skipped)
     check = kinds.NEW_CHECKS.get(resource.built_in_kind)
     if check is not None:
         check(obj, errors)
@@ -71,12 +76,10 @@ def errors_of_update(
     if subresource != "status" or resource.built_in_kind == "Node":
         skipped = ("metadata", *_SKIPPED.get(resource.built_in_kind, ("status",)))
         skipped += fixed_objects(object_type)
-        _RULES.check(object_type, new, errors, skipped=skipped)
-        if resource.built_in_kind == "Pod":
-            pods.check_pod(new, errors)
+        check_rules(object_type, new, _CHECKS, errors, skipped=skipped)
         check_changes(object_type, new, old, errors)
     elif status is not None and isinstance(status.type, ObjectType):
-        _RULES.check(status.type, new.get("status") or {}, errors, "status")
+        check_rules(status.type, new.get("status") or {}, _CHECKS, errors, "status")
     check = _UPDATE_CHECKS.get((resource.built_in_kind, subresource))
     if check is not None:
         check(new, old, errors)

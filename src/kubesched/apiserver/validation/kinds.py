@@ -20,11 +20,11 @@ from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.apiserver.amounts import check_amount, check_overhead
-from kubesched.apiserver.plain import Plain, get, without
+from kubesched.apiserver.plain import Plain, entries, get, with_fields_of, without
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_finalizer
-from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_new_pod, check_taints
+from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_new_pod, check_taints, one_of
 from kubesched.apiserver.validation.rules import POSITIVE, Check
 
 UpdateCheck: TypeAlias = Callable[[Plain, Plain, FieldErrors], None]
@@ -36,7 +36,7 @@ _FIXED_NETWORK: Final = 'node updates may not change podCIDR except from "" to v
 
 
 def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
-    check_taints(node["spec"].get("taints") or (), errors)
+    check_taints(node["spec"], errors)
     status = node.get("status") or {}
     for kind in ("capacity", "allocatable"):
         for name, quantity in (status.get(kind) or {}).items():
@@ -44,10 +44,7 @@ def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def _check_node_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    addresses = (new.get("status") or {}).get("addresses") or ()
-    for index, address in enumerate(addresses):
-        if address in addresses[:index]:
-            errors.duplicate(f"status.addresses[{index}]", address)
+    errors.repeated(entries(new.get("status") or {}, "status", "addresses"))
     networks, before = (one["spec"].get("podCIDRs") or [] for one in (new, old))
     if before and networks != before:
         errors.forbidden("spec.podCIDRs", _FIXED_NETWORK)
@@ -131,16 +128,11 @@ def _check_access_modes(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    after, before = {**new["spec"]}, {**old["spec"]}
-    if not before.get("volumeName") and after.get("volumeName"):
-        before["volumeName"] = after["volumeName"]
-    if before.get("storageClassName") is None:
-        after.pop("storageClassName", None)
+    before = old["spec"]
+    changeable = [name for name in ("storageClassName", "volumeName") if name not in before]
     if get(new, "status", "phase") == "Bound":
-        for name in ("resources", "volumeAttributesClassName"):
-            after.pop(name, None)
-            if name in before:
-                after[name] = before[name]
+        changeable += ("resources", "volumeAttributesClassName")
+    after = with_fields_of(new["spec"], before, *changeable)
     if not known_type("core_v1", "PersistentVolumeClaimSpec").is_equal(after, before):
         errors.forbidden("spec", f"{_IMMUTABLE_SPEC}\n")
     errors.changed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
@@ -175,7 +167,11 @@ def _check_claim_status(status: Plain, path: str, errors: FieldErrors) -> None:
             errors.not_supported(f"{path}.allocatedResourceStatuses", name, _RESIZE_STATUSES)
 
 
-def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> None:
+_check_source: Final = one_of("volume type", VOLUME_SOURCES)
+
+
+def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> Sequence[str] | None:
+    surplus = _check_source(spec, path, errors)
     capacity = spec.get("capacity") or {}
     if list(capacity) != ["storage"]:
         errors.not_supported(f"{path}.capacity", capacity, ("storage",))
@@ -188,6 +184,7 @@ def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> None:
     if spec.get("volumeAttributesClassName") is not None and spec.get("csi") is None:
         detail = "has to be specified when using volumeAttributesClassName"
         errors.required(f"{path}.csi", detail)
+    return surplus
 
 
 def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
@@ -311,11 +308,8 @@ _SET_FIELDS: Final = (
 
 
 def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    after, before = (
-        {name: one for name, one in workload["spec"].items() if name not in _SET_FIELDS}
-        for workload in (new, old)
-    )
-    if not known_type("apps_v1", "StatefulSetSpec").is_equal(after, before):
+    after = with_fields_of(new["spec"], old["spec"], *_SET_FIELDS)
+    if not known_type("apps_v1", "StatefulSetSpec").is_equal(after, old["spec"]):
         detail = (
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
             "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "

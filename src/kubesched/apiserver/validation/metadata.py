@@ -14,7 +14,7 @@ from typing import Final
 from kubesched.api.go_text import go_quote
 from kubesched.api.label_format import label_key_errors, label_value_errors
 from kubesched.apiserver.formats import FORMS, dns_label, prefix_of
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, entries
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors
 
@@ -151,13 +151,6 @@ def check_annotations(
         errors.too_long(path, _ANNOTATIONS_SIZE_MAX)
 
 
-def check_selector(selector: Plain, path: str, errors: FieldErrors) -> None:
-    """Add field errors for a label selector."""
-    check_labels(selector.get("matchLabels"), f"{path}.matchLabels", errors)
-    for index, one in enumerate(selector.get("matchExpressions") or ()):
-        check_requirement(one, f"{path}.matchExpressions[{index}]", errors)
-
-
 def check_requirement(
     one: Plain,
     path: str,
@@ -188,5 +181,5 @@ def check_requirement(
         errors.invalid(f"{path}.operator", operator, "not a valid selector operator")
     errors.each(f"{path}.key", one["key"], label_key_errors(one["key"]))
     if checks_values:
-        for index, value in enumerate(values):
-            errors.each(f"{path}.values[{index}]", value, label_value_errors(value))
+        for at, value in entries(one, path, "values"):
+            errors.each(at, value, label_value_errors(value))

@@ -8,7 +8,6 @@ Differs:  messages about forbidden changes do not show the change. Of the device
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from kubesched.api.go_text import go_quote
@@ -16,7 +15,7 @@ from kubesched.api.label_format import label_key_errors
 from kubesched.api.well_known import REQUIRED
 from kubesched.apiserver.amounts import qos_class
 from kubesched.apiserver.formats import address, between, dns_subdomain, parsed_address
-from kubesched.apiserver.plain import Plain, without
+from kubesched.apiserver.plain import Plain, entries, with_fields_of, without
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.pods import check_toleration
@@ -43,7 +42,7 @@ def check_pod_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     _check_deadline(spec.get("activeDeadlineSeconds"), before.get("activeDeadlineSeconds"), errors)
     if len(errors) > count and spec.get("activeDeadlineSeconds") is not None:
         return
-    _check_added_tolerations(spec.get("tolerations") or (), before.get("tolerations") or (), errors)
+    _check_added_tolerations(spec, before, errors)
     known = [gate["name"] for gate in before.get("schedulingGates") or ()]
     last = {gate["name"]: index for index, gate in enumerate(spec.get("schedulingGates") or ())}
     for name, index in last.items():
@@ -65,31 +64,24 @@ def _check_deadline(new: int | None, old: int | None, errors: FieldErrors) -> No
         errors.invalid(field, new, "must be less than or equal to previous value")
 
 
-def _check_added_tolerations(
-    new: Sequence[Plain], old: Sequence[Plain], errors: FieldErrors
-) -> None:
+def _check_added_tolerations(spec: Plain, before: Plain, errors: FieldErrors) -> None:
     """Add field errors for changed tolerations: none may go, and only their seconds may change."""
-    kept = [without(toleration, "tolerationSeconds") for toleration in new]
-    if any(without(toleration, "tolerationSeconds") not in kept for toleration in old):
+    new, old = (
+        [without(toleration, "tolerationSeconds") for toleration in one.get("tolerations") or ()]
+        for one in (spec, before)
+    )
+    if any(toleration not in new for toleration in old):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         errors.forbidden("spec.tolerations", detail)
         return
-    for index, toleration in enumerate(new):
-        check_toleration(toleration, f"spec.tolerations[{index}]", errors)
-
-
-def _with_old(spec: Plain, before: Plain, *names: str) -> Plain:
-    """Return a specification with the old values of some fields."""
-    return {
-        **without(spec, *names),
-        **{name: before[name] for name in names if name in before},
-    }
+    for at, toleration in entries(spec, "spec", "tolerations"):
+        check_toleration(toleration, at, errors)
 
 
 def _check_rest(spec: Plain, before: Plain, errors: FieldErrors) -> None:
     """Add field errors for other changes: all fields that may change are first put back."""
     names = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
-    munged = _with_old(spec, before, *names)
+    munged = with_fields_of(spec, before, *names)
     for kind in _LISTS:
         if munged.get(kind):
             munged[kind] = [
@@ -111,15 +103,13 @@ def _narrowed(munged: Plain, before: Plain, errors: FieldErrors) -> Plain:
     if any(selector.get(key) != value for key, value in old_selector.items()):
         detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         errors.invalid("spec.nodeSelector", dict(selector) or None, detail)
-    munged = _with_old(munged, before, "nodeSelector")
+    munged = with_fields_of(munged, before, "nodeSelector")
     affinity, old_affinity = munged.get("affinity"), before.get("affinity")
     new, old = ((one or {}).get("nodeAffinity") for one in (affinity, old_affinity))
     if new == old:
         return munged
     _check_narrowed_affinity(new, old, errors)
-    others: Plain = without(affinity or {}, "nodeAffinity")
-    if old is not None:
-        others["nodeAffinity"] = old
+    others = with_fields_of(affinity or {}, old_affinity or {}, "nodeAffinity")
     if affinity is not None and old_affinity is None and not others:
         return without(munged, "affinity")
     return {**munged, "affinity": others}
@@ -226,29 +216,26 @@ def _without_resized(resources: Plain) -> Plain:
 # Statuses.
 
 _SYSTEM_CONDITIONS: Final = ("Initialized", "PodScheduled", "Ready")
-_NOT_NEGATIVE: Final = "must be a non-negative integer"
 
 
 def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     """Add field errors for a change of a pod's status."""
     status, before = new["status"], old["status"]
-    for index, condition in enumerate(status.get("conditions") or ()):
-        path, kind = f"status.conditions[{index}]", condition["type"]
-        if condition.get("observedGeneration", 0) < 0:
-            errors.invalid(
-                f"{path}.observedGeneration", condition["observedGeneration"], _NOT_NEGATIVE
-            )
-        if kind not in _SYSTEM_CONDITIONS:
-            errors.each(f"{path}.Type", kind, label_key_errors(kind))
+    for at, condition in (("status", status), *entries(status, "status", "conditions")):
+        generation = condition.get("observedGeneration", 0)
+        if generation < 0:
+            detail = "must be a non-negative integer"
+            errors.invalid(f"{at}.observedGeneration", generation, detail)
+    for at, condition in entries(status, "status", "conditions"):
+        if condition["type"] not in _SYSTEM_CONDITIONS:
+            errors.each(f"{at}.Type", condition["type"], label_key_errors(condition["type"]))
     name, path = status.get("nominatedNodeName", ""), "status.nominatedNodeName"
     if name and name != before.get("nominatedNodeName", ""):
         errors.each(path, name, dns_subdomain(name))
         if old["spec"].get("nodeName"):
             errors.forbidden(path, "may not be set on pods that are already bound to a node")
-    if status.get("observedGeneration", 0) < 0:
-        errors.invalid("status.observedGeneration", status["observedGeneration"], _NOT_NEGATIVE)
     errors.changed("status.qosClass", status.get("qosClass", ""), before.get("qosClass", ""))
-    _check_claims(status.get("resourceClaimStatuses") or (), new["spec"], errors)
+    _check_claims(status, new["spec"], errors)
     _check_addresses(status, "podIPs", errors)
     if status.get("hostIPs"):
         first = status["hostIPs"][0].get("ip", "")
@@ -257,18 +244,15 @@ def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         _check_addresses(status, "hostIPs", errors)
 
 
-def _check_claims(statuses: Sequence[Plain], spec: Plain, errors: FieldErrors) -> None:
+def _check_claims(status: Plain, spec: Plain, errors: FieldErrors) -> None:
     known = [claim["name"] for claim in spec.get("resourceClaims") or ()]
-    for index, status in enumerate(statuses):
-        path, name = f"status.resourceClaimStatuses[{index}]", status["name"]
+    claims = entries(status, "status", "resourceClaimStatuses")
+    names = [(f"{at}.name", claim["name"]) for at, claim in claims]
+    for path, name in names:
         if name not in known:
             detail = "must match the name of an entry in `spec.resourceClaims`"
-            errors.invalid(f"{path}.name", name, detail)
-        if name in [one["name"] for one in statuses[:index]]:
-            errors.duplicate(f"{path}.name", name)
-        claim = status.get("resourceClaimName")
-        if claim is not None:
-            errors.each(f"{path}.resourceClaimName", claim, dns_subdomain(claim))
+            errors.invalid(path, name, detail)
+    errors.repeated(names)
 
 
 def _check_addresses(status: Plain, name: str, errors: FieldErrors) -> None:

@@ -9,7 +9,7 @@ Differs:  containers may always be privileged. Of what only a kubelet reads
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from kubesched.api.go_text import go_quote
@@ -17,15 +17,14 @@ from kubesched.api.label_format import label_key_errors, label_value_errors
 from kubesched.api.tolerations import EFFECTS
 from kubesched.apiserver.amounts import check_overhead, check_resources
 from kubesched.apiserver.formats import dns_label, dns_subdomain, no_backsteps
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, entries
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import (
     check_annotations,
     check_labels,
     check_requirement,
-    check_selector,
 )
-from kubesched.apiserver.validation.rules import Check, Union
+from kubesched.apiserver.validation.rules import Check
 
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _ONLY_OF_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
@@ -41,25 +40,19 @@ _NOT_IN_EPHEMERAL: Final = (
 )
 
 
-def claims_of(spec: Plain) -> list[str]:
+def _claims_of(spec: Plain) -> list[str]:
     """Return the names of a pod's claims on devices."""
     return [claim["name"] for claim in spec.get("resourceClaims") or () if claim["name"]]
 
 
-def check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
-    """Add field errors for the containers of a pod or template whose volumes are checked."""
-    claims = claims_of(spec)
+def _check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
+    claims = _claims_of(spec)
     # Volumes with errors cannot be mounted.
-    broken = {error.path.partition("]")[0] for error in errors}
-    volumes = {
-        volume["name"]: volume
-        for index, volume in enumerate(spec.get("volumes") or ())
-        if f"{path}.volumes[{index}" not in broken
-    }
+    broken = {f"{error.path.partition(']')[0]}]" for error in errors}
+    volumes = [one["name"] for at, one in entries(spec, path, "volumes") if at not in broken]
     names: list[str] = []
     for kind in ("containers", "initContainers", "ephemeralContainers"):
-        for index, container in enumerate(spec.get(kind) or ()):
-            at = f"{path}.{kind}[{index}]"
+        for at, container in entries(spec, path, kind):
             _check_container(container, volumes, claims, at, errors)
             if kind == "ephemeralContainers":
                 _check_ephemeral_container(container, names, at, errors)
@@ -70,20 +63,19 @@ def check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
             if container["name"] and container["name"] in names:
                 errors.duplicate(f"{at}.name", container["name"])
             names.append(container["name"])
-    _check_host_ports(spec.get("containers") or (), f"{path}.containers", errors)
+    _check_host_ports(entries(spec, path, "containers"), errors)
     for container in spec.get("initContainers") or ():
         # Upstream counts from 0 here, whichever container it is.
-        _check_host_ports([container], f"{path}.initContainers", errors)
+        _check_host_ports([(f"{path}.initContainers[0]", container)], errors)
 
 
 def _check_container(
     container: Plain,
-    volumes: Mapping[str, Plain],
+    volumes: Collection[str],
     claims: Collection[str],
     path: str,
     errors: FieldErrors,
 ) -> None:
-    _check_environment(container, path, errors)
     _check_volumes(container, volumes, path, errors)
     check_resources(container, path, claims, errors)
     if container.get("restartPolicyRules") and container.get("restartPolicy") is None:
@@ -99,15 +91,17 @@ def _check_container(
                 errors.not_supported(f"{path}.resizePolicy", value, supported)
 
 
-def _check_environment(container: Plain, path: str, errors: FieldErrors) -> None:
-    for index, variable in enumerate(container.get("env") or ()):
-        source, at = variable.get("valueFrom"), f"{path}.env[{index}].valueFrom"
-        if source is not None and any(source.values()) and variable.get("value"):
-            errors.invalid(at, "", "may not be specified when `value` is not empty")
-        elif source is not None:
-            _check_source(source, _REFERENCES, at, errors)
-    for source in container.get("envFrom") or ():
-        _check_source(source, _ENVIRONMENT, f"{path}.envFrom", errors)
+def _check_variable(variable: Plain, path: str, errors: FieldErrors) -> None:
+    source, at = variable.get("valueFrom"), f"{path}.valueFrom"
+    if source is not None and any(source.values()) and variable.get("value"):
+        errors.invalid(at, "", "may not be specified when `value` is not empty")
+    elif source is not None:
+        _check_source(source, _REFERENCES, at, errors)
+
+
+def _check_variables(source: Plain, path: str, errors: FieldErrors) -> None:
+    # Upstream does not report the position.
+    _check_source(source, _ENVIRONMENT, path.rpartition("[")[0], errors)
 
 
 def _check_source(source: Plain, kinds: Sequence[str], path: str, errors: FieldErrors) -> None:
@@ -121,12 +115,11 @@ def _check_source(source: Plain, kinds: Sequence[str], path: str, errors: FieldE
 
 
 def _check_volumes(
-    container: Plain, volumes: Mapping[str, Plain], path: str, errors: FieldErrors
+    container: Plain, volumes: Collection[str], path: str, errors: FieldErrors
 ) -> None:
     for kind, where in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
         seen: list[str] = []
-        for index, one in enumerate(container.get(kind) or ()):
-            at = f"{path}.{kind}[{index}]"
+        for at, one in entries(container, path, kind):
             if one["name"] not in volumes:
                 errors.not_found(f"{at}.name", one["name"])
             if one[where] in seen:
@@ -165,15 +158,16 @@ def _check_ephemeral_container(
             errors.forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")
 
 
-def _check_host_ports(containers: Sequence[Plain], path: str, errors: FieldErrors) -> None:
-    taken: list[str] = []
-    for index, container in enumerate(containers):
-        for number, port in enumerate(container.get("ports") or ()):
-            if port.get("hostPort"):
-                what = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
-                if what in taken:
-                    errors.duplicate(f"{path}[{index}].ports[{number}].hostPort", what)
-                taken.append(what)
+def _check_host_ports(containers: Iterable[tuple[str, Plain]], errors: FieldErrors) -> None:
+    errors.repeated(
+        (
+            f"{at}.hostPort",
+            f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}",
+        )
+        for path, container in containers
+        for at, port in entries(container, path, "ports")
+        if port.get("hostPort")
+    )
 
 
 VOLUME_SOURCES: Final = (
@@ -188,16 +182,15 @@ _NO_SELECTOR: Final = "must not be specified when labelSelector is not set"
 _PADDED: Final = "must not have leading or trailing whitespace"
 
 
-def check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
-    """Add field errors for the specification of a pod or a template."""
-    check_containers(spec, path, errors)
+def _check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
+    _check_containers(spec, path, errors)
     if spec.get("resources") is not None:
-        check_resources(spec, path, claims_of(spec), errors)
+        check_resources(spec, path, _claims_of(spec), errors)
     if spec.get("overhead"):
         check_overhead(spec["overhead"], f"{path}.overhead", errors)
     _check_host(spec, path, errors)
-    _check_gates(spec.get("schedulingGates") or (), f"{path}.schedulingGates", errors)
-    _check_spreading(spec, f"{path}.topologySpreadConstraints", errors)
+    _check_gates(spec, path, errors)
+    _check_spreading(spec, path, errors)
     os = spec.get("os")
     if os is not None and not os["name"]:
         errors.required(f"{path}.os.name")
@@ -223,36 +216,56 @@ def _check_host(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def _check_host_network(spec: Plain, path: str, errors: FieldErrors) -> None:
-    for index, container in enumerate(spec.get("containers") or ()):
-        for number, port in enumerate(container.get("ports") or ()):
+    for at, container in entries(spec, path, "containers"):
+        for where, port in entries(container, at, "ports"):
             host_port = port.get("hostPort", 0)
             # Templates need not give it.
             if (path == "spec" or host_port) and host_port != port["containerPort"]:
-                field = f"{path}.containers[{index}].ports[{number}].hostPort"
                 detail = "must match `containerPort` when `hostNetwork` is true"
-                errors.invalid(field, host_port, detail)
+                errors.invalid(f"{where}.hostPort", host_port, detail)
 
 
-def _check_gates(gates: Sequence[Plain], path: str, errors: FieldErrors) -> None:
-    names: list[str] = []
-    for index, gate in enumerate(gates):
-        errors.each(f"{path}[{index}]", gate["name"], label_key_errors(gate["name"]))
-        if gate["name"] in names:
-            errors.duplicate(f"{path}[{index}]", gate["name"])
-        names.append(gate["name"])
+def _check_gates(spec: Plain, path: str, errors: FieldErrors) -> None:
+    names = [(at, gate["name"]) for at, gate in entries(spec, path, "schedulingGates")]
+    for at, name in names:
+        errors.each(at, name, label_key_errors(name))
+    errors.repeated(names)
 
 
 def _check_spreading(spec: Plain, path: str, errors: FieldErrors) -> None:
-    constraints = spec.get("topologySpreadConstraints") or ()
-    for index, constraint in enumerate(constraints):
-        pair = (constraint["topologyKey"], constraint["whenUnsatisfiable"])
-        later = [(one["topologyKey"], one["whenUnsatisfiable"]) for one in constraints[index + 1 :]]
-        if pair in later:
-            field = f"{path}[{index}].{{topologyKey, whenUnsatisfiable}}"
-            errors.duplicate(field, f"{{{pair[0]}, {pair[1]}}}")
+    pairs = [
+        (
+            f"{at}.{{topologyKey, whenUnsatisfiable}}",
+            f"{{{one['topologyKey']}, {one['whenUnsatisfiable']}}}",
+        )
+        for at, one in entries(spec, path, "topologySpreadConstraints")
+    ]
+    for index, pair in enumerate(pairs):
+        # Upstream reports all but the last one.
+        if pair[1] in (later for _, later in pairs[index + 1 :]):
+            errors.duplicate(*pair)
 
 
 # Objects that other objects contain in several places.
+
+
+def one_of(what: str, members: Sequence[str], shown: Mapping[str, str] = {}) -> Check:
+    """Return a check that an object has exactly one of some fields.
+
+    `what` these are is shown in messages, with other names for those in `shown`. Upstream looks for
+    them in the order of `members`.
+    """
+
+    def check(value: Plain, path: str, errors: FieldErrors) -> Sequence[str]:
+        given = [name for name in members if value.get(name) is not None]
+        if not given:
+            errors.required(path, f"must specify a {what}")
+        for name in given[1:]:
+            detail = f"may not specify more than 1 {what}"
+            errors.forbidden(f"{path}.{shown.get(name, name)}", detail)
+        return given[1:]
+
+    return check
 
 
 def check_toleration(toleration: Plain, path: str, errors: FieldErrors) -> None:
@@ -284,11 +297,11 @@ def check_toleration(toleration: Plain, path: str, errors: FieldErrors) -> None:
         errors.not_supported(f"{path}.effect", effect, EFFECTS)
 
 
-def check_taints(taints: Sequence[Plain], errors: FieldErrors) -> None:
+def check_taints(spec: Plain, errors: FieldErrors) -> None:
     """Add field errors for the taints of a node; their path is upstream's."""
     seen: list[tuple[str, str]] = []
-    for index, taint in enumerate(taints):
-        at, key, effect = f"metadata.taints[{index}]", taint["key"], taint["effect"]
+    for at, taint in entries(spec, "metadata", "taints"):
+        key, effect = taint["key"], taint["effect"]
         errors.each(f"{at}.key", key, label_key_errors(key))
         if wrong := label_value_errors(taint.get("value", "")):
             errors.invalid(f"{at}.value", taint["value"], ";".join(wrong))
@@ -301,27 +314,23 @@ def check_taints(taints: Sequence[Plain], errors: FieldErrors) -> None:
         seen.append((key, effect))
 
 
-def check_node_selector(selector: Plain, path: str, errors: FieldErrors) -> None:
-    """Add field errors for a selector of nodes."""
-    terms: Sequence[Plain] = selector.get("nodeSelectorTerms") or ()
-    if not terms:
+def _check_node_selector(selector: Plain, path: str, errors: FieldErrors) -> None:
+    if not selector.get("nodeSelectorTerms"):
         detail = "must have at least one node selector term"
         errors.required(f"{path}.nodeSelectorTerms", detail)
-    for index, term in enumerate(terms):
-        _check_node_term(term, f"{path}.nodeSelectorTerms[{index}]", errors)
+    for at, term in entries(selector, path, "nodeSelectorTerms"):
+        _check_node_term(term, at, errors)
 
 
 def _check_node_term(
     term: Plain, path: str, errors: FieldErrors, *, checks_values: bool = True
 ) -> None:
-    for index, one in enumerate(term.get("matchExpressions") or ()):
-        at = f"{path}.matchExpressions[{index}]"
+    for at, one in entries(term, path, "matchExpressions"):
         check_requirement(one, at, errors, is_of_nodes=True, checks_values=checks_values)
-    for index, one in enumerate(term.get("matchFields") or ()):
-        at, values = f"{path}.matchFields[{index}]", one.get("values") or ()
+    for at, one in entries(term, path, "matchFields"):
         if one["operator"] not in ("In", "NotIn"):
             errors.invalid(f"{at}.operator", one["operator"], "not a valid selector operator")
-        elif len(values) != 1:
+        elif len(one.get("values") or ()) != 1:
             detail = (
                 "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
             )
@@ -329,19 +338,13 @@ def _check_node_term(
         if one["key"] != "metadata.name":
             errors.invalid(f"{at}.key", one["key"], "not a valid field selector key")
             continue
-        for number, value in enumerate(values):
-            errors.each(f"{at}.values[{number}]", value, dns_subdomain(value))
+        for where, value in entries(one, at, "values"):
+            errors.each(where, value, dns_subdomain(value))
 
 
 def _check_preferred_term(term: Plain, path: str, errors: FieldErrors) -> None:
-    _check_weight(term, path, errors)
     # Values that no label can have are allowed in preferences.
     _check_node_term(term["preference"], f"{path}.preference", errors, checks_values=False)
-
-
-def _check_weight(term: Plain, path: str, errors: FieldErrors) -> None:
-    if not 1 <= term["weight"] <= 100:
-        errors.invalid(f"{path}.weight", term["weight"], "must be in the range 1-100")
 
 
 def _check_affinity_term(term: Plain, path: str, errors: FieldErrors) -> None:
@@ -366,14 +369,14 @@ def _check_constraint(constraint: Plain, path: str, errors: FieldErrors) -> None
 
 def _check_label_keys(owner: Plain, path: str, errors: FieldErrors) -> None:
     """Add field errors for the label keys whose values come from the pod itself."""
-    selector = owner.get("labelSelector")
-    matched, mismatched = (owner.get(f"{word}LabelKeys") or () for word in ("match", "mismatch"))
-    for name, keys in (("matchLabelKeys", matched), ("mismatchLabelKeys", mismatched)):
-        if keys and selector is None:
+    selector, names = owner.get("labelSelector"), ("matchLabelKeys", "mismatchLabelKeys")
+    matched, mismatched = (owner.get(name) or () for name in names)
+    for name in names:
+        if owner.get(name) and selector is None:
             errors.forbidden(f"{path}.{name}", _NO_SELECTOR)
             continue
-        for index, key in enumerate(keys):
-            errors.each(f"{path}.{name}[{index}]", key, label_key_errors(key))
+        for at, key in entries(owner, path, name):
+            errors.each(at, key, label_key_errors(key))
     seen = set((selector or {}).get("matchLabels") or ())
     for expression in (selector or {}).get("matchExpressions") or ():
         # One expression is what the server itself adds for a key.
@@ -382,10 +385,9 @@ def _check_label_keys(owner: Plain, path: str, errors: FieldErrors) -> None:
             detail = "exists in both matchLabelKeys and labelSelector"
             errors.invalid(f"{path}[{matched.index(key)}]", key, detail)
         seen.add(key)
-    for index, key in enumerate(matched):
+    for at, key in entries(owner, path, "matchLabelKeys"):
         if key in mismatched:
-            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
-            errors.invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
+            errors.invalid(at, key, "exists in both matchLabelKeys and mismatchLabelKeys")
 
 
 def _check_claim(claim: Plain, path: str, errors: FieldErrors) -> None:
@@ -411,8 +413,7 @@ def _check_template(template: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
-    """Add field errors for what only pods have that are created."""
-    check_pod(pod, errors)
+    """Add field errors for what pods may not have when they are created."""
     if pod["spec"].get("ephemeralContainers"):
         errors.forbidden("spec.ephemeralContainers", "cannot be set on create")
     if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
@@ -420,40 +421,38 @@ def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
         errors.forbidden("spec.nodeName", detail)
 
 
-def check_pod(pod: Plain, errors: FieldErrors) -> None:
-    """Add field errors for a pod besides those of its specification."""
-    spec = pod["spec"]
-    for kind in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(kind) or ()):
-            image = container.get("image", "")
-            if image != image.strip():
-                errors.invalid(f"spec.{kind}[{index}].image", image, _PADDED)
-    for index, volume in enumerate(spec.get("volumes") or ()):
-        name = pod["metadata"].get("name")
+def _check_pod(pod: Plain, _path: str, errors: FieldErrors) -> None:
+    spec, name = pod["spec"], pod["metadata"].get("name")
+    for at, container in entries(spec, "spec", "containers", "initContainers"):
+        image = container.get("image", "")
+        if image != image.strip():
+            errors.invalid(f"{at}.image", image, _PADDED)
+    for at, volume in entries(spec, "spec", "volumes"):
         if volume.get("ephemeral") is not None and volume["name"] and name:
             claim = f"{name}-{volume['name']}"
             for wrong in dns_subdomain(claim):
                 detail = f"PVC name {go_quote(claim)}: {wrong}"
-                errors.invalid(f"spec.volumes[{index}].name", volume["name"], detail)
+                errors.invalid(f"{at}.name", volume["name"], detail)
 
 
 CHECKS: Final[Mapping[str, Check]] = {
-    "core_v1/NodeSelector": check_node_selector,
+    "core_v1/EnvFromSource": _check_variables,
+    "core_v1/EnvVar": _check_variable,
+    "core_v1/LifecycleHandler": one_of("handler type", ("exec", "httpGet", "tcpSocket", "sleep")),
+    "core_v1/NodeSelector": _check_node_selector,
     "core_v1/PodAffinityTerm": _check_affinity_term,
     "core_v1/PodResourceClaim": _check_claim,
     "core_v1/PodTemplateSpec": _check_template,
-    "core_v1/PreferredSchedulingTerm": _check_preferred_term,
+    "core_v1/Probe": one_of("handler type", ("exec", "httpGet", "tcpSocket", "grpc")),
     "core_v1/Toleration": check_toleration,
     "core_v1/TopologySpreadConstraint": _check_constraint,
-    "core_v1/WeightedPodAffinityTerm": _check_weight,
-    "meta_v1/LabelSelector": check_selector,
-}
-LATE_CHECKS: Final[Mapping[str, Check]] = {"core_v1/PodSpec": check_pod_spec}
-UNIONS: Final[Mapping[str, Union]] = {
-    "core_v1/LifecycleHandler": Union("handler type", ("exec", "httpGet", "tcpSocket", "sleep")),
-    "core_v1/PersistentVolumeSpec": Union("volume type", VOLUME_SOURCES),
-    "core_v1/Probe": Union("handler type", ("exec", "httpGet", "tcpSocket", "grpc")),
-    "core_v1/Volume": Union(
+    "core_v1/Volume": one_of(
         "volume type", VOLUME_SOURCES, {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
     ),
+    "meta_v1/LabelSelectorRequirement": check_requirement,
+}
+LATE_CHECKS: Final[Mapping[str, Check]] = {
+    "core_v1/Pod": _check_pod,
+    "core_v1/PodSpec": _check_pod_spec,
+    "core_v1/PreferredSchedulingTerm": _check_preferred_term,
 }

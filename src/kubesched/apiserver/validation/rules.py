@@ -13,6 +13,7 @@
     number_or_percent   a number, or a percentage; with (100): at most everything
     unique(name)        no two entries of a list share this field; with (name,entry): the error is
                         that of the entry
+    weight              a number from 1 to 100
     immutable           an update leaves the field as it is
 
 Other rules are functions for types of objects, which are called wherever such an object occurs,
@@ -25,90 +26,81 @@ Differs:  errors come in the order of the tables.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.apiserver.formats import FORMS, between, percent, port_name, valid_port
 from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.schema import ListType, MapType, ObjectType, object_in
+from kubesched.apiserver.schema import MapType, ObjectType
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import check_labels
 from kubesched.apiserver.values import Field, Rule
 
-Check: TypeAlias = Callable[[Plain, str, FieldErrors], None]
-"""Adds what is wrong with an object at a path."""
+Check: TypeAlias = Callable[[Plain, str, FieldErrors], Sequence[str] | None]
+"""Adds what is wrong with an object at a path; may return fields that need no checks."""
 _FieldCheck: TypeAlias = Callable[[Any, str, FieldErrors], None]
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 POSITIVE: Final = "must be greater than zero"
 _MODE_RULE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
-class _Below(NamedTuple):
-    """A field with checks of its own, or with an object that has checks."""
+class TypeChecks(NamedTuple):
+    """Checks of objects, by names of types: before the rules of their fields, and after them."""
+
+    before: Mapping[str, Check]
+    after: Mapping[str, Check]
+
+
+class _FieldRules(NamedTuple):
+    """A field with rules of its own, or with an object or a list of them; `inner` is their type."""
 
     name: str
     checks: tuple[_FieldCheck, ...]
-    plan: _Plan | None
+    inner: ObjectType | None
 
 
-class Union(NamedTuple):
-    """Fields of which an object has one.
-
-    Attributes:
-        what: What they are, for messages.
-        members: In the order in which upstream looks for them.
-        shown: Names in messages that differ.
-    """
-
-    what: str
-    members: tuple[str, ...]
-    shown: Mapping[str, str] = {}
-
-    def surplus(self, value: Plain, path: str, errors: FieldErrors) -> Sequence[str]:
-        """Add a field error unless exactly one is given; return the surplus ones."""
-        given = [name for name in self.members if value.get(name) is not None]
-        if not given:
-            errors.required(path, f"must specify a {self.what}")
-        for name in given[1:]:
-            detail = f"may not specify more than 1 {self.what}"
-            errors.forbidden(f"{path}.{self.shown.get(name, name)}", detail)
-        return given[1:]
+@cache
+def _rules_of(object_type: ObjectType) -> Sequence[_FieldRules]:
+    found = []
+    for field in object_type.fields.values():
+        checks = tuple(_field_check(field, rule) for rule in field.rules)
+        inner = None if isinstance(field.type, MapType) else field.inner
+        if checks or inner is not None:
+            found.append(_FieldRules(field.name, checks, inner))
+    return found
 
 
-class _Plan:
-    """The checks of a type of objects; its fields are filled in late, as types may be recursive."""
-
-    def __init__(self, check: Check | None, late: Check | None, union: Union | None) -> None:
-        self.check = check
-        self.late = late
-        self.union = union
-        self.fields: list[_Below] = []
-
-    def __bool__(self) -> bool:
-        return bool(self.fields or self.check or self.late or self.union)
-
-    def run(self, value: Plain, path: str, errors: FieldErrors, skipped: Sequence[str]) -> None:
-        if self.union is not None:
-            skipped = (*skipped, *self.union.surplus(value, path, errors))
-        if self.check is not None:
-            self.check(value, path, errors)
-        for name, checks, plan in self.fields:
-            if name in skipped:
-                continue
-            found, at = value.get(name), f"{path}.{name}" if path else name
-            for check in checks:
-                before = len(errors)
-                check(found, at, errors)
-                if len(errors) > before:
-                    break
-            if plan is not None and found is not None:
-                for one, where in _objects(found, at):
-                    plan.run(one, where, errors, ())
-        if self.late is not None:
-            self.late(value, path, errors)
+def check_rules(
+    object_type: ObjectType,
+    value: Plain,
+    of_types: TypeChecks,
+    errors: FieldErrors,
+    path: str = "",
+    *,
+    skipped: Sequence[str] = (),
+) -> None:
+    """Add field errors for an object that has its defaults, except in `skipped` fields."""
+    if (before := of_types.before.get(object_type.name)) is not None:
+        skipped = (*skipped, *(before(value, path, errors) or ()))
+    for name, checks, inner in _rules_of(object_type):
+        found = value.get(name)
+        if name in skipped or (found is None and not checks):
+            continue
+        at = f"{path}.{name}" if path else name
+        for check in checks:
+            count = len(errors)
+            check(found, at, errors)
+            if len(errors) > count:
+                break
+        if inner is not None and found is not None:
+            for one, where in _entries(found, at):
+                check_rules(inner, one, of_types, errors, where)
+    if (after := of_types.after.get(object_type.name)) is not None:
+        after(value, path, errors)
 
 
-def _objects(value: Any, path: str) -> Iterator[tuple[Plain, str]]:
+def _entries(value: Any, path: str) -> Iterator[tuple[Any, str]]:
+    """Yield the entries of a list, or a value that is no list, with their paths."""
     if isinstance(value, list):
         for index, one in enumerate(value):
             yield one, f"{path}[{index}]"
@@ -116,58 +108,12 @@ def _objects(value: Any, path: str) -> Iterator[tuple[Plain, str]]:
         yield value, path
 
 
-class Rules:
-    """The rules of all types."""
-
-    def __init__(
-        self,
-        checks: Mapping[str, Check],
-        late_checks: Mapping[str, Check],
-        unions: Mapping[str, Union],
-    ) -> None:
-        """Set up, all by names of types; late checks get the errors of fields."""
-        self._checks = checks
-        self._late_checks = late_checks
-        self._unions = unions
-        self._plans: dict[str, _Plan] = {}
-
-    def check(
-        self,
-        object_type: ObjectType,
-        value: Plain,
-        errors: FieldErrors,
-        path: str = "",
-        *,
-        skipped: Sequence[str] = (),
-    ) -> None:
-        """Add field errors for an object that has its defaults, except in `skipped` fields."""
-        self._plan(object_type).run(value, path, errors, skipped)
-
-    def _plan(self, object_type: ObjectType) -> _Plan:
-        known = self._plans.get(object_type.name)
-        if known is not None:
-            return known
-        name = object_type.name
-        plan = self._plans[name] = _Plan(
-            self._checks.get(name), self._late_checks.get(name), self._unions.get(name)
-        )
-        for field in object_type.fields.values():
-            inner = None if isinstance(field.type, MapType) else object_in(field.type)
-            below = None if inner is None else self._plan(inner) or None
-            checks = tuple(
-                _field_check(field, rule) for rule in field.rules if rule.name != "immutable"
-            )
-            if checks or below is not None:
-                plan.fields.append(_Below(field.name, checks, below))
-        return plan
-
-
 def fixed_objects(object_type: ObjectType) -> tuple[str, ...]:
     """Return the fields whose objects are immutable, and not checked again."""
     return tuple(
         name
         for name, field in object_type.fields.items()
-        if isinstance(field.type, ObjectType) and Rule("immutable") in field.rules
+        if isinstance(field.type, ObjectType) and field.is_immutable
     )
 
 
@@ -178,7 +124,7 @@ def check_changes(
     for field in object_type.fields.values():
         after, before = new.get(field.name), old.get(field.name)
         at = f"{path}.{field.name}" if path else field.name
-        if any(rule.name == "immutable" for rule in field.rules):
+        if field.is_immutable:
             if not field.type.is_equal(after, before):
                 errors.invalid(at, after, "field is immutable")
         elif isinstance(field.type, ObjectType) and after and before and field.name != "metadata":
@@ -195,20 +141,15 @@ def _field_check(field: Field, rule: Rule) -> _FieldCheck:
     details = _DETAILS[name](*arguments)
     # An omitted number is 0 here, and an omitted text empty.
     skips_nothing = name == "is" or (field.is_left_out and name in _OF_NUMBERS)
-    is_list = isinstance(field.type, ListType)
 
     def check(value: Any, path: str, errors: FieldErrors) -> None:
         if value is None or (skips_nothing and not value):
             return
-        for one, at in _entries(value, path) if is_list else ((value, path),):
+        for one, at in _entries(value, path):
             if one or not skips_nothing:
                 errors.each(at, one, details(one))
 
     return check
-
-
-def _entries(values: Sequence[Any], path: str) -> list[tuple[Any, str]]:
-    return [(value, f"{path}[{index}]") for index, value in enumerate(values)]
 
 
 # Rules that name what they break.
@@ -251,6 +192,7 @@ _DETAILS: Final[Mapping[str, Callable[..., _Details]]] = {
     "number_or_percent": _number_or_percent,
     "port": lambda: _port,
     "positive": lambda: _number(lambda value: value > 0, POSITIVE),
+    "weight": lambda: _number(lambda value: 1 <= value <= 100, "must be in the range 1-100"),
 }
 """What a value, or each entry of a list, breaks; by the arguments of the rule."""
 
@@ -294,12 +236,11 @@ def _max_bytes(most: str, value: Any, path: str, errors: FieldErrors) -> None:
 
 def _unique(name: str, *arguments: Any) -> None:
     *shown, values, path, errors = arguments
-    seen: list[Any] = []
-    for index, value in enumerate(values or ()):
-        key, at = value.get(name), f"{path}[{index}]"
-        if key and key in seen:
-            errors.duplicate(at if shown else f"{at}.{name}", key)
-        seen.append(key)
+    errors.repeated(
+        (at if shown else f"{at}.{name}", value[name])
+        for value, at in _entries(values or [], path)
+        if value.get(name)
+    )
 
 
 _WHOLE: Final[Mapping[str, Callable[..., None]]] = {

@@ -23,7 +23,6 @@ from kubesched.app.access import (
     Authorizer,
     ClusterAuthentication,
     LookupFailedError,
-    RequestHeaders,
     check_bundle,
 )
 from kubesched.app.endpoints import Endpoints
@@ -144,8 +143,8 @@ class SecurePort:
         # Files replace the cluster's authorities, separately for clients and proxies.
         if self._own.client:
             found = replace(found, client=self._own.client)
-        if self._own.proxies.authorities:
-            found = replace(found, proxies=self._own.proxies)
+        if self._own.proxies:
+            found = replace(found, proxies=self._own.proxies, headers=self._own.headers)
         return found
 
 
@@ -154,7 +153,8 @@ def _authorities_in(access: AccessOptions) -> Authorities:
     flags = access.proxies
     return Authorities(
         _bundle("--client-ca-file", access.client_ca_file),
-        RequestHeaders(_bundle("--requestheader-client-ca-file", flags.client_ca_file), flags),
+        _bundle("--requestheader-client-ca-file", flags.client_ca_file),
+        flags,
     )
 
 

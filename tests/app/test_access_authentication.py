@@ -23,8 +23,8 @@ from kubesched.app.access import (
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import ANONYMOUS, AccessError, UserInfo
 from kubesched.client.requests import Request
-from kubesched.simulator.virtual_loop import run
 from tests.client.certificates import Holder, authority, signed
+from tests.loops import on_virtual_time
 
 from .fake_rest import FakeRest, token_reviews
 
@@ -171,7 +171,8 @@ def test_unknown_tokens_are_refused() -> None:
         authenticate(("Authorization", "Bearer bad"))
 
 
-def test_the_configmap_is_read_again() -> None:
+@on_virtual_time
+async def test_the_configmap_is_read_again() -> None:
     """Each change is reported once; after a failure the last authorities are kept."""
     answers: list[object] = [
         {"data": DATA},
@@ -192,15 +193,12 @@ def test_the_configmap_is_read_again() -> None:
             raise found
         return found
 
-    async def main() -> None:
-        cluster = ClusterAuthentication(FakeRest(answer), changes.append)
-        await cluster.refresh()
-        assert CLIENTS.pem.decode() == cluster.authorities.client
-        with pytest.raises(asyncio.CancelledError):
-            await cluster.run()
-        assert STRANGERS.pem.decode() == cluster.authorities.client
-
-    run(main())
+    cluster = ClusterAuthentication(FakeRest(answer), changes.append)
+    await cluster.refresh()
+    assert CLIENTS.pem.decode() == cluster.authorities.client
+    with pytest.raises(asyncio.CancelledError):
+        await cluster.run()
+    assert STRANGERS.pem.decode() == cluster.authorities.client
     assert 2 == len(changes)
     assert (CLIENTS.pem + b"\n" + PROXIES.pem).decode() == changes[0].pem
 

@@ -29,6 +29,7 @@ from kubesched.app.serving_certificates import (
 )
 from kubesched.client.tls import load_key_pair
 from tests.client.certificates import Holder, authority, signed
+from tests.loops import in_real_time
 
 T = TypeVar("T")
 
@@ -179,29 +180,26 @@ def test_requests_as_they_come(sent: list[bytes], expected: list[str]) -> None:
     assert expected == served(echo, ask)
 
 
-def test_a_request_under_way_is_answered_when_the_port_closes() -> None:
+@in_real_time
+async def test_a_request_under_way_is_answered_when_the_port_closes() -> None:
     """The port waits for it, and takes no other."""
+    arrived, may_go = asyncio.Event(), asyncio.Event()
 
-    async def main() -> str:
-        arrived, may_go = asyncio.Event(), asyncio.Event()
+    async def slow(_request: HttpRequest) -> HttpResponse:
+        arrived.set()
+        await may_go.wait()
+        return text_response("done")
 
-        async def slow(_request: HttpRequest) -> HttpResponse:
-            arrived.set()
-            await may_go.wait()
-            return text_response("done")
-
-        connector = aiohttp.TCPConnector(ssl=client_context())
-        async with aiohttp.ClientSession(connector=connector) as session:
-            async with SecureServing(slow, serving_context(PAIR), "127.0.0.1", 0) as server:
-                url = f"https://localhost:{server.port}"
-                asked = asyncio.ensure_future(session.get(url))
-                await arrived.wait()
-                asyncio.get_running_loop().call_soon(may_go.set)
-            async with await asked as answer:
-                assert "close" == answer.headers["Connection"]
-                return await answer.text()
-
-    assert "done" == asyncio.run(main())
+    connector = aiohttp.TCPConnector(ssl=client_context())
+    async with aiohttp.ClientSession(connector=connector) as session:
+        async with SecureServing(slow, serving_context(PAIR), "127.0.0.1", 0) as server:
+            url = f"https://localhost:{server.port}"
+            asked = asyncio.ensure_future(session.get(url))
+            await arrived.wait()
+            asyncio.get_running_loop().call_soon(may_go.set)
+        async with await asked as answer:
+            assert "close" == answer.headers["Connection"]
+            assert "done" == await answer.text()
 
 
 def test_clients_may_show_a_certificate() -> None:
@@ -222,19 +220,16 @@ def test_clients_may_show_a_certificate() -> None:
     assert "" == served(show, ask, shown=bob)
 
 
-def test_a_client_that_begins_no_handshake_does_not_delay_the_end() -> None:
+@in_real_time
+async def test_a_client_that_begins_no_handshake_does_not_delay_the_end() -> None:
     """The port closes at once."""
-
-    async def main() -> None:
-        context = serving_context(PAIR, ServingOptions())
-        async with asyncio.timeout(10):
-            async with SecureServing(echo, context, "127.0.0.1", 0) as server:
-                _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-                for _ in range(10):
-                    await asyncio.sleep(0)
-            writer.close()
-
-    asyncio.run(main())
+    context = serving_context(PAIR, ServingOptions())
+    async with asyncio.timeout(10):
+        async with SecureServing(echo, context, "127.0.0.1", 0) as server:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            for _ in range(10):
+                await asyncio.sleep(0)
+        writer.close()
 
 
 def test_versions_and_suites_can_be_chosen() -> None:
@@ -350,28 +345,22 @@ def test_certificate_without_key() -> None:
             serving_pair(options)
 
 
-def test_a_port_can_be_shared() -> None:
+@in_real_time
+async def test_a_port_can_be_shared() -> None:
     """All listeners must allow it."""
-
-    async def main() -> bool:
-        context = serving_context(PAIR)
-        async with (
-            SecureServing(echo, context, "127.0.0.1", 0, shares_port=True) as first,
-            SecureServing(echo, context, "127.0.0.1", first.port, shares_port=True) as second,
-        ):
-            return first.port == second.port
-
-    assert asyncio.run(main())
+    context = serving_context(PAIR)
+    async with (
+        SecureServing(echo, context, "127.0.0.1", 0, shares_port=True) as first,
+        SecureServing(echo, context, "127.0.0.1", first.port, shares_port=True) as second,
+    ):
+        assert first.port == second.port
 
 
-def test_a_taken_port_is_an_os_error() -> None:
+@in_real_time
+async def test_a_taken_port_is_an_os_error() -> None:
     """Two cannot listen on one port."""
-
-    async def main() -> None:
-        context = serving_context(PAIR)
-        async with SecureServing(echo, context, "127.0.0.1", 0) as first:
-            with pytest.raises(OSError, match="address"):
-                async with SecureServing(echo, context, "127.0.0.1", first.port):
-                    pass
-
-    asyncio.run(main())
+    context = serving_context(PAIR)
+    async with SecureServing(echo, context, "127.0.0.1", 0) as first:
+        with pytest.raises(OSError, match="address"):
+            async with SecureServing(echo, context, "127.0.0.1", first.port):
+                pass

@@ -9,6 +9,7 @@ from kubesched.api.errors import ApiError
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient
+from tests.loops import in_real_time
 
 from .speaking_server import Asked, serving
 
@@ -31,27 +32,25 @@ class _Leadership:
             raise ApiError(0, "NotLeader", "another replica leads")
 
 
-def test_writes_need_permission() -> None:
+@in_real_time
+async def test_writes_need_permission() -> None:
     """Without it nothing is written, also on open connections; reads work."""
     leadership = _Leadership()
-
-    async def main() -> list[str]:
-        async with serving(_answer) as server:
-            rest = HttpRestClient(ConnectionSettings(server=server.url), permit=leadership.check)
+    async with serving(_answer) as server:
+        rest = HttpRestClient(ConnectionSettings(server=server.url), permit=leadership.check)
+        await rest.send(WRITE)
+        leadership.is_lost = True
+        with pytest.raises(ApiError, match="another replica leads"):
             await rest.send(WRITE)
-            leadership.is_lost = True
-            with pytest.raises(ApiError, match="another replica leads"):
-                await rest.send(WRITE)
-            await rest.send(READ)
-            leadership.is_lost = False
-            await rest.send(WRITE)
-            await rest.aclose()
-            return [asked.method for asked in server.asked]
-
-    assert ["POST", "GET", "POST"] == asyncio.run(main())
+        await rest.send(READ)
+        leadership.is_lost = False
+        await rest.send(WRITE)
+        await rest.aclose()
+        assert ["POST", "GET", "POST"] == [asked.method for asked in server.asked]
 
 
-def test_permission_is_asked_after_waiting_for_a_connection() -> None:
+@in_real_time
+async def test_permission_is_asked_after_waiting_for_a_connection() -> None:
     """A write that waited for one of the connections is held back if it is too late by then."""
     leadership = _Leadership()
     release = asyncio.Event()
@@ -63,16 +62,13 @@ def test_permission_is_asked_after_waiting_for_a_connection() -> None:
         await release.wait()
         return web.Response(body=b"{}")
 
-    async def main() -> tuple[int, int]:
-        async with serving(slow) as server:
-            rest = HttpRestClient(ConnectionSettings(server=server.url), permit=leadership.check)
-            writes = [asyncio.ensure_future(rest.send(WRITE)) for _ in range(70)]
-            await all_busy.wait()
-            leadership.is_lost = True
-            release.set()
-            outcomes = await asyncio.gather(*writes, return_exceptions=True)
-            await rest.aclose()
-            refused = sum(isinstance(outcome, ApiError) for outcome in outcomes)
-            return len(server.asked), refused
-
-    assert (64, 6) == asyncio.run(main())
+    async with serving(slow) as server:
+        rest = HttpRestClient(ConnectionSettings(server=server.url), permit=leadership.check)
+        writes = [asyncio.ensure_future(rest.send(WRITE)) for _ in range(70)]
+        await all_busy.wait()
+        leadership.is_lost = True
+        release.set()
+        outcomes = await asyncio.gather(*writes, return_exceptions=True)
+        await rest.aclose()
+        refused = sum(isinstance(outcome, ApiError) for outcome in outcomes)
+        assert (64, 6) == (len(server.asked), refused)

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from kubesched.app.metrics.family import ABSENT, FAMILIES, MetricType
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
 
 from .scripted import (
     Families,
@@ -133,19 +134,16 @@ def test_reset_clears_counters_and_keeps_gauges() -> None:
     assert "3" == families["scheduler_cache_size"]["series"][(("type", "nodes"),)]
 
 
-def test_counting_goes_on_after_a_reset() -> None:
+@on_virtual_time
+async def test_counting_goes_on_after_a_reset() -> None:
     """What is observed after a reset is on the page."""
-
-    async def main() -> str:
-        async with measured() as found:
-            found.api.create(make_node("a"), make_pod("p"))
-            await asyncio.sleep(1)
-            found.pages.metrics.reset()
-            found.api.create(make_pod("q"))
-            await asyncio.sleep(1)
-            return found.page()
-
-    page = run(main())
+    async with measured() as found:
+        found.api.create(make_node("a"), make_pod("p"))
+        await asyncio.sleep(1)
+        found.pages.metrics.reset()
+        found.api.create(make_pod("q"))
+        await asyncio.sleep(1)
+        page = found.page()
     assert (
         'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1'
         in page
@@ -154,36 +152,30 @@ def test_counting_goes_on_after_a_reset() -> None:
     assert f"framework_extension_point_duration_seconds_count{{{point}}} 1" in page
 
 
-def test_durations_are_the_loops() -> None:
+@on_virtual_time
+async def test_durations_are_the_loops() -> None:
     """A pod's latency is counted from its first attempt, over failed ones."""
-
-    async def main() -> str:
-        async with measured() as found:
-            found.api.create(make_node("small", allocatable={"cpu": "1"}))
-            found.api.create(make_pod("p", requests={"cpu": "2"}))
-            await asyncio.sleep(5)
-            found.api.create(make_node("large", allocatable={"cpu": "4"}))
-            await asyncio.sleep(1)
-            return found.page()
-
-    page = run(main())
+    async with measured() as found:
+        found.api.create(make_node("small", allocatable={"cpu": "1"}))
+        found.api.create(make_pod("p", requests={"cpu": "2"}))
+        await asyncio.sleep(5)
+        found.api.create(make_node("large", allocatable={"cpu": "4"}))
+        await asyncio.sleep(1)
+        page = found.page()
     name = "scheduler_pod_scheduling_sli_duration_seconds"
     assert f'{name}_bucket{{attempts="2",le="2.56"}} 0' in page
     assert f'{name}_bucket{{attempts="2",le="5.12"}} 1' in page
     assert 'scheduler_pod_scheduling_attempts_bucket{le="2"} 1' in page
 
 
-def test_refused_binding_is_an_error() -> None:
+@on_virtual_time
+async def test_refused_binding_is_an_error() -> None:
     """An attempt whose binding fails counts as an error, and its undoing is timed."""
-
-    async def main() -> str:
-        async with measured() as found:
-            found.api.refused.add("p")
-            found.api.create(make_node("a"), make_pod("p"))
-            await asyncio.sleep(0.5)
-            return found.page()
-
-    page = run(main())
+    async with measured() as found:
+        found.api.refused.add("p")
+        found.api.create(make_node("a"), make_pod("p"))
+        await asyncio.sleep(0.5)
+        page = found.page()
     assert 'schedule_attempts_total{profile="default-scheduler",result="error"} 1' in page
     for point, status in (("Bind", "Error"), ("Unreserve", "Success")):
         labels = f'extension_point="{point}",profile="default-scheduler",status="{status}"'

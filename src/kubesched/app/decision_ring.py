@@ -225,10 +225,11 @@ def queue_state(scheduler: Scheduler, key: str, now_ns: int) -> QueueState | Non
     uid = "" if pod is None else uid_of(pod)
     waiting = scheduler.waiting_pods.get(uid)
     in_flight = _in_flight(scheduler, uid)
+    attempts = 0 if in_flight is None else in_flight.attempts
     if waiting is not None:
         return QueueState(
             part=QueuePart.WAITING_ON_PERMIT,
-            attempts=0 if in_flight is None else in_flight.attempts,
+            attempts=attempts,
             since="" if in_flight is None else text_of(in_flight.timestamp),
             node=waiting.node_name,
             waits_for=tuple(waiting.pending_plugins),
@@ -236,31 +237,11 @@ def queue_state(scheduler: Scheduler, key: str, now_ns: int) -> QueueState | Non
     if scheduler.cache.is_assumed(uid):
         there = scheduler.cache.get_pod(uid)
         assert there is not None, "an assumed pod is in the cache"
-        return QueueState(
-            part=QueuePart.BINDING,
-            attempts=0 if in_flight is None else in_flight.attempts,
-            node=there.node_name,
-        )
+        return QueueState(part=QueuePart.BINDING, attempts=attempts, node=there.node_name)
     queued = in_flight or scheduler.queue.get_pod(key)
     if queued is None:
         return None
     place = QueuePlace.IN_FLIGHT if in_flight else scheduler.queue.place_of(key)
-    return _queued_state(scheduler, queued, place, text_of)
-
-
-def _in_flight(scheduler: Scheduler, uid: str) -> QueuedPodInfo | None:
-    if not scheduler.queue.is_in_flight(uid):
-        return None
-    pods: Iterable[QueuedPodInfo] = scheduler.queue.pods(QueuePlace.IN_FLIGHT)
-    return next(queued for queued in pods if queued.pod_info.uid == uid)
-
-
-def _queued_state(
-    scheduler: Scheduler,
-    queued: QueuedPodInfo,
-    place: QueuePlace,
-    text_of: Callable[[float], str],
-) -> QueueState:
     profile = scheduler.profiles.get(queued.pod_info.scheduler_name)
     plugins = [queued.gating_plugin] if queued.is_gated else sorted(queued.rejecting_plugins)
     in_backoff = place is QueuePlace.BACKOFF
@@ -272,3 +253,10 @@ def _queued_state(
         retry_after=() if profile is None else retry_events(profile, plugins),
         backoff_ends=text_of(scheduler.queue.backoff_end(queued)) if in_backoff else "",
     )
+
+
+def _in_flight(scheduler: Scheduler, uid: str) -> QueuedPodInfo | None:
+    if not scheduler.queue.is_in_flight(uid):
+        return None
+    pods: Iterable[QueuedPodInfo] = scheduler.queue.pods(QueuePlace.IN_FLIGHT)
+    return next(queued for queued in pods if queued.pod_info.uid == uid)

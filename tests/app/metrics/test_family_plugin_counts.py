@@ -102,22 +102,20 @@ def cluster_of(found: Measured, *objects: KubeObject) -> Cluster:
     return cluster
 
 
-def test_claims_for_extended_resources() -> None:
+@on_virtual_time
+async def test_claims_for_extended_resources() -> None:
     """Requests to create claims count by their outcome."""
-
-    async def main() -> str:
-        async with measured() as found:
-            cluster = cluster_of(found, gpu_class(), local("s1", "n1", count=3))
-            for name, refuses in (("p", False), ("q", False), ("r", True)):
-                cluster.writer.refuses_create = refuses
-                pod = user_of(name=name, requests={GPU: "1"})
-                cycle, _ = cluster.filter(pod)
-                assert cluster.plugin.reserve(cycle, pod, "n1").is_success
-                status = await cluster.plugin.pre_bind(cycle, pod, "n1")
-                assert status.is_success is not refuses
-            return found.page()
-
-    family = families_of(run(main()))[CLAIM_CREATES]
+    async with measured() as found:
+        cluster = cluster_of(found, gpu_class(), local("s1", "n1", count=3))
+        for name, refuses in (("p", False), ("q", False), ("r", True)):
+            cluster.writer.refuses_create = refuses
+            pod = user_of(name=name, requests={GPU: "1"})
+            cycle, _ = cluster.filter(pod)
+            assert cluster.plugin.reserve(cycle, pod, "n1").is_success
+            status = await cluster.plugin.pre_bind(cycle, pod, "n1")
+            assert status.is_success is not refuses
+        page = found.page()
+    family = families_of(page)[CLAIM_CREATES]
     assert {(("status", "success"),): "2", (("status", "failure"),): "1"} == family["series"]
     assert "counter" == family["type"]
 

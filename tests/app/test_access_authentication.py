@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
@@ -193,7 +194,7 @@ async def test_the_configmap_is_read_again() -> None:
             raise found
         return found
 
-    cluster = ClusterAuthentication(FakeRest(answer), changes.append)
+    cluster = ClusterAuthentication(FakeRest(answer), Authorities(), changes.append)
     await cluster.refresh()
     assert CLIENTS.pem.decode() == cluster.authorities.client
     with pytest.raises(asyncio.CancelledError):
@@ -203,20 +204,31 @@ async def test_the_configmap_is_read_again() -> None:
     assert (CLIENTS.pem + b"\n" + PROXIES.pem).decode() == changes[0].pem
 
 
-def test_a_configmap_that_is_not_there_is_nothing() -> None:
-    """Small servers have none; a refusal is a failure."""
-
-    def answer(_request: Request) -> object:
-        raise NotFoundError("none")
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param(NotFoundError("none"), nullcontext(), id="small servers have none"),
+        pytest.param(
+            ApiError(403, "Forbidden", "not you"),
+            pytest.raises(LookupFailedError, match="not you"),
+            id="a refusal is a failure",
+        ),
+    ],
+)
+def test_without_a_configmap_nothing_is_known(
+    answer: ApiError, expected: AbstractContextManager[object]
+) -> None:
+    """The authorities stay those of files."""
 
     def refuse(_request: Request) -> object:
-        raise ApiError(403, "Forbidden", "not you")
+        raise answer
 
-    cluster = ClusterAuthentication(FakeRest(answer))
-    asyncio.run(cluster.refresh())
-    assert Authorities() == cluster.authorities
-    with pytest.raises(LookupFailedError, match="not you"):
-        asyncio.run(ClusterAuthentication(FakeRest(refuse)).refresh())
+    files = Authorities(STRANGERS.pem.decode())
+    changes: list[Authorities] = []
+    cluster = ClusterAuthentication(FakeRest(refuse), files, changes.append)
+    with expected:
+        asyncio.run(cluster.refresh())
+    assert (files, []) == (cluster.authorities, changes)
 
 
 def test_a_file_names_authorities_of_clients_alone() -> None:

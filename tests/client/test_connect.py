@@ -32,10 +32,10 @@ from kubesched.client.kubeconfig import KubeconfigError
 from kubesched.client.requests import Request
 from tests.loops import in_real_time
 
-from .speaking_server import Asked, serving
+from .scripted_server import ReceivedRequest, serving
 
 
-async def _fine(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+async def _fine(request: web.BaseRequest, received: list[ReceivedRequest]) -> web.StreamResponse:
     return web.Response(text="{}")
 
 
@@ -55,11 +55,11 @@ async def test_from_a_file_to_an_answer(tmp_path: Path) -> None:
         rest = connect(settings, user_agent_suffix="leader-election", timeout_seconds=5)
         assert b"{}" == await rest.send(Request(path="/api"))
         await rest.aclose()
-        (asked,) = server.asked
-        assert ("/prefix/api", (("timeout", "5s"),)) == (asked.path, asked.query)
-        assert "Bearer t" == asked.headers["authorization"]
-        assert "j" == asked.headers["impersonate-user"]
-        assert asked.headers["user-agent"].endswith("/leader-election")
+        (received,) = server.received
+        assert ("/prefix/api", (("timeout", "5s"),)) == (received.path, received.query)
+        assert "Bearer t" == received.headers["authorization"]
+        assert "j" == received.headers["impersonate-user"]
+        assert received.headers["user-agent"].endswith("/leader-election")
 
 
 def _kubeconfig(path: Path, server: str = "", token: str = "") -> str:

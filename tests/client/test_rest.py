@@ -17,7 +17,7 @@ from kubesched.client.requests import Request, RequestObserver
 from kubesched.client.rest import HttpRestClient
 from tests.loops import in_real_time
 
-from .speaking_server import Answer, Asked, SpeakingServer, serving
+from .scripted_server import Answer, ReceivedRequest, ScriptedServer, serving
 
 STATUS = {
     "kind": "Status",
@@ -72,7 +72,7 @@ class Renewable(Credentials):
 @asynccontextmanager
 async def _talking(
     answer: Answer, path: str = "", **options: object
-) -> AsyncIterator[tuple[HttpRestClient, SpeakingServer]]:
+) -> AsyncIterator[tuple[HttpRestClient, ScriptedServer]]:
     """Connect a client to a server."""
     async with serving(answer) as server:
         settings = ConnectionSettings(server=f"{server.url}{path}")
@@ -86,8 +86,10 @@ async def _talking(
 def _answering(*answers: web.Response) -> Answer:
     """The n-th request gets the n-th answer, the rest the last one."""
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
-        chosen = answers[min(len(asked), len(answers)) - 1]
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
+        chosen = answers[min(len(received), len(answers)) - 1]
         return web.Response(status=chosen.status, body=chosen.body, headers=chosen.headers.copy())
 
     return answer
@@ -115,17 +117,17 @@ async def test_request() -> None:
             )
         )
         assert b"{}" == body
-        (asked,) = server.asked
-        assert ("PATCH", "/api/v1/x%20y/%C3%A9") == (asked.method, asked.path)
-        assert (("a", "x=y,z!=w"), ("b", "1 2")) == asked.query
-        assert b"[]" == asked.body
+        (received,) = server.received
+        assert ("PATCH", "/api/v1/x%20y/%C3%A9") == (received.method, received.path)
+        assert (("a", "x=y,z!=w"), ("b", "1 2")) == received.query
+        assert b"[]" == received.body
         assert {
             "host": server.url.removeprefix("http://"),
             "accept": "application/json",
             "user-agent": "me",
             "content-type": JSON_PATCH,
             "content-length": "2",
-        } == asked.headers
+        } == received.headers
 
 
 @in_real_time
@@ -139,7 +141,7 @@ async def test_timeout_in_the_query() -> None:
             (("timeout", "5s"),),
             (("b", "c"), ("timeout", "5s")),
             (("timeout", "1m30.5s"),),
-        ] == [asked.query for asked in server.asked]
+        ] == [received.query for received in server.received]
 
 
 @in_real_time
@@ -153,7 +155,7 @@ async def test_refusal_is_an_error_of_its_class() -> None:
             caught.value.reason,
             caught.value.message,
         )
-        assert 1 == len(server.asked)
+        assert 1 == len(server.received)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 504])
@@ -166,7 +168,7 @@ async def test_retry_after(status: int, method: str) -> None:
     async with _talking(_answering(refusal, refusal, OK), observer=observed) as (rest, server):
         body = b"" if method == "GET" else b"{1}"
         assert b"{}" == await rest.send(Request(method=method, path="/x", body=body))
-        assert [body] * 3 == [asked.body for asked in server.asked]
+        assert [body] * 3 == [received.body for received in server.received]
         assert [
             ("attempted", str(status), method, "first"),
             ("attempted", str(status), method, "again"),
@@ -181,7 +183,7 @@ async def test_gives_up_after_ten_retries() -> None:
     async with _talking(_answering(_refusing(429, Retry_After="0"))) as (rest, server):
         with pytest.raises(TooManyRequestsError) as caught:
             await rest.send(Request(path="/x"))
-        assert 11 == len(server.asked)
+        assert 11 == len(server.received)
         assert 0.0 == caught.value.retry_after_seconds
 
 
@@ -202,12 +204,14 @@ async def test_other_errors_are_final(refusal: web.Response) -> None:
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))
         assert refusal.status == caught.value.code
-        assert 1 == len(server.asked)
+        assert 1 == len(server.received)
 
 
 def _breaking(times: int) -> Answer:
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
-        if len(asked) <= times:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
+        if len(received) <= times:
             assert request.transport is not None
             request.transport.abort()
         return web.Response(text="{}")
@@ -220,7 +224,7 @@ async def test_broken_get_is_repeated() -> None:
     """A GET whose connection breaks is sent again."""
     async with _talking(_breaking(1)) as (rest, server):
         assert b"{}" == await rest.send(Request(path="/x"))
-        assert 2 == len(server.asked)
+        assert 2 == len(server.received)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
@@ -228,7 +232,9 @@ async def test_broken_get_is_repeated() -> None:
 async def test_broken_write_is_not_repeated(method: str) -> None:
     """A write may have been carried out, so it is not sent again."""
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
         if request.method == method:
             assert request.transport is not None
             request.transport.abort()
@@ -240,7 +246,7 @@ async def test_broken_write_is_not_repeated(method: str) -> None:
             await rest.send(Request(method=method, path="/x", body=b"{}"))
         assert (0, "Unanswered") == (caught.value.code, caught.value.reason)
         assert not caught.value.is_transient
-        assert ["GET", method] == [asked.method for asked in server.asked]
+        assert ["GET", method] == [received.method for received in server.received]
 
 
 @pytest.mark.parametrize("query", [(), (("a", "b"),)])
@@ -249,7 +255,7 @@ async def test_server_with_a_path(query: tuple[tuple[str, str], ...]) -> None:
     """The path in the server's URL comes before all paths."""
     async with _talking(_answering(OK), "/k8s/one") as (rest, server):
         await rest.send(Request(path="/api/x y", query=query))
-    assert [("/k8s/one/api/x%20y", query)] == [(one.path, one.query) for one in server.asked]
+    assert [("/k8s/one/api/x%20y", query)] == [(one.path, one.query) for one in server.received]
 
 
 @in_real_time
@@ -270,7 +276,9 @@ async def test_slow_answer_times_out() -> None:
     """The request's own limit holds, and counts as an attempt without an answer."""
     observed = Observed()
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
         await asyncio.sleep(30)
         return web.Response()
 
@@ -288,13 +296,15 @@ async def test_slow_answer_times_out() -> None:
 async def test_unauthorized_renews_once() -> None:
     """A 401 is answered with newer credentials, once."""
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
         good = request.headers["Authorization"] == "Bearer t1"
         return web.Response(text="{}", status=200 if good else 401)
 
     async with _talking(answer, credentials=Renewable(1)) as (rest, server):
         assert b"{}" == await rest.send(Request(path="/x"))
-        assert ["Bearer t0", "Bearer t1"] == [a.headers["authorization"] for a in server.asked]
+        assert ["Bearer t0", "Bearer t1"] == [a.headers["authorization"] for a in server.received]
 
 
 @pytest.mark.parametrize(("last", "attempts"), [(0, 1), (5, 2)])
@@ -305,7 +315,7 @@ async def test_unauthorized_is_final_when_nothing_newer_helps(last: int, attempt
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))
         assert (401, "Unauthorized") == (caught.value.code, caught.value.reason)
-        assert attempts == len(server.asked)
+        assert attempts == len(server.received)
 
 
 @in_real_time
@@ -329,7 +339,9 @@ async def test_requests_are_limited_and_streams_are_not() -> None:
 
 
 def _streaming(*chunks: bytes, is_cut: bool = False) -> Answer:
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         for chunk in chunks:
@@ -370,8 +382,10 @@ async def test_cut_stream_raises() -> None:
 async def test_leaving_a_stream_closes_it() -> None:
     """Leaving a stream early closes its connection, and the next request works."""
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
-        if len(asked) == 2:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
+        if len(received) == 2:
             return web.Response(text="{}")
         response = web.StreamResponse()
         await response.prepare(request)
@@ -395,14 +409,16 @@ async def test_stream_refusal_raises_on_entering() -> None:
         with pytest.raises(NotFoundError):
             async with rest.stream(Request(path="/x")):
                 raise AssertionError("a refused stream was entered")
-        assert 2 == len(server.asked)
+        assert 2 == len(server.received)
 
 
 @in_real_time
 async def test_cancelled_request_leaves_a_working_connection() -> None:
     """Giving up a request harms no other one."""
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
         if request.path == "/slow":
             await asyncio.sleep(30)
         return web.Response(text="{}")

@@ -11,13 +11,13 @@ from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient
 from tests.loops import in_real_time
 
-from .speaking_server import Asked, serving
+from .scripted_server import ReceivedRequest, serving
 
 WRITE = Request(method="POST", path="/api/v1/x", body=b"{}")
 READ = Request(path="/api/v1/x")
 
 
-async def _answer(_request: web.BaseRequest, _asked: list[Asked]) -> web.Response:
+async def _answer(_request: web.BaseRequest, _received: list[ReceivedRequest]) -> web.Response:
     return web.Response(body=b"{}")
 
 
@@ -46,7 +46,7 @@ async def test_writes_need_permission() -> None:
         leadership.is_lost = False
         await rest.send(WRITE)
         await rest.aclose()
-        assert ["POST", "GET", "POST"] == [asked.method for asked in server.asked]
+        assert ["POST", "GET", "POST"] == [received.method for received in server.received]
 
 
 @in_real_time
@@ -56,8 +56,8 @@ async def test_permission_is_asked_after_waiting_for_a_connection() -> None:
     release = asyncio.Event()
     all_busy = asyncio.Event()
 
-    async def slow(_request: web.BaseRequest, asked: list[Asked]) -> web.Response:
-        if len(asked) == 64:
+    async def slow(_request: web.BaseRequest, received: list[ReceivedRequest]) -> web.Response:
+        if len(received) == 64:
             all_busy.set()
         await release.wait()
         return web.Response(body=b"{}")
@@ -71,4 +71,4 @@ async def test_permission_is_asked_after_waiting_for_a_connection() -> None:
         outcomes = await asyncio.gather(*writes, return_exceptions=True)
         await rest.aclose()
         refused = sum(isinstance(outcome, ApiError) for outcome in outcomes)
-        assert (64, 6) == (len(server.asked), refused)
+        assert (64, 6) == (len(server.received), refused)

@@ -24,7 +24,7 @@ from kubesched.client.tls import (
 from tests.loops import in_real_time
 
 from .certificates import Holder, authority, signed
-from .speaking_server import Asked, serving
+from .scripted_server import ReceivedRequest, serving
 
 _AUTHORITY = authority()
 _SERVER = signed(_AUTHORITY, "server", usage=None, hosts=("127.0.0.1", "kube.example"))
@@ -39,7 +39,9 @@ def _server_context() -> ssl.SSLContext:
     return context
 
 
-async def _name_the_client(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+async def _name_the_client(
+    request: web.BaseRequest, received: list[ReceivedRequest]
+) -> web.StreamResponse:
     shown = request.get_extra_info("peercert") or {}
     name = dict(entry[0] for entry in shown.get("subject", ())).get("commonName", "nobody")
     return web.Response(text=name)

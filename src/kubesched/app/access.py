@@ -312,18 +312,24 @@ def authorities_of(data: Mapping[str, str]) -> Authorities:
 
 
 class ClusterAuthentication:
-    """The cluster's authorities, as last read; empty until the first read."""
+    """The authorities of files, or else those of the cluster as last read."""
 
     def __init__(
-        self,
-        rest: Rest,
-        on_change: Callable[[Authorities], None] = lambda _authorities: None,
+        self, rest: Rest, files: Authorities, on_change: Callable[[Authorities], None]
     ) -> None:
-        """Set up; `on_change` is called with new authorities."""
-        self.authorities = Authorities()
+        """Set up; `on_change` is called with new authorities of the cluster."""
+        self._cluster = Authorities()
         self._rest = rest
+        self._files = files
         self._on_change = on_change
         self._data: Mapping[str, str] | None = None
+
+    @property
+    def authorities(self) -> Authorities:
+        """The trusted authorities; files replace those of clients and of proxies separately."""
+        files, cluster = self._files, self._cluster
+        proxies = files if files.proxies else cluster
+        return Authorities(files.client or cluster.client, proxies.proxies, proxies.headers)
 
     async def refresh(self) -> None:
         """Read the ConfigMap once; if it does not exist, nothing changes.
@@ -336,13 +342,13 @@ class ClusterAuthentication:
             data = _config_maps.decode(body).data or {}
             if data == self._data:
                 return
-            self.authorities = authorities_of(data)
+            self._cluster = authorities_of(data)
         except NotFoundError:
             return
         except (ApiError, ValueError, msgspec.MsgspecError) as error:
             raise LookupFailedError(str(error)) from None
         self._data = data
-        self._on_change(self.authorities)
+        self._on_change(self._cluster)
 
     async def run(self) -> None:
         """Read the ConfigMap every minute, until cancelled."""

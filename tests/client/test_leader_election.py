@@ -17,7 +17,7 @@ from kubesched.client.requests import Request
 from kubesched.client.resource_locks import LeaseLock, new_lock
 from tests.loops import on_virtual_time
 
-from .lock_server import LockServer, Plain, Way
+from .lock_server import FaultyRest, LockServer, Plain
 
 _DATA = Path(__file__).parent / "data"
 _RECORDED = json.loads((_DATA / "leader_election.json").read_text())
@@ -38,8 +38,10 @@ class Candidate:
         loop = asyncio.get_running_loop()
         self.calls: list[str] = []
         self.events: list[tuple[ObjectReference, str]] = []
-        self.way = Way(server, random.Random(0), timeout_seconds=timing.client_timeout_seconds)
-        lock = LeaseLock(self.way, "kube-system", "kube-scheduler", identity, self._record_event)
+        self.rest = FaultyRest(
+            server, random.Random(0), timeout_seconds=timing.client_timeout_seconds
+        )
+        lock = LeaseLock(self.rest, "kube-system", "kube-scheduler", identity, self._record_event)
         self.elector = LeaderElector(
             lock,
             timing,
@@ -60,7 +62,7 @@ class Candidate:
 
     def codes(self) -> list[str]:
         """Method and code of all requests, runs of the same GET as one."""
-        said = [f"{request.method} {code}" for _, request, code in self.way.sent]
+        said = [f"{request.method} {code}" for _, request, code in self.rest.sent]
         return _runs(said)
 
 
@@ -119,23 +121,24 @@ async def test_server_gone_as_recorded() -> None:
     server = LockServer(asyncio.get_running_loop().time)
     one = Candidate(server, "a", _QUICK)
     await asyncio.sleep(1.2)
-    one.way.is_cut = True
-    sent = len(one.way.sent)
+    one.rest.is_cut = True
+    sent = len(one.rest.sent)
     assert [f"{r['method']} {r['code']}" for r in recorded] == [
-        f"{request.method} {code}" for _, request, code in one.way.sent
+        f"{request.method} {code}" for _, request, code in one.rest.sent
     ]
     assert [_shape(r.get("body")) for r in recorded] == [
-        _shape(json.loads(request.body)) if request.body else None for _, request, _ in one.way.sent
+        _shape(json.loads(request.body)) if request.body else None
+        for _, request, _ in one.rest.sent
     ]
-    assert [r["path"] for r in recorded] == [r.path for _, r, _ in one.way.sent]
+    assert [r["path"] for r in recorded] == [r.path for _, r, _ in one.rest.sent]
     gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
-    assert gaps == pytest.approx([t for t, _, _ in one.way.sent[2:]], abs=0.06)
+    assert gaps == pytest.approx([t for t, _, _ in one.rest.sent[2:]], abs=0.06)
     await one.task
     assert ["started", "stopped"] == one.calls
     # It notices with the renewal at 1.5 s and gives up two seconds later.
     assert 3.5 <= asyncio.get_running_loop().time() <= 5.5
-    assert "GET" == one.way.sent[-1][1].method
-    assert sent < len(one.way.sent)
+    assert "GET" == one.rest.sent[-1][1].method
+    assert sent < len(one.rest.sent)
 
 
 @on_virtual_time
@@ -148,10 +151,10 @@ async def test_stolen_lease() -> None:
     _put(server, _lease("intruder", 60, 0))
     await one.task
     assert [f"{r['method']} {r['code']}" for r in recorded] == [
-        f"{request.method} {code}" for _, request, code in one.way.sent
+        f"{request.method} {code}" for _, request, code in one.rest.sent
     ]
     gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
-    assert gaps == pytest.approx([t for t, _, _ in one.way.sent[2:]], abs=0.06)
+    assert gaps == pytest.approx([t for t, _, _ in one.rest.sent[2:]], abs=0.06)
     assert ["started", "stopped"] == one.calls
     assert "intruder" == one.elector.leader
     events = [r for r in _RECORDED["stolen"]["requests"] if r["path"].endswith("events")]
@@ -176,12 +179,12 @@ async def test_expired_foreign_as_recorded() -> None:
     one = Candidate(server, "a", _QUICK, chance=0.4)
     await asyncio.sleep(6.2)
     assert 8 == server.objects[_PATH]["spec"]["leaseTransitions"]
-    taken = next(t for t, request, _ in one.way.sent if request.method == "PUT")
+    taken = next(t for t, request, _ in one.rest.sent if request.method == "PUT")
     assert 4 <= taken <= 4 + 0.5 * 2.2
     one.elector.stop()
     await one.task
     released = _shape(recorded[-1]["body"])
-    assert released == _shape(json.loads(one.way.sent[-1][1].body))
+    assert released == _shape(json.loads(one.rest.sent[-1][1].body))
     # The renewal that was under way when the signal came is left out.
     codes = _runs([f"{r['method']} {r['code']}" for r in recorded if r["code"] != 504])
     assert codes == one.codes()[: len(codes) - 2] + one.codes()[-2:]
@@ -200,7 +203,7 @@ async def test_sigterm_hands_over_as_recorded() -> None:
     await first.task
     released_at = asyncio.get_running_loop().time()
     await asyncio.sleep(2)
-    taken = next(t for t, request, _ in second.way.sent if request.method == "PUT")
+    taken = next(t for t, request, _ in second.rest.sent if request.method == "PUT")
     assert taken - released_at <= 0.5 * 2.2
     second.elector.stop()
     await second.task
@@ -219,7 +222,7 @@ async def test_sigkill_takes_over_as_recorded() -> None:
     first = Candidate(server, "a", _QUICK)
     second = Candidate(server, "b", _QUICK)
     await asyncio.sleep(2.3)
-    first.way.is_stopped = True
+    first.rest.is_stopped = True
     last = server.history[-1][0]
     await asyncio.sleep(5)
     taken = next(t for t, _, o in server.history if o["spec"]["holderIdentity"] == "b")
@@ -296,11 +299,11 @@ async def test_fence_counts_from_sending() -> None:
     server = LockServer(asyncio.get_running_loop().time)
     one = Candidate(server, "a", ElectionTiming())
     await asyncio.sleep(1)
-    one.way.delay_seconds_max = 4.0
-    renewed = len(one.way.sent) + 1
-    while len(one.way.sent) < renewed:  # noqa: ASYNC110 - virtual time costs nothing
+    one.rest.delay_seconds_max = 4.0
+    renewed = len(one.rest.sent) + 1
+    while len(one.rest.sent) < renewed:  # noqa: ASYNC110 - virtual time costs nothing
         await asyncio.sleep(0.01)
-    sent = one.way.sent[-1][0]
+    sent = one.rest.sent[-1][0]
     assert asyncio.get_running_loop().time() > sent + 0.1
     assert sent + 15 >= one.elector.fence.holds_until > 15
     one.task.cancel()
@@ -367,9 +370,9 @@ async def test_statistics_and_health() -> None:
     server = LockServer(asyncio.get_running_loop().time)
     loop = asyncio.get_running_loop()
     stuck = [0.0]
-    way = Way(server, random.Random(0))
+    rest = FaultyRest(server, random.Random(0))
     elector = LeaderElector(
-        LeaseLock(way, "kube-system", "kube-scheduler", "a"),
+        LeaseLock(rest, "kube-system", "kube-scheduler", "a"),
         _QUICK,
         clock=lambda: loop.time() + stuck[0],
         wall_clock=lambda: _START,
@@ -415,7 +418,7 @@ def test_client_timeout_is_half_the_deadline() -> None:
 async def test_removed_locks_are_refused_unless_asked_for(kind: str, message: str) -> None:
     """Upstream's words."""
     server = LockServer(asyncio.get_running_loop().time)
-    way = Way(server, random.Random(0))
+    rest = FaultyRest(server, random.Random(0))
     with pytest.raises(ValueError, match="lock") as caught:
-        new_lock(kind, way, "ns", "n", "a")
+        new_lock(kind, rest, "ns", "n", "a")
     assert message == str(caught.value)

@@ -20,7 +20,7 @@ from kubesched.client.resource_locks import (
 )
 from tests.loops import on_virtual_time
 
-from .lock_server import LockServer, Way
+from .lock_server import FaultyRest, LockServer
 
 _TIME = datetime(2024, 5, 1, 10, tzinfo=UTC)
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/ns/leases/n"
@@ -37,8 +37,8 @@ def _record(holder: str, transitions: int = 0) -> ElectionRecord:
 
 
 def _lock(server: LockServer, kind: str, identity: str = "a") -> ResourceLock:
-    way = Way(server, random.Random(0))
-    return new_lock(kind, way, "ns", "n", identity, allows_removed=True)
+    rest = FaultyRest(server, random.Random(0))
+    return new_lock(kind, rest, "ns", "n", identity, allows_removed=True)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ async def test_events_are_about_the_objects(kind: str, about: list[str]) -> None
     def record_event(reference: ObjectReference, text: str) -> None:
         said.append((reference, text))
 
-    way = Way(server, random.Random(0))
-    lock = new_lock(kind, way, "ns", "n", "a", record_event, allows_removed=True)
+    rest = FaultyRest(server, random.Random(0))
+    lock = new_lock(kind, rest, "ns", "n", "a", record_event, allows_removed=True)
     await lock.create(_record("a"))
     lock.record_event("became leader")
     assert about == [reference.kind for reference, _ in said]

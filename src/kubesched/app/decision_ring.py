@@ -124,8 +124,8 @@ class DecisionRing(Observer):
                     feasible_nodes=decision.feasible,
                 )
             )
-        elif isinstance(decision, Rejected) and decision.nominated_node_name:
-            self._preempting = decision
+        elif isinstance(decision, Rejected):
+            self._preempting = decision if decision.nominated_node_name else None
 
     def rejected_again(self, again: RejectedAgain, now: float) -> None:
         """Record the attempts, at most as many as are kept."""

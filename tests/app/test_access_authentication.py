@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any
@@ -23,8 +24,8 @@ from kubesched.app.access import (
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.app.reviews import ANONYMOUS, AccessError, UserInfo
 from kubesched.client.requests import Request
-from kubesched.simulator.virtual_loop import run
 from tests.client.certificates import Holder, authority, signed
+from tests.loops import on_virtual_time
 
 from .fake_rest import FakeRest, token_reviews
 
@@ -171,7 +172,8 @@ def test_unknown_tokens_are_refused() -> None:
         authenticate(("Authorization", "Bearer bad"))
 
 
-def test_the_configmap_is_read_again() -> None:
+@on_virtual_time
+async def test_the_configmap_is_read_again() -> None:
     """Each change is reported once; after a failure the last authorities are kept."""
     answers: list[object] = [
         {"data": DATA},
@@ -192,33 +194,41 @@ def test_the_configmap_is_read_again() -> None:
             raise found
         return found
 
-    async def main() -> None:
-        cluster = ClusterAuthentication(FakeRest(answer), changes.append)
-        await cluster.refresh()
-        assert CLIENTS.pem.decode() == cluster.authorities.client
-        with pytest.raises(asyncio.CancelledError):
-            await cluster.run()
-        assert STRANGERS.pem.decode() == cluster.authorities.client
-
-    run(main())
+    cluster = ClusterAuthentication(FakeRest(answer), Authorities(), changes.append)
+    await cluster.refresh()
+    assert CLIENTS.pem.decode() == cluster.authorities.client
+    with pytest.raises(asyncio.CancelledError):
+        await cluster.run()
+    assert STRANGERS.pem.decode() == cluster.authorities.client
     assert 2 == len(changes)
     assert (CLIENTS.pem + b"\n" + PROXIES.pem).decode() == changes[0].pem
 
 
-def test_a_configmap_that_is_not_there_is_nothing() -> None:
-    """Small servers have none; a refusal is a failure."""
-
-    def answer(_request: Request) -> object:
-        raise NotFoundError("none")
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        pytest.param(NotFoundError("none"), nullcontext(), id="small servers have none"),
+        pytest.param(
+            ApiError(403, "Forbidden", "not you"),
+            pytest.raises(LookupFailedError, match="not you"),
+            id="a refusal is a failure",
+        ),
+    ],
+)
+def test_without_a_configmap_nothing_is_known(
+    answer: ApiError, expected: AbstractContextManager[object]
+) -> None:
+    """The authorities stay those of files."""
 
     def refuse(_request: Request) -> object:
-        raise ApiError(403, "Forbidden", "not you")
+        raise answer
 
-    cluster = ClusterAuthentication(FakeRest(answer))
-    asyncio.run(cluster.refresh())
-    assert Authorities() == cluster.authorities
-    with pytest.raises(LookupFailedError, match="not you"):
-        asyncio.run(ClusterAuthentication(FakeRest(refuse)).refresh())
+    files = Authorities(STRANGERS.pem.decode())
+    changes: list[Authorities] = []
+    cluster = ClusterAuthentication(FakeRest(refuse), files, changes.append)
+    with expected:
+        asyncio.run(cluster.refresh())
+    assert (files, []) == (cluster.authorities, changes)
 
 
 def test_a_file_names_authorities_of_clients_alone() -> None:

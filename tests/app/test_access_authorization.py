@@ -13,7 +13,7 @@ from kubesched.api.errors import ApiError
 from kubesched.app.access import Authorizer
 from kubesched.app.reviews import ANONYMOUS, AccessError, AccessStatus, UserInfo
 from kubesched.client.requests import Request
-from kubesched.simulator.virtual_loop import run
+from tests.loops import in_real_time, on_virtual_time
 
 from .fake_rest import FakeRest, access_reviews
 from .port_records import reviews
@@ -91,19 +91,16 @@ def test_a_star_must_end_a_path() -> None:
         pytest.param({"allowed": False}, (0.0, 4.0, 6.0, 10.0), 2, id="denied for 5 s"),
     ],
 )
-def test_answers_are_kept_for_a_while(
+@on_virtual_time
+async def test_answers_are_kept_for_a_while(
     status: dict[str, Any], moments: tuple[float, ...], asked: int
 ) -> None:
     """Each kind of answer has its own time."""
     rest = FakeRest(lambda _request: {"status": status})
     asker = authorizer(rest, 20.0, 5.0)
-
-    async def main() -> None:
-        for moment in moments:
-            await asyncio.sleep(moment - asyncio.get_running_loop().time())
-            await asker.authorize(ALICE, "get", "/metrics")
-
-    run(main())
+    for moment in moments:
+        await asyncio.sleep(moment - asyncio.get_running_loop().time())
+        await asker.authorize(ALICE, "get", "/metrics")
     assert asked == len(rest.requests)
 
 
@@ -125,22 +122,20 @@ def test_contradictions_are_errors() -> None:
         asyncio.run(authorizer(rest).authorize(ALICE, "get", "/x"))
 
 
-def test_masters_and_open_paths_are_never_asked_about() -> None:
+@in_real_time
+async def test_masters_and_open_paths_are_never_asked_about() -> None:
     """The API server would allow it anyway."""
     rest = FakeRest(lambda _request: {"status": {"allowed": False, "reason": "no rule"}})
     asker = authorizer(rest)
-
-    async def main() -> list[AccessStatus]:
-        root = UserInfo("root", groups=("system:masters",))
-        return [
-            await asker.authorize(root, "get", "/metrics"),
-            await asker.authorize(ANONYMOUS, "get", "/livez"),
-            await asker.authorize(ANONYMOUS, "get", "/metrics"),
-        ]
-
+    root = UserInfo("root", groups=("system:masters",))
+    found = [
+        await asker.authorize(root, "get", "/metrics"),
+        await asker.authorize(ANONYMOUS, "get", "/livez"),
+        await asker.authorize(ANONYMOUS, "get", "/metrics"),
+    ]
     assert [
         AccessStatus(allowed=True),
         AccessStatus(allowed=True),
         AccessStatus(reason="no rule"),
-    ] == asyncio.run(main())
+    ] == found
     assert 1 == len(rest.requests)

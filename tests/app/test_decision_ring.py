@@ -91,7 +91,7 @@ async def preemption(here: Running) -> None:
 def test_a_preemption_names_victims_and_criterion() -> None:
     """A victim finds by which pod it was evicted."""
     ring = played(preemption)
-    evicting, placed = ring.newest(DecisionQuery(namespace="default", pod="cheap"))
+    evicting, placed = ring.newest(DecisionQuery(pod="default/cheap"))
     assert ("default/dear", "n1") == (evicting.pod, evicting.nominated_node)
     assert (EvictedPod("default/cheap", "u1", 1),) == evicting.victims
     assert "only candidate" == evicting.criterion
@@ -176,8 +176,8 @@ def test_the_oldest_records_are_dropped() -> None:
 def test_filters_of_queries() -> None:
     """Records are selected by pod, node and number, the newest first."""
     ring = played(_twenty)
-    assert 1 == len(ring.newest(DecisionQuery(namespace="default", pod="p07")))
-    assert () == ring.newest(DecisionQuery(namespace="other", pod="p07"))
+    assert 1 == len(ring.newest(DecisionQuery(pod="default/p07")))
+    assert () == ring.newest(DecisionQuery(pod="other/p07"))
     assert {"n2"} == {record.node for record in ring.newest(DecisionQuery(node="n2"))}
     assert ["default/p19"] == [record.pod for record in ring.newest(DecisionQuery(limit=1))]
 

@@ -29,8 +29,8 @@ def ask(query: str) -> tuple[HttpResponse, list[DecisionQuery]]:
         pytest.param("", DecisionQuery(), id="all"),
         pytest.param("?limit=3", DecisionQuery(limit=3), id="limit"),
         pytest.param("?node=n1", DecisionQuery(node="n1"), id="node"),
-        pytest.param("?pod=a/b", DecisionQuery(namespace="a", pod="b"), id="pod"),
-        pytest.param("?pod=a%2Fb&limit=", DecisionQuery(namespace="a", pod="b"), id="escaped"),
+        pytest.param("?pod=a/b", DecisionQuery(pod="a/b"), id="pod"),
+        pytest.param("?pod=a%2Fb&limit=", DecisionQuery(pod="a/b"), id="escaped"),
     ],
 )
 def test_queries(query: str, expected: DecisionQuery) -> None:

@@ -2,8 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
@@ -11,26 +11,23 @@ from aiohttp import web
 from kubesched.api.field_errors import ConfigError
 from kubesched.app.http_extenders import HttpExtenderTransports
 from kubesched.config.types import ExtenderConfiguration, ExtenderTLSConfig
+from tests.loops import in_real_time
 
-T = TypeVar("T")
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
-def served(answer: Answer, ask: Callable[[str], Awaitable[T]]) -> T:
-    """Serve an answer on loopback while something asks for it."""
-
-    async def main() -> T:
-        runner = web.ServerRunner(web.Server(answer))
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
-            host, port = runner.addresses[0][:2]
-            return await ask(f"http://{host}:{port}/filter")
-        finally:
-            await runner.cleanup()
-
-    return asyncio.run(main())
+@asynccontextmanager
+async def served(answer: Answer) -> AsyncIterator[str]:
+    """Serve an answer on loopback; yields the URL."""
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        yield f"http://{host}:{port}/filter"
+    finally:
+        await runner.cleanup()
 
 
 async def post(url: str, timeout_seconds: float = 5.0) -> tuple[int, bytes]:
@@ -40,17 +37,20 @@ async def post(url: str, timeout_seconds: float = 5.0) -> tuple[int, bytes]:
         return await transport.post(url, b'{"Pod":1}', timeout_seconds)
 
 
-def test_body_and_headers_arrive_and_the_answer_comes_back() -> None:
+@in_real_time
+async def test_body_and_headers_arrive_and_the_answer_comes_back() -> None:
     """The extender reads JSON; its status and body are returned as they are."""
 
     async def answer(request: web.BaseRequest) -> web.Response:
         assert "application/json" == request.headers["Content-Type"]
         return web.Response(status=418, body=await request.read() * 100_000)
 
-    assert (418, b'{"Pod":1}' * 100_000) == served(answer, post)
+    async with served(answer) as url:
+        assert (418, b'{"Pod":1}' * 100_000) == await post(url)
 
 
-def test_the_time_limit_covers_the_whole_exchange() -> None:
+@in_real_time
+async def test_the_time_limit_covers_the_whole_exchange() -> None:
     """An extender that does not answer in time is a TimeoutError, which is an OSError."""
 
     async def answer(request: web.BaseRequest) -> web.Response:
@@ -58,11 +58,13 @@ def test_the_time_limit_covers_the_whole_exchange() -> None:
         return web.Response()
 
     words = r"^context deadline exceeded \(Client.Timeout exceeded while awaiting headers\)$"
-    with pytest.raises(TimeoutError, match=words):
-        served(answer, lambda url: post(url, 0.02))
+    async with served(answer) as url:
+        with pytest.raises(TimeoutError, match=words):
+            await post(url, 0.02)
 
 
-def test_the_time_limit_covers_the_body() -> None:
+@in_real_time
+async def test_the_time_limit_covers_the_body() -> None:
     """An answer that begins in time and does not end in time is none."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -72,8 +74,9 @@ def test_the_time_limit_covers_the_body() -> None:
         await asyncio.sleep(1)
         return response
 
-    with pytest.raises(TimeoutError, match="while reading body"):
-        served(answer, lambda url: post(url, 0.05))
+    async with served(answer) as url:
+        with pytest.raises(TimeoutError, match="while reading body"):
+            await post(url, 0.05)
 
 
 def test_refused_connection() -> None:
@@ -85,7 +88,8 @@ def test_refused_connection() -> None:
             asyncio.run(post(f"http://{place}/filter"))
 
 
-def test_broken_connections() -> None:
+@in_real_time
+async def test_broken_connections() -> None:
     """An extender that closes the connection or does not use TLS raises OSError."""
 
     async def hang_up(request: web.BaseRequest) -> web.Response:
@@ -93,10 +97,12 @@ def test_broken_connections() -> None:
         request.transport.close()
         return web.Response()
 
-    with pytest.raises(OSError, match=r"^EOF$"):
-        served(hang_up, post)
-    with pytest.raises(OSError, match=r"^tls: first record does not look like a TLS handshake$"):
-        served(hang_up, lambda url: post(url.replace("http:", "https:")))
+    words = r"^tls: first record does not look like a TLS handshake$"
+    async with served(hang_up) as url:
+        with pytest.raises(OSError, match=r"^EOF$"):
+            await post(url)
+        with pytest.raises(OSError, match=words):
+            await post(url.replace("http:", "https:"))
 
 
 def test_certificates_that_cannot_be_read_are_a_field_error_of_the_configuration() -> None:

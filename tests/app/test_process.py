@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from kubesched.client.connection_settings import ConnectionSettings, UserSetting
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_registry
+from tests.loops import in_real_time
 
 SCHEDULER = User("system:kube-scheduler", ("system:authenticated",))
 TOKEN = "s"  # noqa: S105 - of a server that lives as long as a test
@@ -53,6 +55,7 @@ class Cluster:
         process: The scheduler.
         reports: What a dry run says.
         stops_when_synced: Whether the scheduler is stopped once it has the cluster.
+        exit_code: That of the scheduler; None while it runs.
     """
 
     def __init__(self, server: ApiServer, options: Options) -> None:
@@ -67,6 +70,7 @@ class Cluster:
             environment=msgspec.structs.replace(REAL_ENVIRONMENT, settle_memory=self._settle),
         )
         self.stops_when_synced = False
+        self.exit_code: int | None = None
 
     def _settle(self) -> None:
         if self.stops_when_synced:
@@ -121,27 +125,24 @@ async def until_true(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def playing(options: Options, script: Callable[[Cluster], Awaitable[None]]) -> int:
-    """Run a scheduler and a script beside it; return the exit code."""
-
-    async def main() -> int:
-        server = ApiServer({TOKEN: SCHEDULER, ADMIN_TOKEN: ADMIN})
-        await server.start()
+@asynccontextmanager
+async def playing(options: Options) -> AsyncIterator[Cluster]:
+    """Run a scheduler, and stop it at the end."""
+    server = ApiServer({TOKEN: SCHEDULER, ADMIN_TOKEN: ADMIN})
+    await server.start()
+    try:
+        cluster = Cluster(server, options)
+        running = asyncio.ensure_future(cluster.process.run())
         try:
-            cluster = Cluster(server, options)
-            running = asyncio.ensure_future(cluster.process.run())
-            try:
-                await script(cluster)
-                cluster.process.stop()
-                async with asyncio.timeout(20):
-                    return await running
-            finally:
-                running.cancel()
-                await asyncio.gather(running, return_exceptions=True)
+            yield cluster
+            cluster.process.stop()
+            async with asyncio.timeout(20):
+                cluster.exit_code = await running
         finally:
-            await server.stop()
-
-    return asyncio.run(main())
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+    finally:
+        await server.stop()
 
 
 def options_with(**changes: Any) -> Options:
@@ -211,10 +212,10 @@ def test_decisions_are_served_if_they_are_kept(records: int, port: int, status: 
 
 
 @pytest.mark.slow
-def test_bound_and_pending_pods() -> None:
+@in_real_time
+async def test_bound_and_pending_pods() -> None:
     """A pod gets its node, another one a condition; both get an event."""
-
-    async def script(cluster: Cluster) -> None:
+    async with playing(options_with()) as cluster:
         await cluster.add_node("n1", "2")
         await cluster.add_pod("small", "1")
         await cluster.add_pod("large", "4")
@@ -227,16 +228,15 @@ def test_bound_and_pending_pods() -> None:
             "/api/v1/namespaces/default/events", lambda found: len(found["items"]) > 1
         )
         assert {"Scheduled", "FailedScheduling"} == {each["reason"] for each in events["items"]}
-
-    assert EXIT_FAILED == playing(options_with(), script)
+    assert EXIT_FAILED == cluster.exit_code
 
 
 @pytest.mark.slow
-def test_a_leader_releases_the_lock() -> None:
+@in_real_time
+async def test_a_leader_releases_the_lock() -> None:
     """The lease has a holder before the first binding, and none at the end."""
     released: list[Plain] = []
-
-    async def script(cluster: Cluster) -> None:
+    async with playing(options_with(leader_elect=True)) as cluster:
         await cluster.add_node("n1", "2")
         await cluster.add_pod("small", "1")
         await cluster.until(f"{PODS}/small", lambda pod: "nodeName" in pod["spec"])
@@ -248,16 +248,15 @@ def test_a_leader_releases_the_lock() -> None:
         released.append(
             await cluster.until(LEASE, lambda found: not found["spec"].get("holderIdentity"))
         )
-
-    assert EXIT_DONE == playing(options_with(leader_elect=True), script)
+    assert EXIT_DONE == cluster.exit_code
     assert 1 == len(released)
 
 
 @pytest.mark.slow
-def test_stopping_while_a_pod_waits_for_its_claim(caplog: pytest.LogCaptureFixture) -> None:
+@in_real_time
+async def test_stopping_while_a_pod_waits_for_its_claim(caplog: pytest.LogCaptureFixture) -> None:
     """The process ends though PreBind waits for a claim without a provisioner."""
-
-    async def script(cluster: Cluster) -> None:
+    async with playing(options_with(leader_elect=True)) as cluster:
         await cluster.add_node("n1", "2")
         await cluster.send("POST", "/apis/storage.k8s.io/v1/storageclasses", LATE_CLASS)
         await cluster.send("POST", CLAIMS, CLAIM)
@@ -266,13 +265,13 @@ def test_stopping_while_a_pod_waits_for_its_claim(caplog: pytest.LogCaptureFixtu
             f"{CLAIMS}/data",
             lambda claim: SELECTED_NODE in claim["metadata"].get("annotations", {}),
         )
-
-    assert EXIT_DONE == playing(options_with(leader_elect=True), script)
+    assert EXIT_DONE == cluster.exit_code
     assert "Gave up waiting" not in caplog.text
 
 
 @pytest.mark.slow
-def test_stopping_before_the_election_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_real_time
+async def test_stopping_before_the_election_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     """The elector is stopped though its event loop was not there when the process stopped."""
     elect = Election._elect
 
@@ -281,19 +280,17 @@ def test_stopping_before_the_election_begins(monkeypatch: pytest.MonkeyPatch) ->
         await elect(election, *callbacks)
 
     monkeypatch.setattr(Election, "_elect", elect_late)
-
-    async def script(cluster: Cluster) -> None:
+    async with playing(options_with(leader_elect=True)) as cluster:
         cluster.stops_when_synced = True
         await until_true(lambda: cluster.process.is_stopping)
-
-    assert EXIT_DONE == playing(options_with(leader_elect=True), script)
+    assert EXIT_DONE == cluster.exit_code
 
 
 @pytest.mark.slow
-def test_losing_the_lock() -> None:
+@in_real_time
+async def test_losing_the_lock() -> None:
     """The process ends with 1 when another holder writes the lease."""
-
-    async def script(cluster: Cluster) -> None:
+    async with playing(options_with(leader_elect=True)) as cluster:
         lease = await cluster.until(LEASE, lambda found: bool(found["spec"].get("holderIdentity")))
         while True:
             lease = await cluster.send("GET", LEASE)
@@ -302,30 +299,28 @@ def test_losing_the_lock() -> None:
             if stolen["kind"] == "Lease":
                 break
         await until_true(lambda: cluster.process.is_lost)
-
-    assert EXIT_FAILED == playing(options_with(leader_elect=True), script)
+    assert EXIT_FAILED == cluster.exit_code
 
 
 @pytest.mark.slow
-def test_a_dry_run_writes_nothing() -> None:
+@in_real_time
+async def test_a_dry_run_writes_nothing() -> None:
     """Decisions are reported, pods do not change, and the exit code is 0."""
-
-    async def script(cluster: Cluster) -> None:
+    async with playing(options_with(dry_run=True)) as cluster:
         await cluster.add_node("n1", "2")
         await cluster.add_pod("small", "1")
         await until_true(lambda: bool(cluster.reports))
         pod = await cluster.send("GET", f"{PODS}/small")
         assert "nodeName" not in pod["spec"]
         assert [{"action": "bind", "pod": "default/small", "node": "n1"}] == cluster.reports
-
-    assert EXIT_DONE == playing(options_with(dry_run=True), script)
+    assert EXIT_DONE == cluster.exit_code
 
 
 @pytest.mark.slow
-def test_a_dry_run_does_not_wait_for_volumes() -> None:
+@in_real_time
+async def test_a_dry_run_does_not_wait_for_volumes() -> None:
     """The claim is not written either."""
-
-    async def script(cluster: Cluster) -> None:
+    async with playing(options_with(dry_run=True)) as cluster:
         await cluster.add_node("n1", "2")
         await cluster.send("POST", "/apis/storage.k8s.io/v1/storageclasses", LATE_CLASS)
         await cluster.send("POST", CLAIMS, CLAIM)
@@ -334,5 +329,4 @@ def test_a_dry_run_does_not_wait_for_volumes() -> None:
         assert [{"action": "bind", "pod": "default/waits", "node": "n1"}] == cluster.reports
         claim = await cluster.send("GET", f"{CLAIMS}/data")
         assert SELECTED_NODE not in claim["metadata"].get("annotations", {})
-
-    assert EXIT_DONE == playing(options_with(dry_run=True), script)
+    assert EXIT_DONE == cluster.exit_code

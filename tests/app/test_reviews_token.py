@@ -12,7 +12,7 @@ import pytest
 from kubesched.api.errors import ApiError
 from kubesched.app.reviews import AccessError, UserInfo
 from kubesched.client.requests import Request
-from kubesched.simulator.virtual_loop import run
+from tests.loops import in_real_time, on_virtual_time
 
 from .fake_rest import FakeRest, token_reviews
 from .port_records import reviews
@@ -47,46 +47,37 @@ def test_reviews_equal_recorded_ones() -> None:
         pytest.param({"authenticated": False, "error": "bad"}, 4, id="the server could not tell"),
     ],
 )
-def test_answers_are_cached(status: dict[str, Any], asked: int) -> None:
+@on_virtual_time
+async def test_answers_are_cached(status: dict[str, Any], asked: int) -> None:
     """Known and unknown tokens are reviewed again after some time; errors at once."""
     rest = FakeRest(lambda _request: {"status": status})
     tokens = token_reviews(rest)
-
-    async def main() -> None:
-        for moment in (0.0, 9.0, 10.5, 11.0):
-            await asyncio.sleep(moment - asyncio.get_running_loop().time())
-            await asyncio.gather(tokens.ask({"token": "t"}), return_exceptions=True)
-
-    run(main())
+    for moment in (0.0, 9.0, 10.5, 11.0):
+        await asyncio.sleep(moment - asyncio.get_running_loop().time())
+        await asyncio.gather(tokens.ask({"token": "t"}), return_exceptions=True)
     assert asked == len(rest.requests)
 
 
-def test_one_question_serves_all_who_wait_for_it() -> None:
+@in_real_time
+async def test_one_question_serves_all_who_wait_for_it() -> None:
     """Requests with one token at one time are one review."""
     rest = FakeRest(lambda _request: {"status": {"authenticated": True}})
     tokens = token_reviews(rest)
-
-    async def main() -> None:
-        await asyncio.gather(*(tokens.ask({"token": "t"}) for _ in range(5)))
-
-    asyncio.run(main())
+    await asyncio.gather(*(tokens.ask({"token": "t"}) for _ in range(5)))
     assert 1 == len(rest.requests)
 
 
-def test_transient_failures_are_tried_again() -> None:
+@on_virtual_time
+async def test_transient_failures_are_tried_again() -> None:
     """Five attempts with growing pauses; then the last failure counts, and is not kept."""
 
     def fail(_request: Request) -> None:
         raise ApiError(500, "InternalError", "oh")
 
     rest = FakeRest(fail)
-
-    async def main() -> float:
-        with pytest.raises(AccessError, match="oh"):
-            await token_reviews(rest).ask({"token": "t"})
-        return asyncio.get_running_loop().time()
-
-    seconds = run(main())
+    with pytest.raises(AccessError, match="oh"):
+        await token_reviews(rest).ask({"token": "t"})
+    seconds = asyncio.get_running_loop().time()
     assert 5 == len(rest.requests)
     shortest = 0.5 + 0.75 + 1.125 + 1.6875
     assert shortest <= seconds <= shortest * 1.2

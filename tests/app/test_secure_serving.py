@@ -6,10 +6,10 @@ import asyncio
 import io
 import re
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeVar
 
 import aiohttp
 import pytest
@@ -29,8 +29,7 @@ from kubesched.app.serving_certificates import (
 )
 from kubesched.client.tls import load_key_pair
 from tests.client.certificates import Holder, authority, signed
-
-T = TypeVar("T")
+from tests.loops import in_real_time
 
 CLIENTS = authority("client-ca")
 PAIR = make_pair("127.0.0.1")
@@ -51,28 +50,23 @@ def client_context(shown: Holder | None = None) -> ssl.SSLContext:
     return context
 
 
-def served(
+@asynccontextmanager
+async def served(
     handler: Handler,
-    ask: Callable[[aiohttp.ClientSession, str], Awaitable[T]],
     *,
     authorities: str = "",
     shown: Holder | None = None,
     options: ServingOptions | None = None,
-) -> T:
-    """Serve on loopback while something asks."""
-    options = options or ServingOptions()
-
-    async def main() -> T:
-        context = serving_context(PAIR, options)
-        ask_for_certificates(context, authorities)
-        connector = aiohttp.TCPConnector(ssl=client_context(shown))
-        async with (
-            SecureServing(handler, context, "127.0.0.1", 0) as server,
-            aiohttp.ClientSession(connector=connector) as session,
-        ):
-            return await ask(session, f"https://localhost:{server.port}")
-
-    return asyncio.run(main())
+) -> AsyncIterator[tuple[aiohttp.ClientSession, str]]:
+    """Serve on loopback; yields a client's session, and the URL."""
+    context = serving_context(PAIR, options or ServingOptions())
+    ask_for_certificates(context, authorities)
+    connector = aiohttp.TCPConnector(ssl=client_context(shown))
+    async with (
+        SecureServing(handler, context, "127.0.0.1", 0) as server,
+        aiohttp.ClientSession(connector=connector) as session,
+    ):
+        yield session, f"https://localhost:{server.port}"
 
 
 async def echo(request: HttpRequest) -> HttpResponse:
@@ -81,22 +75,21 @@ async def echo(request: HttpRequest) -> HttpResponse:
     return text_response(f"{words} {request.body.decode()} {len(request.certificates)}")
 
 
-def test_requests_arrive_whole_and_answers_are_never_cached() -> None:
+@in_real_time
+async def test_requests_arrive_whole_and_answers_are_never_cached() -> None:
     """Method, path decoded, target as sent, headers and body; and the headers of the answer."""
-
-    async def ask(session: aiohttp.ClientSession, url: str) -> tuple[str, dict[str, str]]:
+    async with served(echo) as (session, url):
         target = URL(f"{url}/a%20b?x=1&y=%2F", encoded=True)
         async with session.put(target, headers={"X-A": "1"}, data=b"body") as answer:
-            return await answer.text(), dict(answer.headers)
-
-    text, headers = served(echo, ask)
+            text, headers = await answer.text(), dict(answer.headers)
     assert "PUT /a b /a%20b?x=1&y=%2F 1 body 0" == text
     assert "no-cache, private" == headers["Cache-Control"]
     assert "text/plain; charset=utf-8" == headers["Content-Type"]
     assert "nosniff" == headers["X-Content-Type-Options"]
 
 
-def test_head_and_failures() -> None:
+@in_real_time
+async def test_head_and_failures() -> None:
     """HEAD has no body; an answer that fails is a 500; a body too long is refused."""
 
     async def fail(request: HttpRequest) -> HttpResponse:
@@ -104,14 +97,12 @@ def test_head_and_failures() -> None:
             return text_response("ok")
         raise OSError("broken")
 
-    async def ask(session: aiohttp.ClientSession, url: str) -> list[tuple[int, bytes]]:
-        found = []
+    found = []
+    async with served(fail) as (session, url):
         for method, body in (("HEAD", b""), ("GET", b""), ("PUT", b"x" * (2**20 + 1))):
             async with session.request(method, url, data=io.BytesIO(body)) as answer:
                 found.append((answer.status, await answer.read()))
-        return found
-
-    head, failed, too_long = served(fail, ask)
+    head, failed, too_long = found
     assert (200, b"") == head
     assert 500 == failed[0]
     assert 413 == too_long[0]
@@ -156,13 +147,13 @@ def test_head_and_failures() -> None:
         ),
     ],
 )
-def test_requests_as_they_come(sent: list[bytes], expected: list[str]) -> None:
+@in_real_time
+async def test_requests_as_they_come(sent: list[bytes], expected: list[str]) -> None:
     """Each is answered in its turn, however its bytes arrive."""
-
-    async def ask(_session: aiohttp.ClientSession, url: str) -> list[str]:
+    found = []
+    async with served(echo) as (_, url):
         port = int(url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("localhost", port, ssl=client_context())
-        found = []
         try:
             for part in sent:
                 writer.write(part)
@@ -174,37 +165,33 @@ def test_requests_as_they_come(sent: list[bytes], expected: list[str]) -> None:
                 found.append(f"{head.split()[1]} {body}")
         finally:
             writer.close()
-        return found
-
-    assert expected == served(echo, ask)
+    assert expected == found
 
 
-def test_a_request_under_way_is_answered_when_the_port_closes() -> None:
+@in_real_time
+async def test_a_request_under_way_is_answered_when_the_port_closes() -> None:
     """The port waits for it, and takes no other."""
+    arrived, may_go = asyncio.Event(), asyncio.Event()
 
-    async def main() -> str:
-        arrived, may_go = asyncio.Event(), asyncio.Event()
+    async def slow(_request: HttpRequest) -> HttpResponse:
+        arrived.set()
+        await may_go.wait()
+        return text_response("done")
 
-        async def slow(_request: HttpRequest) -> HttpResponse:
-            arrived.set()
-            await may_go.wait()
-            return text_response("done")
-
-        connector = aiohttp.TCPConnector(ssl=client_context())
-        async with aiohttp.ClientSession(connector=connector) as session:
-            async with SecureServing(slow, serving_context(PAIR), "127.0.0.1", 0) as server:
-                url = f"https://localhost:{server.port}"
-                asked = asyncio.ensure_future(session.get(url))
-                await arrived.wait()
-                asyncio.get_running_loop().call_soon(may_go.set)
-            async with await asked as answer:
-                assert "close" == answer.headers["Connection"]
-                return await answer.text()
-
-    assert "done" == asyncio.run(main())
+    connector = aiohttp.TCPConnector(ssl=client_context())
+    async with aiohttp.ClientSession(connector=connector) as session:
+        async with SecureServing(slow, serving_context(PAIR), "127.0.0.1", 0) as server:
+            url = f"https://localhost:{server.port}"
+            asked = asyncio.ensure_future(session.get(url))
+            await arrived.wait()
+            asyncio.get_running_loop().call_soon(may_go.set)
+        async with await asked as answer:
+            assert "close" == answer.headers["Connection"]
+            assert "done" == await answer.text()
 
 
-def test_clients_may_show_a_certificate() -> None:
+@in_real_time
+async def test_clients_may_show_a_certificate() -> None:
     """It is requested only if authorities are known, and reaches the handler."""
     bob = signed(CLIENTS, "bob")
 
@@ -212,45 +199,39 @@ def test_clients_may_show_a_certificate() -> None:
         found = [x509.load_der_x509_certificate(der) for der in request.certificates]
         return text_response(" ".join(one.subject.rfc4514_string() for one in found))
 
-    async def ask(session: aiohttp.ClientSession, url: str) -> str:
-        async with session.get(url) as answer:
-            return await answer.text()
-
     pem = CLIENTS.pem.decode()
-    assert "CN=bob" == served(show, ask, authorities=pem, shown=bob)
-    assert "" == served(show, ask, authorities=pem)
-    assert "" == served(show, ask, shown=bob)
+    for authorities, shown, name in ((pem, bob, "CN=bob"), (pem, None, ""), ("", bob, "")):
+        async with (
+            served(show, authorities=authorities, shown=shown) as (session, url),
+            session.get(url) as answer,
+        ):
+            assert name == await answer.text()
 
 
-def test_a_client_that_begins_no_handshake_does_not_delay_the_end() -> None:
+@in_real_time
+async def test_a_client_that_begins_no_handshake_does_not_delay_the_end() -> None:
     """The port closes at once."""
-
-    async def main() -> None:
-        context = serving_context(PAIR, ServingOptions())
-        async with asyncio.timeout(10):
-            async with SecureServing(echo, context, "127.0.0.1", 0) as server:
-                _, writer = await asyncio.open_connection("127.0.0.1", server.port)
-                for _ in range(10):
-                    await asyncio.sleep(0)
-            writer.close()
-
-    asyncio.run(main())
+    context = serving_context(PAIR, ServingOptions())
+    async with asyncio.timeout(10):
+        async with SecureServing(echo, context, "127.0.0.1", 0) as server:
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            for _ in range(10):
+                await asyncio.sleep(0)
+        writer.close()
 
 
-def test_versions_and_suites_can_be_chosen() -> None:
+@in_real_time
+async def test_versions_and_suites_can_be_chosen() -> None:
     """The client sees the version and suite of the flags."""
-
-    async def ask(_session: aiohttp.ClientSession, url: str) -> str:
+    newest = ServingOptions(tls_min_version="VersionTLS13")
+    async with served(echo, options=newest) as (_, url):
         port = int(url.rpartition(":")[2])
         _, writer = await asyncio.open_connection("localhost", port, ssl=client_context())
         try:
-            return str(writer.get_extra_info("cipher")[1])
+            assert "TLSv1.3" == writer.get_extra_info("cipher")[1]
         finally:
             writer.close()
             await writer.wait_closed()
-
-    newest = ServingOptions(tls_min_version="VersionTLS13")
-    assert "TLSv1.3" == served(echo, ask, options=newest)
     assert ssl.TLSVersion.TLSv1_3 == serving_context(PAIR, newest).minimum_version
     suites = ("TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",)
     context = serving_context(PAIR, ServingOptions(tls_cipher_suites=suites))
@@ -350,28 +331,22 @@ def test_certificate_without_key() -> None:
             serving_pair(options)
 
 
-def test_a_port_can_be_shared() -> None:
+@in_real_time
+async def test_a_port_can_be_shared() -> None:
     """All listeners must allow it."""
-
-    async def main() -> bool:
-        context = serving_context(PAIR)
-        async with (
-            SecureServing(echo, context, "127.0.0.1", 0, shares_port=True) as first,
-            SecureServing(echo, context, "127.0.0.1", first.port, shares_port=True) as second,
-        ):
-            return first.port == second.port
-
-    assert asyncio.run(main())
+    context = serving_context(PAIR)
+    async with (
+        SecureServing(echo, context, "127.0.0.1", 0, shares_port=True) as first,
+        SecureServing(echo, context, "127.0.0.1", first.port, shares_port=True) as second,
+    ):
+        assert first.port == second.port
 
 
-def test_a_taken_port_is_an_os_error() -> None:
+@in_real_time
+async def test_a_taken_port_is_an_os_error() -> None:
     """Two cannot listen on one port."""
-
-    async def main() -> None:
-        context = serving_context(PAIR)
-        async with SecureServing(echo, context, "127.0.0.1", 0) as first:
-            with pytest.raises(OSError, match="address"):
-                async with SecureServing(echo, context, "127.0.0.1", first.port):
-                    pass
-
-    asyncio.run(main())
+    context = serving_context(PAIR)
+    async with SecureServing(echo, context, "127.0.0.1", 0) as first:
+        with pytest.raises(OSError, match="address"):
+            async with SecureServing(echo, context, "127.0.0.1", first.port):
+                pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -18,9 +17,9 @@ from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.decision_recorder import RecordedDecision
 from kubesched.simulator.evaluate import exhaustive
-from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
 from tests.scheduler.running import FakeApi
 
 SMALL = {"cpu": "1", "memory": "1Gi"}
@@ -57,21 +56,14 @@ class Beside:
             self.handlers.updated(pod, bound)
             self.judge.note_change(pod, bound, number)
 
+    async def settle(self) -> None:
+        """Wait until all is judged."""
+        await asyncio.sleep(2 * SETTLE_SECONDS)
+
     @property
     def verdicts(self) -> dict[str, int]:
         """The number of decisions by verdict."""
         return {verdict.value: number for verdict, number in self.judge.counts.items()}
-
-
-def played(script: Callable[[], Beside], seconds: float = 2 * SETTLE_SECONDS) -> Beside:
-    """Run a script, and wait until all is judged."""
-
-    async def main() -> Beside:
-        beside = script()
-        await asyncio.sleep(seconds)
-        return beside
-
-    return run(main())
 
 
 def pods(*names: str, **fields: Any) -> list[Pod]:
@@ -100,49 +92,41 @@ def only(beside: Beside) -> Disagreement:
     return found
 
 
-def test_the_same_node() -> None:
+@on_virtual_time
+async def test_the_same_node() -> None:
     """Agreement leaves no record."""
-
-    def script() -> Beside:
-        beside = Beside(*two_nodes())
-        (pod,) = pods("web")
-        pending(beside, pod)
-        beside.see(pod, "b", number=1)
-        return beside
-
-    beside = played(script)
+    beside = Beside(*two_nodes())
+    (pod,) = pods("web")
+    pending(beside, pod)
+    beside.see(pod, "b", number=1)
+    await beside.settle()
     assert {"Agreed": 1} == beside.verdicts
     assert (1, 0, []) == (beside.judge.bound, beside.judge.agreed_late, beside.judge.disagreements)
 
 
-def test_a_node_of_the_same_score_is_a_tie() -> None:
+@on_virtual_time
+async def test_a_node_of_the_same_score_is_a_tie() -> None:
     """Which of equal nodes is drawn is chance."""
-
-    def script() -> Beside:
-        beside = Beside(*(make_node(f"n{number}") for number in range(50)))
-        (pod,) = pods("web")
-        pending(beside, pod)
-        beside.see(pod, "n49", number=1)
-        return beside
-
-    beside = played(script)
+    beside = Beside(*(make_node(f"n{number}") for number in range(50)))
+    (pod,) = pods("web")
+    pending(beside, pod)
+    beside.see(pod, "n49", number=1)
+    await beside.settle()
     assert {"Tie": 1} == beside.verdicts
     found = only(beside)
     assert f"n49 and {found.our_node} have the same score" == found.sentence
 
 
-def test_a_lower_score_is_a_difference_with_its_plugins() -> None:
+@on_virtual_time
+async def test_a_lower_score_is_a_difference_with_its_plugins() -> None:
     """Both nodes fit in every state."""
-
-    def script() -> Beside:
-        beside = Beside(*two_nodes())
-        beside.judge.version = "41"
-        (pod,) = pods("web", uid="u1")
-        pending(beside, pod)
-        beside.see(pod, "a", number=1)
-        return beside
-
-    found = only(played(script))
+    beside = Beside(*two_nodes())
+    beside.judge.version = "41"
+    (pod,) = pods("web", uid="u1")
+    pending(beside, pod)
+    beside.see(pod, "a", number=1)
+    await beside.settle()
+    found = only(beside)
     assert found == Disagreement(
         pod="default/web",
         uid="u1",
@@ -160,52 +144,45 @@ def test_a_lower_score_is_a_difference_with_its_plugins() -> None:
     assert fit.theirs < fit.ours
 
 
-def test_a_large_cluster_is_searched_in_part() -> None:
+@on_virtual_time
+async def test_a_large_cluster_is_searched_in_part() -> None:
     """With more than a hundred nodes, schedulers evaluate only some."""
-
-    def script() -> Beside:
-        others = [make_node(f"n{number}") for number in range(100)]
-        beside = Beside(*two_nodes("64"), *others, samples=True)
-        (pod,) = pods("web")
-        pending(beside, pod)
-        beside.see(pod, "a", number=1)
-        return beside
-
-    assert {"Sampled": 1} == played(script).verdicts
+    others = [make_node(f"n{number}") for number in range(100)]
+    beside = Beside(*two_nodes("64"), *others, samples=True)
+    (pod,) = pods("web")
+    pending(beside, pod)
+    beside.see(pod, "a", number=1)
+    await beside.settle()
+    assert {"Sampled": 1} == beside.verdicts
 
 
-def test_a_node_that_does_not_fit() -> None:
+@on_virtual_time
+async def test_a_node_that_does_not_fit() -> None:
     """The sentence names the plugin and the amounts."""
-
-    def script() -> Beside:
-        beside = Beside(*two_nodes())
-        pod = make_pod("large", requests={"cpu": "6"})
-        pending(beside, pod)
-        beside.see(pod, "a", number=1)
-        return beside
-
+    beside = Beside(*two_nodes())
+    pod = make_pod("large", requests={"cpu": "6"})
+    pending(beside, pod)
+    beside.see(pod, "a", number=1)
+    await beside.settle()
     assert (
         "bound to a, which does not fit (NodeResourcesFit: cpu: requested 6, free 4 of 4); "
         "kubesched chooses b"
-    ) == only(played(script)).sentence
+    ) == only(beside).sentence
 
 
-def test_left_pending_for_the_same_reasons() -> None:
+@on_virtual_time
+async def test_left_pending_for_the_same_reasons() -> None:
     """The message is compared as a whole."""
     message = (
         "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 "
         "nodes are available: 1 Preemption is not helpful for scheduling."
     )
-
-    def script() -> Beside:
-        beside = Beside(two_nodes()[0])
-        pod = make_pod("large", requests={"cpu": "6"})
-        pending(beside, pod)
-        beside.see(pod, number=1, message=message)
-        beside.see(pod, number=1, message="0/1 nodes are available: 1 bad luck.")
-        return beside
-
-    beside = played(script)
+    beside = Beside(two_nodes()[0])
+    pod = make_pod("large", requests={"cpu": "6"})
+    pending(beside, pod)
+    beside.see(pod, number=1, message=message)
+    beside.see(pod, number=1, message="0/1 nodes are available: 1 bad luck.")
+    await beside.settle()
     assert {"Agreed": 1, "Different": 1} == beside.verdicts
     assert 0 == beside.judge.bound
     assert (
@@ -214,33 +191,28 @@ def test_left_pending_for_the_same_reasons() -> None:
     )
 
 
-def test_left_pending_though_it_fits() -> None:
+@on_virtual_time
+async def test_left_pending_though_it_fits() -> None:
     """The node is named."""
-
-    def script() -> Beside:
-        beside = Beside(make_node("a"))
-        (pod,) = pods("web")
-        pending(beside, pod)
-        beside.see(pod, number=1, message="not today")
-        return beside
-
-    assert "left pending (not today); kubesched chooses a" == only(played(script)).sentence
+    beside = Beside(make_node("a"))
+    (pod,) = pods("web")
+    pending(beside, pod)
+    beside.see(pod, number=1, message="not today")
+    await beside.settle()
+    assert "left pending (not today); kubesched chooses a" == only(beside).sentence
 
 
-def test_bindings_out_of_order() -> None:
+@on_virtual_time
+async def test_bindings_out_of_order() -> None:
     """The decision was made before another one whose binding was seen first."""
-
-    def script() -> Beside:
-        beside = Beside(*two_nodes("5"))
-        first, second = pods("first", "second")
-        pending(beside, first, second)
-        chosen = beside.judge.choose(PodInfo(first))
-        beside.see(second, "b", number=2)
-        # Without the second pod there, b is the better node.
-        beside.decide(first, "b", number=1, first=replace_best(chosen))
-        return beside
-
-    beside = played(script)
+    beside = Beside(*two_nodes("5"))
+    first, second = pods("first", "second")
+    pending(beside, first, second)
+    chosen = beside.judge.choose(PodInfo(first))
+    beside.see(second, "b", number=2)
+    # Without the second pod there, b is the better node.
+    beside.decide(first, "b", number=1, first=replace_best(chosen))
+    await beside.settle()
     found = beside.judge.disagreements[-1]
     assert found.verdict is ShadowVerdict.CHANGED
     assert found.sentence.endswith("; without 1 pod queued behind it, kubesched decides the same")
@@ -251,139 +223,121 @@ def replace_best(choice: Any) -> Any:
     return replace(choice, node="nowhere", best=frozenset())
 
 
-def test_a_binding_was_seen_late() -> None:
+@on_virtual_time
+async def test_a_binding_was_seen_late() -> None:
     """The other scheduler had assumed a pod already whose binding followed."""
-
-    def script() -> Beside:
-        beside = Beside(*two_nodes("5"))
-        first, second = pods("first", "second")
-        pending(beside, first, second)
-        chosen = beside.judge.choose(PodInfo(second))
-        beside.decide(second, "a", number=2, first=replace_best(chosen))
-        beside.see(first, "b", number=1)
-        return beside
-
-    beside = played(script)
+    beside = Beside(*two_nodes("5"))
+    first, second = pods("first", "second")
+    pending(beside, first, second)
+    chosen = beside.judge.choose(PodInfo(second))
+    beside.decide(second, "a", number=2, first=replace_best(chosen))
+    beside.see(first, "b", number=1)
+    await beside.settle()
     found = beside.judge.disagreements[-1]
     assert found.verdict is ShadowVerdict.CHANGED
     assert found.sentence.endswith("; 2 changes later, kubesched decides the same")
     assert {"Agreed": 1, "Changed": 1} == beside.verdicts
 
 
-def test_the_first_decision_counts_too() -> None:
+@on_virtual_time
+async def test_the_first_decision_counts_too() -> None:
     """It was made in the cluster as it was when the pod appeared."""
-
-    def script() -> Beside:
-        beside = Beside(*two_nodes())
-        (pod,) = pods("web")
-        pending(beside, pod)
-        beside.judge.version = "7"
-        first = beside.judge.choose(PodInfo(pod))
-        beside.handlers.added(make_node("c", allocatable={"cpu": "64", "memory": "64Gi"}))
-        beside.decide(pod, "b", number=1, first=first)
-        return beside
-
-    found = only(played(script))
+    beside = Beside(*two_nodes())
+    (pod,) = pods("web")
+    pending(beside, pod)
+    beside.judge.version = "7"
+    first = beside.judge.choose(PodInfo(pod))
+    beside.handlers.added(make_node("c", allocatable={"cpu": "64", "memory": "64Gi"}))
+    beside.decide(pod, "b", number=1, first=first)
+    await beside.settle()
+    found = only(beside)
     assert found.verdict is ShadowVerdict.CHANGED
     assert found.sentence.endswith("decided the same when the pod appeared, at version 7")
 
 
-def test_open_decisions_are_judged_at_the_end() -> None:
+@on_virtual_time
+async def test_open_decisions_are_judged_at_the_end() -> None:
     """Nothing is lost when the comparison ends within a second."""
-
-    def script() -> Beside:
-        beside = Beside(*two_nodes())
-        (pod,) = pods("web")
-        pending(beside, pod)
-        beside.see(pod, "a", number=1)
-        assert {} == beside.verdicts
-        beside.judge.settle_all()
-        return beside
-
-    assert {"Different": 1} == played(script).verdicts
+    beside = Beside(*two_nodes())
+    (pod,) = pods("web")
+    pending(beside, pod)
+    beside.see(pod, "a", number=1)
+    assert {} == beside.verdicts
+    beside.judge.settle_all()
+    await beside.settle()
+    assert {"Different": 1} == beside.verdicts
 
 
-def test_the_cache_is_restored() -> None:
+@on_virtual_time
+async def test_the_cache_is_restored() -> None:
     """Pods that are removed for a comparison are put back."""
-
-    def script() -> Beside:
-        beside = Beside(*two_nodes())
-        found = pods(*(f"p{number}" for number in range(9)))
-        pending(beside, *found)
-        for number, pod in enumerate(found):
-            beside.see(pod, "ab"[number % 2], number=len(found) - number)
-        return beside
-
-    beside = played(script)
+    beside = Beside(*two_nodes())
+    found = pods(*(f"p{number}" for number in range(9)))
+    pending(beside, *found)
+    for number, pod in enumerate(found):
+        beside.see(pod, "ab"[number % 2], number=len(found) - number)
+    await beside.settle()
     cache = beside.judge._cache
     cache.check()
     assert [5, 4] == [len(cache.nodes.pods[cache.nodes.row_of[name]]) for name in "ab"]
 
 
-def test_a_deletion_was_seen_first() -> None:
+@on_virtual_time
+async def test_a_deletion_was_seen_first() -> None:
     """The other scheduler left a pod pending while another was still on the node."""
     message = (
         "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 "
         "nodes are available: 1 No preemption victims found for incoming pod."
     )
-
-    def script() -> Beside:
-        beside = Beside(two_nodes()[0])
-        there = make_pod("there", node_name="a", requests={"cpu": "3"})
-        waits = make_pod("waits", requests={"cpu": "2"})
-        beside.handlers.added(there)
-        pending(beside, waits)
-        beside.handlers.deleted(there)
-        beside.judge.note_change(there, None)
-        beside.see(waits, number=1, message=message)
-        return beside
-
-    found = only(played(script))
+    beside = Beside(two_nodes()[0])
+    there = make_pod("there", node_name="a", requests={"cpu": "3"})
+    waits = make_pod("waits", requests={"cpu": "2"})
+    beside.handlers.added(there)
+    pending(beside, waits)
+    beside.handlers.deleted(there)
+    beside.judge.note_change(there, None)
+    beside.see(waits, number=1, message=message)
+    await beside.settle()
+    found = only(beside)
     assert found.verdict is ShadowVerdict.CHANGED
     assert found.sentence.endswith("; 1 change earlier, kubesched decides the same")
     assert ("", "a") == (found.their_node, found.our_node)
 
 
-def test_a_node_was_changed_before_the_binding_was_seen() -> None:
+@on_virtual_time
+async def test_a_node_was_changed_before_the_binding_was_seen() -> None:
     """The other scheduler saw it without its taint; the cache has it again as it is."""
     taint = {"key": "k", "effect": "NoSchedule"}
-
-    def script() -> Beside:
-        small, large = two_nodes()
-        beside = Beside(small, large)
-        (pod,) = pods("web")
-        pending(beside, pod)
-        tainted = make_node("b", allocatable={"cpu": "8", "memory": "16Gi"}, taints=[taint])
-        beside.handlers.updated(large, tainted)
-        beside.judge.note_change(large, tainted)
-        beside.see(pod, "b", number=1)
-        return beside
-
-    beside = played(script)
+    small, large = two_nodes()
+    beside = Beside(small, large)
+    (pod,) = pods("web")
+    pending(beside, pod)
+    tainted = make_node("b", allocatable={"cpu": "8", "memory": "16Gi"}, taints=[taint])
+    beside.handlers.updated(large, tainted)
+    beside.judge.note_change(large, tainted)
+    beside.see(pod, "b", number=1)
+    await beside.settle()
     assert only(beside).sentence.endswith("; 1 change earlier, kubesched decides the same")
     assert "a" == beside.judge.choose(PodInfo(make_pod("next"))).node
 
 
-def test_a_nomination_was_not_written_yet() -> None:
+@on_virtual_time
+async def test_a_nomination_was_not_written_yet() -> None:
     """The pod goes to its nominated node, though another one is free by now."""
-
-    def script() -> Beside:
-        small, large = two_nodes()
-        beside = Beside(small)
-        victim = make_pod("victim", node_name="a", requests={"cpu": "4"}, priority=0)
-        waits = make_pod("waits", requests={"cpu": "2"}, priority=9)
-        beside.handlers.added(victim)
-        pending(beside, waits)
-        beside.see(waits, number=1, message="0/1 nodes are available: 1 Insufficient cpu.")
-        for number in range(20):
-            beside.judge.note_change(None, make_pod(f"far-{number}", node_name="nowhere"))
-        beside.handlers.deleted(victim)
-        beside.handlers.added(large)
-        empty = beside.judge.choose(PodInfo(waits))
-        beside.decide(waits, "a", number=1, first=replace_best(empty))
-        return beside
-
-    beside = played(script)
+    small, large = two_nodes()
+    beside = Beside(small)
+    victim = make_pod("victim", node_name="a", requests={"cpu": "4"}, priority=0)
+    waits = make_pod("waits", requests={"cpu": "2"}, priority=9)
+    beside.handlers.added(victim)
+    pending(beside, waits)
+    beside.see(waits, number=1, message="0/1 nodes are available: 1 Insufficient cpu.")
+    for number in range(20):
+        beside.judge.note_change(None, make_pod(f"far-{number}", node_name="nowhere"))
+    beside.handlers.deleted(victim)
+    beside.handlers.added(large)
+    empty = beside.judge.choose(PodInfo(waits))
+    beside.decide(waits, "a", number=1, first=replace_best(empty))
+    await beside.settle()
     assert {"Agreed": 1, "Changed": 1} == beside.verdicts
     assert only(beside).sentence.endswith(
         "; kubesched nominated it to that node, too, when it preempted"
@@ -396,22 +350,19 @@ def nominated(name: str, node: str) -> tuple[Pod, Pod]:
     return before, replace(before, status=replace(before.status, nominated_node_name=node))
 
 
-def test_a_nomination_was_seen_first() -> None:
+@on_virtual_time
+async def test_a_nomination_was_seen_first() -> None:
     """The other scheduler decided before it nominated another pod, and wrote that first."""
-
-    def script() -> Beside:
-        small = make_node("a", allocatable={"cpu": "4", "memory": "16Gi"})
-        beside = Beside(small)
-        waits, promised = nominated("waits", "a")
-        (pod,) = pods("web")
-        pending(beside, waits, pod)
-        beside.handlers.updated(waits, promised)
-        beside.judge.note_change(waits, promised, 2)
-        chosen = beside.judge.choose(PodInfo(pod))
-        beside.decide(pod, "a", number=1, first=replace_best(chosen))
-        return beside
-
-    beside = played(script)
+    small = make_node("a", allocatable={"cpu": "4", "memory": "16Gi"})
+    beside = Beside(small)
+    waits, promised = nominated("waits", "a")
+    (pod,) = pods("web")
+    pending(beside, waits, pod)
+    beside.handlers.updated(waits, promised)
+    beside.judge.note_change(waits, promised, 2)
+    chosen = beside.judge.choose(PodInfo(pod))
+    beside.decide(pod, "a", number=1, first=replace_best(chosen))
+    await beside.settle()
     found = only(beside)
     assert found.verdict is ShadowVerdict.CHANGED
     assert "with the pods nominated to the node (default/waits)" in found.sentence
@@ -421,32 +372,27 @@ def test_a_nomination_was_seen_first() -> None:
     assert "a" == nominator.node_of("default/waits")
 
 
-def test_writes_are_throttled() -> None:
+@on_virtual_time
+async def test_writes_are_throttled() -> None:
     """Two decisions were made while a third pod was still there, and written later."""
-
-    def script() -> Beside:
-        amounts = ({"cpu": cpu, "memory": "64Gi"} for cpu in ("8", "6", "5"))
-        beside = Beside(
-            *(
-                make_node(name, allocatable=given)
-                for name, given in zip("abc", amounts, strict=True)
-            )
-        )
-        there = make_pod("there", node_name="a", requests={"cpu": "6", "memory": "1Gi"})
-        first = make_pod("first", requests={"cpu": "2", "memory": "1Gi"})
-        (second,) = pods("second")
-        beside.handlers.added(there)
-        pending(beside, first, second)
-        chosen = beside.judge.choose(PodInfo(second))
-        beside.handlers.deleted(there)
-        beside.judge.note_change(there, None)
-        for number in range(40):
-            beside.judge.note_change(None, make_pod(f"far-{number}", node_name="nowhere"))
-        beside.see(first, "b", number=1)
-        beside.decide(second, "c", number=2, first=replace_best(chosen))
-        return beside
-
-    found = played(script).judge.disagreements[-1]
+    amounts = ({"cpu": cpu, "memory": "64Gi"} for cpu in ("8", "6", "5"))
+    beside = Beside(
+        *(make_node(name, allocatable=given) for name, given in zip("abc", amounts, strict=True))
+    )
+    there = make_pod("there", node_name="a", requests={"cpu": "6", "memory": "1Gi"})
+    first = make_pod("first", requests={"cpu": "2", "memory": "1Gi"})
+    (second,) = pods("second")
+    beside.handlers.added(there)
+    pending(beside, first, second)
+    chosen = beside.judge.choose(PodInfo(second))
+    beside.handlers.deleted(there)
+    beside.judge.note_change(there, None)
+    for number in range(40):
+        beside.judge.note_change(None, make_pod(f"far-{number}", node_name="nowhere"))
+    beside.see(first, "b", number=1)
+    beside.decide(second, "c", number=2, first=replace_best(chosen))
+    await beside.settle()
+    found = beside.judge.disagreements[-1]
     assert "bound to c, which scores lower than a: " in found.sentence
     assert found.verdict is ShadowVerdict.CHANGED
     assert found.sentence.endswith(
@@ -454,18 +400,16 @@ def test_writes_are_throttled() -> None:
     )
 
 
-def test_a_worse_node_in_every_state_is_different() -> None:
+@on_virtual_time
+async def test_a_worse_node_in_every_state_is_different() -> None:
     """No order of events explains the decision."""
-
-    def script() -> Beside:
-        beside = Beside(*two_nodes())
-        for number in range(40):
-            small = make_pod(f"small-{number}", node_name="ab"[number % 2], requests={"cpu": "1m"})
-            beside.handlers.added(small)
-            beside.judge.note_change(None, small)
-        (pod,) = pods("web")
-        pending(beside, pod)
-        beside.see(pod, "a", number=1)
-        return beside
-
-    assert {"Different": 1} == played(script).verdicts
+    beside = Beside(*two_nodes())
+    for number in range(40):
+        small = make_pod(f"small-{number}", node_name="ab"[number % 2], requests={"cpu": "1m"})
+        beside.handlers.added(small)
+        beside.judge.note_change(None, small)
+    (pod,) = pods("web")
+    pending(beside, pod)
+    beside.see(pod, "a", number=1)
+    await beside.settle()
+    assert {"Different": 1} == beside.verdicts

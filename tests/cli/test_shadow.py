@@ -62,11 +62,13 @@ class Process:
 def beside(tmp_path: Path, script: Callable[[Cluster, Path], Awaitable[None]]) -> None:
     """Run a scheduler, and a script that gets a kubeconfig of its cluster."""
 
-    async def with_kubeconfig(cluster: Cluster) -> None:
-        file = write_kubeconfig(tmp_path / "config", cluster.server.url, token=ADMIN_TOKEN)
-        await script(cluster, file)
+    async def main() -> None:
+        async with playing(options_with()) as cluster:
+            file = write_kubeconfig(tmp_path / "config", cluster.server.url, token=ADMIN_TOKEN)
+            await script(cluster, file)
+        assert EXIT_FAILED == cluster.exit_code
 
-    assert EXIT_FAILED == playing(options_with(), with_kubeconfig)
+    asyncio.run(main())
 
 
 async def _decided(cluster: Cluster) -> None:

@@ -33,16 +33,18 @@ def asking(tmp_path: Path, script: Script, *, token: str = ADMIN_TOKEN, **change
     serving = ServingOptions(bind_address="127.0.0.1", secure_port=port)
     options: Options = msgspec.structs.replace(options_with(**changes), serving=serving)
 
-    async def with_command_line(cluster: Cluster) -> None:
-        kubeconfig = write_kubeconfig(tmp_path / "config", cluster.server.url, token=token)
+    async def main() -> None:
+        async with playing(options) as cluster:
+            kubeconfig = write_kubeconfig(tmp_path / "config", cluster.server.url, token=token)
 
-        async def ask(*words: str, url: str = f"https://127.0.0.1:{port}") -> Result:
-            common = ("--kubeconfig", kubeconfig, "-n", "default", "--scheduler", url)
-            return await asyncio.to_thread(run, "why", *words, *common, COLUMNS="300")
+            async def ask(*words: str, url: str = f"https://127.0.0.1:{port}") -> Result:
+                common = ("--kubeconfig", kubeconfig, "-n", "default", "--scheduler", url)
+                return await asyncio.to_thread(run, "why", *words, *common, COLUMNS="300")
 
-        await script(cluster, ask)
+            await script(cluster, ask)
+        assert EXIT_FAILED == cluster.exit_code
 
-    assert EXIT_FAILED == playing(options, with_command_line)
+    asyncio.run(main())
 
 
 def untimed(text: str) -> str:

@@ -1,4 +1,4 @@
-"""An API server of locks in memory, with optimistic concurrency, and ways to it that fail."""
+"""An API server of locks, with optimistic concurrency, and connections to it that fail."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LockServer:
         return json.dumps(content).encode()
 
 
-class Way:
+class FaultyRest:
     """One client's connection: a `Rest` that delays, loses or cuts requests.
 
     What has been sent arrives even if the client has given up waiting.

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import os
@@ -31,40 +30,36 @@ from kubesched.client.connection_settings import (
 from kubesched.client.credentials import Credentials, ExecPlugin, TokenFile
 from kubesched.client.kubeconfig import KubeconfigError
 from kubesched.client.requests import Request
+from tests.loops import in_real_time
 
-from .speaking_server import Asked, serving
+from .scripted_server import ReceivedRequest, serving
 
 
-async def _fine(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+async def _fine(request: web.BaseRequest, received: list[ReceivedRequest]) -> web.StreamResponse:
     return web.Response(text="{}")
 
 
-def test_from_a_file_to_an_answer(tmp_path: Path) -> None:
+@in_real_time
+async def test_from_a_file_to_an_answer(tmp_path: Path) -> None:
     """Token, impersonation, user agent and time limit of a kubeconfig and flags are sent."""
-
-    async def main() -> None:
-        async with serving(_fine) as server:
-            content = {
-                "current-context": "x",
-                "clusters": [{"name": "c", "cluster": {"server": server.url + "/prefix"}}],
-                "users": [
-                    {"name": "u", "user": {"token": "t", "as": "j", "as-groups": ["g", "h"]}}
-                ],
-                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-            }
-            path = tmp_path / "config"
-            path.write_text(json.dumps(content))
-            settings = find_settings(kubeconfig=str(path))
-            rest = connect(settings, user_agent_suffix="leader-election", timeout_seconds=5)
-            assert b"{}" == await rest.send(Request(path="/api"))
-            await rest.aclose()
-            (asked,) = server.asked
-            assert ("/prefix/api", (("timeout", "5s"),)) == (asked.path, asked.query)
-            assert "Bearer t" == asked.headers["authorization"]
-            assert "j" == asked.headers["impersonate-user"]
-            assert asked.headers["user-agent"].endswith("/leader-election")
-
-    asyncio.run(main())
+    async with serving(_fine) as server:
+        content = {
+            "current-context": "x",
+            "clusters": [{"name": "c", "cluster": {"server": server.url + "/prefix"}}],
+            "users": [{"name": "u", "user": {"token": "t", "as": "j", "as-groups": ["g", "h"]}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        }
+        path = tmp_path / "config"
+        path.write_text(json.dumps(content))
+        settings = find_settings(kubeconfig=str(path))
+        rest = connect(settings, user_agent_suffix="leader-election", timeout_seconds=5)
+        assert b"{}" == await rest.send(Request(path="/api"))
+        await rest.aclose()
+        (received,) = server.received
+        assert ("/prefix/api", (("timeout", "5s"),)) == (received.path, received.query)
+        assert "Bearer t" == received.headers["authorization"]
+        assert "j" == received.headers["impersonate-user"]
+        assert received.headers["user-agent"].endswith("/leader-election")
 
 
 def _kubeconfig(path: Path, server: str = "", token: str = "") -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from kubesched.client.connection_settings import EnvVariable, ExecSettings
 from kubesched.client.credentials import Credential, CredentialsError, ExecPlugin, bearer
+from tests.loops import in_real_time
 
 _V1 = "client.authentication.k8s.io/v1"
 _BETA = "client.authentication.k8s.io/v1beta1"
@@ -104,32 +105,26 @@ def test_credentials_without_an_end_last() -> None:
     assert 1 == len(program.runs)
 
 
-def test_program_runs_once_for_all_who_wait() -> None:
+@in_real_time
+async def test_program_runs_once_for_all_who_wait() -> None:
     """Many requests, one of which gives up, are one run."""
     program = Program({"token": "t1"}, {"token": "t2"})
     plugin = _plugin(program)
-
-    async def main() -> list[Credential]:
-        waiting = [asyncio.create_task(plugin.get()) for _ in range(3)]
-        await asyncio.sleep(0)
-        waiting[0].cancel()
-        return await asyncio.gather(*waiting[1:])
-
-    assert [bearer("t1")] * 2 == asyncio.run(main())
+    waiting = [asyncio.create_task(plugin.get()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting[0].cancel()
+    assert [bearer("t1")] * 2 == await asyncio.gather(*waiting[1:])
     assert 1 == len(program.runs)
 
 
-def test_refused_credentials_are_renewed_once() -> None:
+@in_real_time
+async def test_refused_credentials_are_renewed_once() -> None:
     """Requests that were refused with equal credentials share one run."""
     program = Program({"token": "t1"}, {"token": "t2"})
     plugin = _plugin(program)
-
-    async def main() -> list[Credential]:
-        old = await plugin.get()
-        both = await asyncio.gather(plugin.renew(old), plugin.renew(old))
-        return [*both, await plugin.renew(old)]
-
-    assert [bearer("t2")] * 3 == asyncio.run(main())
+    old = await plugin.get()
+    both = await asyncio.gather(plugin.renew(old), plugin.renew(old))
+    assert [bearer("t2")] * 3 == [*both, await plugin.renew(old)]
     assert 2 == len(program.runs)
 
 

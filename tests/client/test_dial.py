@@ -23,7 +23,7 @@ from kubesched.client.tls import load_key_pair, tls_context
 
 from .certificates import authority, signed
 from .proxy import Proxy, proxying
-from .speaking_server import Asked, serving
+from .scripted_server import ReceivedRequest, serving
 
 T = TypeVar("T")
 Run = Callable[[Coroutine[Any, Any, T]], T]
@@ -50,8 +50,8 @@ def run(request: pytest.FixtureRequest) -> Run[Any]:
     return run_it
 
 
-async def _answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
-    return web.Response(text=f"number {len(asked)}")
+async def _answer(request: web.BaseRequest, received: list[ReceivedRequest]) -> web.StreamResponse:
+    return web.Response(text=f"number {len(received)}")
 
 
 async def _through(

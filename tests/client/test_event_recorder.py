@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import Any
 
@@ -20,7 +20,7 @@ from kubesched.api.volume import ObjectReference
 from kubesched.client import event_recorder
 from kubesched.client.event_recorder import EventRecorder, check_event_group
 from kubesched.client.requests import Request
-from kubesched.simulator.virtual_loop import run
+from tests.loops import on_virtual_time
 
 from .records import Answering, Plain, recorded_writes
 
@@ -49,20 +49,15 @@ def now_ns() -> int:
     return START_NS + round(asyncio.get_running_loop().time() * 1_000_000_000)
 
 
-def play(
-    server: Answering, script: Callable[[EventRecorder], Awaitable[None]], seed: int = 0
-) -> None:
-    """Run a recorder while a script records."""
-
-    async def main() -> None:
-        recorder = EventRecorder(server, now_ns, Random(seed), "host")
-        task = asyncio.create_task(recorder.run())
-        await script(recorder)
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
-
-    run(main())
+@asynccontextmanager
+async def recording(server: Answering) -> AsyncIterator[EventRecorder]:
+    """Run a recorder."""
+    recorder = EventRecorder(server, now_ns, Random(0), "host")
+    task = asyncio.create_task(recorder.run())
+    yield recorder
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 def event(name: str = "p", version: int = 1, **fields: Any) -> EventRecord:
@@ -86,33 +81,31 @@ RECORDED = [
 ]
 
 
-def test_events_may_come_while_the_recorder_ends() -> None:
+@on_virtual_time
+async def test_events_may_come_while_the_recorder_ends() -> None:
     """Events that were not sent yet are kept for the next run."""
     server = Server(seconds=1.0)
-
-    async def main() -> None:
-        recorder = EventRecorder(server, now_ns, Random(0), "host")
-        task = asyncio.create_task(recorder.run())
+    recorder = EventRecorder(server, now_ns, Random(0), "host")
+    task = asyncio.create_task(recorder.run())
+    await asyncio.sleep(0)
+    recorder.record_event(event("first"))
+    await asyncio.sleep(0.5)
+    task.cancel()
+    for at in range(6):
+        recorder.record_event(event(f"late-{at}"))
         await asyncio.sleep(0)
-        recorder.record_event(event("first"))
-        await asyncio.sleep(0.5)
-        task.cancel()
-        for at in range(6):
-            recorder.record_event(event(f"late-{at}"))
-            await asyncio.sleep(0)
-        with suppress(asyncio.CancelledError):
-            await task
-        again = asyncio.create_task(recorder.run())
-        await asyncio.sleep(10)
-        again.cancel()
-
-    run(main())
+    with suppress(asyncio.CancelledError):
+        await task
+    again = asyncio.create_task(recorder.run())
+    await asyncio.sleep(10)
+    again.cancel()
     names = {body["regarding"]["name"] for _, _, body in server.in_short}
     assert {f"late-{at}" for at in range(6)} == names
 
 
 @pytest.mark.parametrize("write", RECORDED)
-def test_events_are_those_recorded(write: Plain) -> None:
+@on_virtual_time
+async def test_events_are_those_recorded(write: Plain) -> None:
     """From what happened follows the recorded request, key by key in the same order."""
     body = write["body"]
     reference = msgspec.convert(body["regarding"], ObjectReference)
@@ -132,13 +125,10 @@ def test_events_are_those_recorded(write: Plain) -> None:
         body["note"],
         reporting_controller=body["reportingController"],
     )
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Answering()
+    async with recording(server) as recorder:
         recorder.record_event(record)
         await recorder.drain()
-
-    server = Answering()
-    play(server, script)
     (sent,) = server.sent
     assert ("POST", write["path"]) == (sent.method, sent.path)
     text = sent.body.decode().replace("2024-05-01T10:00:00.000000Z", "<microtime>")
@@ -147,16 +137,14 @@ def test_events_are_those_recorded(write: Plain) -> None:
     assert json.dumps(body, separators=(",", ":"), ensure_ascii=False) == text
 
 
-def test_a_second_event_makes_a_series() -> None:
+@on_virtual_time
+async def test_a_second_event_makes_a_series() -> None:
     """The second is written as a count, as recorded; the third is only counted."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Server()
+    async with recording(server) as recorder:
         for _ in range(3):
             recorder.record_event(event())
             await asyncio.sleep(1)
-
-    server = Server()
-    play(server, script)
     (recorded,) = (
         write
         for write in recorded_writes()["bind-server-refuses"]
@@ -184,23 +172,22 @@ def test_a_second_event_makes_a_series() -> None:
         pytest.param(event(related=Pod(metadata=ObjectMeta(name="q"))), 2, id="related pods do"),
     ],
 )
-def test_equal_events_are_one_series(other: EventRecord, count: int) -> None:
+@on_virtual_time
+async def test_equal_events_are_one_series(other: EventRecord, count: int) -> None:
     """Events are equal if they differ only in the note."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Answering()
+    async with recording(server) as recorder:
         recorder.record_event(event())
         recorder.record_event(other)
         await recorder.drain()
-
-    server = Answering()
-    play(server, script)
     assert count == [method for method, _, _ in server.in_short].count("POST")
 
 
-def test_series_end_after_six_minutes() -> None:
+@on_virtual_time
+async def test_series_end_after_six_minutes() -> None:
     """A last count is written when nothing more came; then the next event is a new one."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Server()
+    async with recording(server) as recorder:
         for _ in range(5):
             recorder.record_event(event())
         recorder.record_event(event("single"))
@@ -208,9 +195,6 @@ def test_series_end_after_six_minutes() -> None:
         recorder.record_event(event())
         recorder.record_event(event("single"))
         await recorder.drain()
-
-    server = Server()
-    play(server, script)
     sent = [
         (at, method, (body.get("series") or {}).get("count"))
         for at, (method, _, body) in zip(server.times, server.in_short, strict=True)
@@ -221,49 +205,43 @@ def test_series_end_after_six_minutes() -> None:
     ] == sorted(sent, key=lambda one: (one[0], one[2] is None and one[1] != "POST"))
 
 
-def test_live_series_are_written_every_half_hour() -> None:
+@on_virtual_time
+async def test_live_series_are_written_every_half_hour() -> None:
     """A series that goes on is written again before the server drops the event."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Server()
+    async with recording(server) as recorder:
         for _ in range(70):
             recorder.record_event(event())
             await asyncio.sleep(60)
-
-    server = Server()
-    play(server, script)
     times = [at for at, one in zip(server.times, server.sent, strict=True) if one.method == "PATCH"]
     assert [60, 1800, 3600] == times
     assert 60 == server.in_short[-1][2]["series"]["count"]
 
 
-def test_a_series_whose_event_is_gone_is_created() -> None:
+@on_virtual_time
+async def test_a_series_whose_event_is_gone_is_created() -> None:
     """If there is nothing to patch, the whole event is written, its count included."""
-
-    async def script(recorder: EventRecorder) -> None:
-        recorder.record_event(event())
-        await recorder.drain()
-        recorder.record_event(event())
-        await recorder.drain()
-
     server = Answering(b"{}", NotFoundError("gone"), b"{}")
-    play(server, script)
+    async with recording(server) as recorder:
+        recorder.record_event(event())
+        await recorder.drain()
+        recorder.record_event(event())
+        await recorder.drain()
     assert ["POST", "PATCH", "POST"] == [method for method, _, _ in server.in_short]
     first, _, again = (body for _, _, body in server.in_short)
     assert 2 == again["series"]["count"]
     assert first["metadata"] == again["metadata"]
 
 
-def test_event_exists_already() -> None:
+@on_virtual_time
+async def test_event_exists_already() -> None:
     """If two writes of one event meet, the series is written again later."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Answering(b"{}", NotFoundError("gone"), AlreadyExistsError("there"), b"{}")
+    async with recording(server) as recorder:
         recorder.record_event(event())
         await recorder.drain()
         recorder.record_event(event())
         await asyncio.sleep(20)
-
-    server = Answering(b"{}", NotFoundError("gone"), AlreadyExistsError("there"), b"{}")
-    play(server, script)
     assert ["POST", "PATCH", "POST", "PATCH"] == [method for method, _, _ in server.in_short]
 
 
@@ -275,29 +253,25 @@ def test_event_exists_already() -> None:
         pytest.param(AlreadyExistsError("there"), id="exists"),
     ],
 )
-def test_refused_events_are_not_tried_again(error: ApiError) -> None:
+@on_virtual_time
+async def test_refused_events_are_not_tried_again(error: ApiError) -> None:
     """A request that the server refuses is not repeated."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Answering(error)
+    async with recording(server) as recorder:
         recorder.record_event(event())
         await asyncio.sleep(100)
-
-    server = Answering(error)
-    play(server, script)
     assert 1 == len(server.sent)
 
 
-def test_events_without_an_answer_are_tried_twelve_times(
+@on_virtual_time
+async def test_events_without_an_answer_are_tried_twelve_times(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """There are ten seconds and up to a quarter more between attempts."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Server(*[UNANSWERED] * 20)
+    async with recording(server) as recorder:
         recorder.record_event(event())
         await asyncio.sleep(200)
-
-    server = Server(*[UNANSWERED] * 20)
-    play(server, script)
     assert "given up: p." in caplog.text
     pauses = {
         round(after - before, 3)
@@ -309,39 +283,36 @@ def test_events_without_an_answer_are_tried_twelve_times(
 
 
 @pytest.mark.slow
-def test_bursts() -> None:
+@on_virtual_time
+async def test_bursts() -> None:
     """All events are written, though they come a hundred times faster than requests end."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Server(seconds=1.0)
+    async with recording(server) as recorder:
         for at in range(10_000):
             recorder.record_event(event(f"p{at}"))
         await recorder.drain()
-
-    server = Server(seconds=1.0)
-    play(server, script)
     names = [json.loads(request.body)["regarding"]["name"] for request in server.sent]
     assert sorted(f"p{at}" for at in range(10_000)) == sorted(names)
 
 
-def test_too_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
+@on_virtual_time
+async def test_too_many_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recording does not wait; the oldest events are dropped."""
     monkeypatch.setattr(event_recorder, "_WAITING_MAX", 1000)
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Server(seconds=1.0)
+    async with recording(server) as recorder:
         for at in range(1500):
             recorder.record_event(event(f"p{at}"))
         await recorder.drain()
-
-    server = Server(seconds=1.0)
-    play(server, script)
     names = [body["regarding"]["name"] for _, _, body in server.in_short]
     assert sorted(f"p{at}" for at in range(500, 1500)) == sorted(names)
 
 
-def test_an_outage_loses_nothing() -> None:
+@on_virtual_time
+async def test_an_outage_loses_nothing() -> None:
     """A few events are tried now and then, the others wait behind them."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Server(*[UNANSWERED] * 1000)
+    async with recording(server) as recorder:
         for at in range(2000):
             recorder.record_event(event(f"p{at}"))
             await asyncio.sleep(0.01)
@@ -350,73 +321,62 @@ def test_an_outage_loses_nothing() -> None:
         server.sent.clear()
         server.answers.clear()
         await asyncio.sleep(13)
-
-    server = Server(*[UNANSWERED] * 1000)
-    play(server, script)
     assert sorted(f"p{at}" for at in range(2000)) == sorted(
         body["regarding"]["name"] for _, _, body in server.in_short
     )
 
 
-def test_ending_with_a_server_that_does_not_answer() -> None:
+@on_virtual_time
+async def test_ending_with_a_server_that_does_not_answer() -> None:
     """Ending does not wait for it, with or without events left."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Server(*[b"{}"] * 48, *[UNANSWERED] * 100, seconds=1.0)
+    async with recording(server) as recorder:
         for at in range(100):
             recorder.record_event(event(f"p{at}"))
         async with asyncio.timeout(5):
             await recorder.drain()
         assert len(server.sent) > 48
 
-    server = Server(*[b"{}"] * 48, *[UNANSWERED] * 100, seconds=1.0)
-    play(server, script)
 
-
-def test_only_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+@on_virtual_time
+async def test_only_so_many_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest is finished early, its count written."""
     monkeypatch.setattr(event_recorder, "_REMEMBERED_MAX", 2)
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Answering()
+    async with recording(server) as recorder:
         for _ in range(3):
             recorder.record_event(event("a"))
         for name in "bcda":
             recorder.record_event(event(name))
             await recorder.drain()
-
-    server = Answering()
-    play(server, script)
     names = [body["regarding"]["name"] for method, _, body in server.in_short if method == "POST"]
     assert ["a", "b", "c", "d", "a"] == names
     counts = [body["series"]["count"] for method, _, body in server.in_short if method == "PATCH"]
     assert [2, 3] == counts
 
 
-def test_odd_events() -> None:
+@on_virtual_time
+async def test_odd_events() -> None:
     """Unknown types are not written; names that events cannot have are replaced."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Answering()
+    async with recording(server) as recorder:
         recorder.record_event(event(type="Strange"))
         recorder.record_event(event("UPPER"))
         await recorder.drain()
-
-    server = Answering()
-    play(server, script)
     ((_, _, body),) = server.in_short
     assert [8, 4, 4, 4, 12] == [len(part) for part in body["metadata"]["name"].split("-")]
 
 
-def test_objects_without_namespace_have_their_events_in_the_default_one() -> None:
+@on_virtual_time
+async def test_objects_without_namespace_have_their_events_in_the_default_one() -> None:
     """And what is related is written, too."""
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Answering()
+    async with recording(server) as recorder:
         metadata = ObjectMeta(name="n", uid="u")
         recorder.record_event(
             EventRecord(Pod(metadata=metadata), "Normal", "R", "A", "N", Pod(metadata=metadata))
         )
         await recorder.drain()
-
-    server = Answering()
-    play(server, script)
     reference = {"apiVersion": "v1", "kind": "Pod", "name": "n", "uid": "u"}
     ((_, path, body),) = server.in_short
     assert "/apis/events.k8s.io/v1/namespaces/default/events" == path
@@ -432,17 +392,15 @@ RECORDED_ELECTIONS = [
 
 
 @pytest.mark.parametrize("write", RECORDED_ELECTIONS)
-def test_events_of_leader_election_are_those_recorded(write: Plain) -> None:
+@on_virtual_time
+async def test_events_of_leader_election_are_those_recorded(write: Plain) -> None:
     """From what happened follows the recorded request, key by key in the same order."""
     body = write["body"]
     about = msgspec.convert(body["involvedObject"], ObjectReference)
-
-    async def script(recorder: EventRecorder) -> None:
+    server = Answering()
+    async with recording(server) as recorder:
         recorder.record_election(about, body["message"], "default-scheduler")
         await recorder.drain()
-
-    server = Answering()
-    play(server, script)
     (sent,) = server.sent
     assert ("POST", write["path"]) == (sent.method, sent.path)
     text = sent.body.decode().replace("2024-05-01T10:00:00Z", "<time>")

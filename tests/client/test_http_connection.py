@@ -13,6 +13,7 @@ from kubesched.client.http_connection import (
     HttpConnection,
     UnfinishedAnswerError,
 )
+from tests.loops import in_real_time
 
 from .wire import Wire
 
@@ -66,33 +67,32 @@ _answers = st.builds(
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(_answers, min_size=1, max_size=3), st.data())
-def test_responses_do_not_depend_on_chunks(answers: list[_Answer], data: st.DataObject) -> None:
+@in_real_time
+async def test_responses_do_not_depend_on_chunks(
+    answers: list[_Answer], data: st.DataObject
+) -> None:
     """Responses are the same for every framing and every division into chunks."""
-
-    async def main() -> list[_Said]:
-        connection = HttpConnection()
-        wire = Wire(connection)
-        heard = []
-        for answer in answers:
-            asking = asyncio.ensure_future(connection.ask(REQUEST))
-            await asyncio.sleep(0)
-            text = answer.written()
-            cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=5))
-            for a, b in pairwise([0, *sorted(cuts), len(text)]):
-                if a < b:
-                    assert not _is_over(connection)
-                    wire.deliver(text[a:b])
-                if data.draw(st.booleans()):
-                    await asyncio.sleep(0)
-            status = await asking
-            framing = {b"content-length", b"transfer-encoding"}
-            said = {k: v for k, v in connection.headers.items() if k not in framing}
-            heard.append(_Said(status, said, await connection.read_all()))
-            assert connection.is_reusable
-        assert REQUEST * len(answers) == wire.written
-        return heard
-
-    assert [answer.said for answer in answers] == asyncio.run(main())
+    connection = HttpConnection()
+    wire = Wire(connection)
+    heard = []
+    for answer in answers:
+        asking = asyncio.ensure_future(connection.ask(REQUEST))
+        await asyncio.sleep(0)
+        text = answer.written()
+        cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=5))
+        for a, b in pairwise([0, *sorted(cuts), len(text)]):
+            if a < b:
+                assert not _is_over(connection)
+                wire.deliver(text[a:b])
+            if data.draw(st.booleans()):
+                await asyncio.sleep(0)
+        status = await asking
+        framing = {b"content-length", b"transfer-encoding"}
+        said = {k: v for k, v in connection.headers.items() if k not in framing}
+        heard.append(_Said(status, said, await connection.read_all()))
+        assert connection.is_reusable
+    assert REQUEST * len(answers) == wire.written
+    assert [answer.said for answer in answers] == heard
 
 
 def _asked(*chunks: bytes, error: Exception | None = None, is_cut: bool = False) -> list[object]:
@@ -180,52 +180,43 @@ def test_servers_say_whether_they_keep_a_connection(head: bytes, is_reusable: bo
     assert [200, b"a", is_reusable] == _asked(head + b"Content-Length: 1\r\n\r\na")
 
 
-def test_unread_bodies() -> None:
+@in_real_time
+async def test_unread_bodies() -> None:
     """A reader that leaves after the end of a response leaves a clean connection."""
-
-    async def main() -> bytes:
-        connection = HttpConnection()
-        wire = Wire(connection)
-        for body in (b"first", b"again"):
-            asking = asyncio.ensure_future(connection.ask(REQUEST))
-            await asyncio.sleep(0)
-            wire.deliver(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" + body)
-            await asking
-            assert connection.is_reusable
-        return await connection.read_all()
-
-    assert b"again" == asyncio.run(main())
-
-
-def test_unexpected_data() -> None:
-    """A connection with data outside of a response is not used again."""
-
-    async def main() -> bool:
-        connection = HttpConnection()
-        wire = Wire(connection)
-        assert connection.is_reusable
-        wire.deliver(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
-        return connection.is_reusable
-
-    assert not asyncio.run(main())
-
-
-def test_slow_readers() -> None:
-    """Reading pauses at one MiB that was not read, and continues later."""
-    piece = bytes(400_000)
-
-    async def main() -> list[tuple[int, bool]]:
-        connection = HttpConnection()
-        wire = Wire(connection)
+    connection = HttpConnection()
+    wire = Wire(connection)
+    for body in (b"first", b"again"):
         asking = asyncio.ensure_future(connection.ask(REQUEST))
         await asyncio.sleep(0)
-        wire.deliver(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        wire.deliver(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" + body)
         await asking
-        seen = []
-        for _ in range(3):
-            wire.deliver(b"%x\r\n%s\r\n" % (len(piece), piece))
-            seen.append((0, wire.wants_more))
-        seen.append((len(await connection.read()), wire.wants_more))
-        return seen
+        assert connection.is_reusable
+    assert b"again" == await connection.read_all()
 
-    assert [(0, True), (0, True), (0, False), (1_200_000, True)] == asyncio.run(main())
+
+@in_real_time
+async def test_unexpected_data() -> None:
+    """A connection with data outside of a response is not used again."""
+    connection = HttpConnection()
+    wire = Wire(connection)
+    assert connection.is_reusable
+    wire.deliver(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+    assert not connection.is_reusable
+
+
+@in_real_time
+async def test_slow_readers() -> None:
+    """Reading pauses at one MiB that was not read, and continues later."""
+    piece = bytes(400_000)
+    connection = HttpConnection()
+    wire = Wire(connection)
+    asking = asyncio.ensure_future(connection.ask(REQUEST))
+    await asyncio.sleep(0)
+    wire.deliver(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    await asking
+    seen = []
+    for _ in range(3):
+        wire.deliver(b"%x\r\n%s\r\n" % (len(piece), piece))
+        seen.append((0, wire.wants_more))
+    seen.append((len(await connection.read()), wire.wants_more))
+    assert [(0, True), (0, True), (0, False), (1_200_000, True)] == seen

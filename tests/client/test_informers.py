@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from random import Random
 from typing import Any
@@ -18,6 +18,7 @@ from kubesched.api.scheme import kind_of
 from kubesched.client.informers import Informer, Informers
 from kubesched.client.requests import UNFINISHED_PODS
 from kubesched.simulator.virtual_loop import run
+from tests.loops import on_virtual_time
 
 from .fake_server import FAULTLESS, FakeServer, Faults
 from .follower import Follower
@@ -51,16 +52,12 @@ class World:
         self.informer = Informer(self.server, PODS, self.follower, Random(seed), field_selector)
 
 
-def play(script: Callable[[World], Awaitable[None]], **options: Any) -> World:
-    """Run an informer while a script changes the server; return what became of it."""
-
-    async def main() -> World:
-        world = World(**options)
-        async with running(world.informer.run()):
-            await script(world)
-        return world
-
-    return run(main())
+@asynccontextmanager
+async def playing(**options: Any) -> AsyncIterator[World]:
+    """Run an informer."""
+    world = World(**options)
+    async with running(world.informer.run()):
+        yield world
 
 
 def items_of(world: World) -> dict[tuple[str, str], KubeObject]:
@@ -68,10 +65,10 @@ def items_of(world: World) -> dict[tuple[str, str], KubeObject]:
     return {(item.metadata.namespace, item.metadata.name): item for item in world.informer.items}
 
 
-def test_events_of_a_watch() -> None:
+@on_virtual_time
+async def test_events_of_a_watch() -> None:
     """Existing objects are added, then each change is reported with the old state."""
-
-    async def script(world: World) -> None:
+    async with playing() as world:
         world.server.put("a")
         world.server.put("b")
         await world.informer.wait_for_sync()
@@ -79,44 +76,39 @@ def test_events_of_a_watch() -> None:
         world.server.put("c")
         world.server.delete("b")
         await asyncio.sleep(1)
-
-    world = play(script)
     assert {"added a 2", "added b 3"} == set(world.follower.told[:2])
     assert ["updated a 4", "added c 5", "deleted b 6"] == world.follower.told[2:]
     assert world.follower.there == items_of(world)
     assert world.follower.there["default", "c"] is world.informer.get("c", "default")
 
 
-def test_objects_that_leave_the_selection() -> None:
+@on_virtual_time
+async def test_objects_that_leave_the_selection() -> None:
     """They are reported as deleted, with the state that left it."""
-
-    async def script(world: World) -> None:
+    async with playing() as world:
         world.server.put("a", "Running")
         world.server.put("b", "Succeeded")
         await world.informer.wait_for_sync()
         world.server.put("a", "Failed")
         world.server.put("b", "Running")
         await asyncio.sleep(1)
-
-    world = play(script)
     assert ["added a 2", "deleted a 4", "added b 5"] == world.follower.told
 
 
-def test_is_synced_when_there_is_nothing() -> None:
+@on_virtual_time
+async def test_is_synced_when_there_is_nothing() -> None:
     """An empty list is a list."""
-
-    async def script(world: World) -> None:
+    async with playing() as world:
         assert not world.informer.has_synced
         await world.informer.wait_for_sync()
-
-    assert play(script).informer.has_synced
+    assert world.informer.has_synced
 
 
 @pytest.mark.parametrize("is_streaming", [True, False], ids=["streaming", "paging"])
-def test_relist_after_missed_events(is_streaming: bool) -> None:
+@on_virtual_time
+async def test_relist_after_missed_events(is_streaming: bool) -> None:
     """Deletions come first, with the last known state; unchanged objects are not reported."""
-
-    async def script(world: World) -> None:
+    async with playing() as world:
         server = world.server
         for name in "abc":
             server.put(name)
@@ -129,12 +121,11 @@ def test_relist_after_missed_events(is_streaming: bool) -> None:
         server.forget()
         server.faults = Faults(streams_initial_events=is_streaming)
         await asyncio.sleep(120)
-
-    world = play(script)
     assert ["updated b 5", "vanished a 2", "added d 7"] == world.follower.told[3:]
 
 
-def test_relists_yield_to_other_tasks() -> None:
+@on_virtual_time
+async def test_relists_yield_to_other_tasks() -> None:
     """Thousands of objects are reported in small batches."""
     turns: list[None] = []
 
@@ -143,13 +134,11 @@ def test_relists_yield_to_other_tasks() -> None:
             turns.append(None)
             await asyncio.sleep(0)
 
-    async def script(world: World) -> None:
+    async with playing() as world:
         for at in range(2000):
             world.server.put(f"p{at:04}")
         async with running(count()):
             await world.informer.wait_for_sync()
-
-    world = play(script)
     assert 2000 == len(world.follower.there)
     assert len(turns) >= 2000 // 128 + 2000 // 64
 
@@ -173,20 +162,18 @@ def test_handlers_that_raise() -> None:
     assert ["a"] == [str(error) for error in caught.value.exceptions]
 
 
-def test_informers_are_synced_when_all_are() -> None:
+@on_virtual_time
+async def test_informers_are_synced_when_all_are() -> None:
     """There is one informer per kind, even if it is requested twice."""
-
-    async def main() -> list[str]:
-        server = FakeServer(Random(0))
-        server.put("a")
-        informers = Informers(server, Follower(), Random(0))
-        assert informers.add(PODS) is informers.add(PODS, UNFINISHED_PODS)
-        before = informers.has_synced
-        async with running(informers.run()):
-            await informers.wait_for_sync()
-            return [*informers.by_name, str(before), str(informers.has_synced)]
-
-    assert ["pods", "False", "True"] == run(main())
+    server = FakeServer(Random(0))
+    server.put("a")
+    informers = Informers(server, Follower(), Random(0))
+    assert informers.add(PODS) is informers.add(PODS, UNFINISHED_PODS)
+    before = informers.has_synced
+    async with running(informers.run()):
+        await informers.wait_for_sync()
+        assert (False, True) == (before, informers.has_synced)
+    assert ["pods"] == list(informers.by_name)
 
 
 FAULTS = st.builds(
@@ -206,11 +193,11 @@ FAULTS = st.builds(
 @pytest.mark.slow
 @settings(max_examples=60)
 @given(seed=st.integers(0, 2**32), faults=FAULTS, pause=st.sampled_from((0.0, 0.3)))
-def test_random_histories(seed: int, faults: Faults, pause: float) -> None:
+@on_virtual_time
+async def test_random_histories(seed: int, faults: Faults, pause: float) -> None:
     """After any history of changes and faults, the handler has what the server has."""
     random = Random(seed)
-
-    async def script(world: World) -> None:
+    async with playing(seed=seed, faults=faults) as world:
         server = world.server
         server.paused_seconds = pause
         for _ in range(random.randrange(120)):
@@ -219,8 +206,6 @@ def test_random_histories(seed: int, faults: Faults, pause: float) -> None:
                 await asyncio.sleep(random.choice((0.0, 0.01, 0.5, 3.0, 40.0, 700.0)))
         server.faults = Faults(streams_initial_events=faults.streams_initial_events)
         await asyncio.sleep(3600)
-
-    world = play(script, seed=seed, faults=faults)
     expected = {
         ("default", name): pod["metadata"]["resourceVersion"]
         for name, pod in world.server.pods.items()

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -16,9 +15,9 @@ from kubesched.api.volume import ObjectReference
 from kubesched.client.leader_election import ElectionTiming, LeaderElector
 from kubesched.client.requests import Request
 from kubesched.client.resource_locks import LeaseLock, new_lock
-from kubesched.simulator.virtual_loop import run
+from tests.loops import on_virtual_time
 
-from .lock_server import LockServer, Plain, Way
+from .lock_server import FaultyRest, LockServer, Plain
 
 _DATA = Path(__file__).parent / "data"
 _RECORDED = json.loads((_DATA / "leader_election.json").read_text())
@@ -39,8 +38,10 @@ class Candidate:
         loop = asyncio.get_running_loop()
         self.calls: list[str] = []
         self.events: list[tuple[ObjectReference, str]] = []
-        self.way = Way(server, random.Random(0), timeout_seconds=timing.client_timeout_seconds)
-        lock = LeaseLock(self.way, "kube-system", "kube-scheduler", identity, self._record_event)
+        self.rest = FaultyRest(
+            server, random.Random(0), timeout_seconds=timing.client_timeout_seconds
+        )
+        lock = LeaseLock(self.rest, "kube-system", "kube-scheduler", identity, self._record_event)
         self.elector = LeaderElector(
             lock,
             timing,
@@ -61,20 +62,13 @@ class Candidate:
 
     def codes(self) -> list[str]:
         """Method and code of all requests, runs of the same GET as one."""
-        said = [f"{request.method} {code}" for _, request, code in self.way.sent]
+        said = [f"{request.method} {code}" for _, request, code in self.rest.sent]
         return _runs(said)
 
 
 def _runs(codes: list[str]) -> list[str]:
     """Return the codes with reads in a row as one: how often a candidate polls is random."""
     return [code for code, run_ in groupby(codes) for _ in (run_ if "GET" not in code else (0,))]
-
-
-def _play(story: Callable[[LockServer], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await story(LockServer(asyncio.get_running_loop().time))
-
-    run(main())
 
 
 def _lease(holder: str, seconds: int, transitions: int) -> Plain:
@@ -120,162 +114,150 @@ def _shape(value: Any) -> Any:
     return value
 
 
-def test_server_gone_as_recorded() -> None:
+@on_virtual_time
+async def test_server_gone_as_recorded() -> None:
     """Create, renew at once and every period; give up after the deadline, and try to release."""
     recorded = _recorded("server-gone")
-
-    async def story(server: LockServer) -> None:
-        one = Candidate(server, "a", _QUICK)
-        await asyncio.sleep(1.2)
-        one.way.is_cut = True
-        sent = len(one.way.sent)
-        assert [f"{r['method']} {r['code']}" for r in recorded] == [
-            f"{request.method} {code}" for _, request, code in one.way.sent
-        ]
-        assert [_shape(r.get("body")) for r in recorded] == [
-            _shape(json.loads(request.body)) if request.body else None
-            for _, request, _ in one.way.sent
-        ]
-        assert [r["path"] for r in recorded] == [r.path for _, r, _ in one.way.sent]
-        gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
-        assert gaps == pytest.approx([t for t, _, _ in one.way.sent[2:]], abs=0.06)
-        await one.task
-        assert ["started", "stopped"] == one.calls
-        # It notices with the renewal at 1.5 s and gives up two seconds later.
-        assert 3.5 <= asyncio.get_running_loop().time() <= 5.5
-        assert "GET" == one.way.sent[-1][1].method
-        assert sent < len(one.way.sent)
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    one = Candidate(server, "a", _QUICK)
+    await asyncio.sleep(1.2)
+    one.rest.is_cut = True
+    sent = len(one.rest.sent)
+    assert [f"{r['method']} {r['code']}" for r in recorded] == [
+        f"{request.method} {code}" for _, request, code in one.rest.sent
+    ]
+    assert [_shape(r.get("body")) for r in recorded] == [
+        _shape(json.loads(request.body)) if request.body else None
+        for _, request, _ in one.rest.sent
+    ]
+    assert [r["path"] for r in recorded] == [r.path for _, r, _ in one.rest.sent]
+    gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
+    assert gaps == pytest.approx([t for t, _, _ in one.rest.sent[2:]], abs=0.06)
+    await one.task
+    assert ["started", "stopped"] == one.calls
+    # It notices with the renewal at 1.5 s and gives up two seconds later.
+    assert 3.5 <= asyncio.get_running_loop().time() <= 5.5
+    assert "GET" == one.rest.sent[-1][1].method
+    assert sent < len(one.rest.sent)
 
 
-def test_stolen_lease() -> None:
+@on_virtual_time
+async def test_stolen_lease() -> None:
     """As recorded: one conflict, then reads until the deadline, and no release."""
     recorded = _recorded("stolen")
-
-    async def story(server: LockServer) -> None:
-        one = Candidate(server, "a", _QUICK)
-        await asyncio.sleep(1.7)
-        _put(server, _lease("intruder", 60, 0))
-        await one.task
-        assert [f"{r['method']} {r['code']}" for r in recorded] == [
-            f"{request.method} {code}" for _, request, code in one.way.sent
-        ]
-        gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
-        assert gaps == pytest.approx([t for t, _, _ in one.way.sent[2:]], abs=0.06)
-        assert ["started", "stopped"] == one.calls
-        assert "intruder" == one.elector.leader
-        events = [r for r in _RECORDED["stolen"]["requests"] if r["path"].endswith("events")]
-        assert [r["body"]["message"].partition(" ")[2] for r in events] == [
-            text.partition(" ")[2] for _, text in one.events
-        ]
-        for request, (about, _) in zip(events, one.events, strict=True):
-            involved = request["body"]["involvedObject"]
-            assert involved["kind"] == about.kind
-            assert involved["apiVersion"] == about.api_version
-            assert (involved["namespace"], involved["name"]) == (about.namespace, about.name)
-            assert about.uid
-            assert about.resource_version
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    one = Candidate(server, "a", _QUICK)
+    await asyncio.sleep(1.7)
+    _put(server, _lease("intruder", 60, 0))
+    await one.task
+    assert [f"{r['method']} {r['code']}" for r in recorded] == [
+        f"{request.method} {code}" for _, request, code in one.rest.sent
+    ]
+    gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
+    assert gaps == pytest.approx([t for t, _, _ in one.rest.sent[2:]], abs=0.06)
+    assert ["started", "stopped"] == one.calls
+    assert "intruder" == one.elector.leader
+    events = [r for r in _RECORDED["stolen"]["requests"] if r["path"].endswith("events")]
+    assert [r["body"]["message"].partition(" ")[2] for r in events] == [
+        text.partition(" ")[2] for _, text in one.events
+    ]
+    for request, (about, _) in zip(events, one.events, strict=True):
+        involved = request["body"]["involvedObject"]
+        assert involved["kind"] == about.kind
+        assert involved["apiVersion"] == about.api_version
+        assert (involved["namespace"], involved["name"]) == (about.namespace, about.name)
+        assert about.uid
+        assert about.resource_version
 
 
-def test_expired_foreign_as_recorded() -> None:
+@on_virtual_time
+async def test_expired_foreign_as_recorded() -> None:
     """A holder that never renews is waited for from when it was first seen, then replaced."""
     recorded = _recorded("expired-foreign")
-
-    async def story(server: LockServer) -> None:
-        _put(server, _lease("gone", 4, 7))
-        one = Candidate(server, "a", _QUICK, chance=0.4)
-        await asyncio.sleep(6.2)
-        assert 8 == server.objects[_PATH]["spec"]["leaseTransitions"]
-        taken = next(t for t, request, _ in one.way.sent if request.method == "PUT")
-        assert 4 <= taken <= 4 + 0.5 * 2.2
-        one.elector.stop()
-        await one.task
-        released = _shape(recorded[-1]["body"])
-        assert released == _shape(json.loads(one.way.sent[-1][1].body))
-        # The renewal that was under way when the signal came is left out.
-        codes = _runs([f"{r['method']} {r['code']}" for r in recorded if r["code"] != 504])
-        assert codes == one.codes()[: len(codes) - 2] + one.codes()[-2:]
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    _put(server, _lease("gone", 4, 7))
+    one = Candidate(server, "a", _QUICK, chance=0.4)
+    await asyncio.sleep(6.2)
+    assert 8 == server.objects[_PATH]["spec"]["leaseTransitions"]
+    taken = next(t for t, request, _ in one.rest.sent if request.method == "PUT")
+    assert 4 <= taken <= 4 + 0.5 * 2.2
+    one.elector.stop()
+    await one.task
+    released = _shape(recorded[-1]["body"])
+    assert released == _shape(json.loads(one.rest.sent[-1][1].body))
+    # The renewal that was under way when the signal came is left out.
+    codes = _runs([f"{r['method']} {r['code']}" for r in recorded if r["code"] != 504])
+    assert codes == one.codes()[: len(codes) - 2] + one.codes()[-2:]
 
 
-def test_sigterm_hands_over_as_recorded() -> None:
+@on_virtual_time
+async def test_sigterm_hands_over_as_recorded() -> None:
     """A released lease is taken at the next poll, with one more transition."""
     recorded = _recorded("sigterm")
-
-    async def story(server: LockServer) -> None:
-        first = Candidate(server, "a", _QUICK)
-        await asyncio.sleep(0.2)
-        second = Candidate(server, "b", _QUICK)
-        await asyncio.sleep(2.02)
-        first.elector.stop()
-        await first.task
-        released_at = asyncio.get_running_loop().time()
-        await asyncio.sleep(2)
-        taken = next(t for t, request, _ in second.way.sent if request.method == "PUT")
-        assert taken - released_at <= 0.5 * 2.2
-        second.elector.stop()
-        await second.task
-        writes = [_shape(r["body"]["spec"]) for r in recorded if r["method"] != "GET"]
-        ours = [_shape(content["spec"]) for _, _, content in server.history]
-        assert [w for w, _ in groupby(writes)] == [w for w, _ in groupby(ours)]
-        assert ["started", "stopped"] == first.calls
-        assert ["started", "stopped"] == second.calls
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    first = Candidate(server, "a", _QUICK)
+    await asyncio.sleep(0.2)
+    second = Candidate(server, "b", _QUICK)
+    await asyncio.sleep(2.02)
+    first.elector.stop()
+    await first.task
+    released_at = asyncio.get_running_loop().time()
+    await asyncio.sleep(2)
+    taken = next(t for t, request, _ in second.rest.sent if request.method == "PUT")
+    assert taken - released_at <= 0.5 * 2.2
+    second.elector.stop()
+    await second.task
+    writes = [_shape(r["body"]["spec"]) for r in recorded if r["method"] != "GET"]
+    ours = [_shape(content["spec"]) for _, _, content in server.history]
+    assert [w for w, _ in groupby(writes)] == [w for w, _ in groupby(ours)]
+    assert ["started", "stopped"] == first.calls
+    assert ["started", "stopped"] == second.calls
 
 
-def test_sigkill_takes_over_as_recorded() -> None:
+@on_virtual_time
+async def test_sigkill_takes_over_as_recorded() -> None:
     """A silent leader is replaced one lease duration after its last renewal was seen."""
     seconds = _RECORDED["sigkill"]["takeover_seconds"]
-
-    async def story(server: LockServer) -> None:
-        first = Candidate(server, "a", _QUICK)
-        second = Candidate(server, "b", _QUICK)
-        await asyncio.sleep(2.3)
-        first.way.is_stopped = True
-        last = server.history[-1][0]
-        await asyncio.sleep(5)
-        taken = next(t for t, _, o in server.history if o["spec"]["holderIdentity"] == "b")
-        assert 3 <= taken - last <= 3 + 2 * 0.5 * 2.2
-        assert 3 - 0.5 <= seconds <= 3 + 2 * 0.5 * 2.2
-        for one in (first, second):
-            one.elector.stop()
-            await one.task
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    first = Candidate(server, "a", _QUICK)
+    second = Candidate(server, "b", _QUICK)
+    await asyncio.sleep(2.3)
+    first.rest.is_stopped = True
+    last = server.history[-1][0]
+    await asyncio.sleep(5)
+    taken = next(t for t, _, o in server.history if o["spec"]["holderIdentity"] == "b")
+    assert 3 <= taken - last <= 3 + 2 * 0.5 * 2.2
+    assert 3 - 0.5 <= seconds <= 3 + 2 * 0.5 * 2.2
+    for one in (first, second):
+        one.elector.stop()
+        await one.task
 
 
-def test_lock_server_answers_as_recorded() -> None:
+@on_virtual_time
+async def test_lock_server_answers_as_recorded() -> None:
     """The server of these tests refuses what the real one refuses."""
-
-    async def story(server: LockServer) -> None:
-        versions: dict[str, str] = {}
-        for step in _RACES["steps"]:
-            asked = step["request"]
-            body = asked.get("body") or {}
-            version = body.get("metadata", {}).get("resourceVersion")
-            if version:
-                body["metadata"]["resourceVersion"] = versions[version]
-            request = Request(
-                method=asked["method"], path=asked["path"], body=json.dumps(body).encode()
-            )
-            status = step["response"]["status"]
-            if status >= 400:
-                with pytest.raises(ApiError) as caught:
-                    server.handle(request)
-                expected = (status, step["response"]["body"]["reason"])
-                assert expected == (caught.value.code, caught.value.reason)
-                continue
-            stored = json.loads(server.handle(request))
-            mark = step["response"]["body"]["metadata"]["resourceVersion"]
-            seen = stored["metadata"]["resourceVersion"]
-            assert seen == versions.setdefault(mark, seen)
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    versions: dict[str, str] = {}
+    for step in _RACES["steps"]:
+        asked = step["request"]
+        body = asked.get("body") or {}
+        version = body.get("metadata", {}).get("resourceVersion")
+        if version:
+            body["metadata"]["resourceVersion"] = versions[version]
+        request = Request(
+            method=asked["method"], path=asked["path"], body=json.dumps(body).encode()
+        )
+        status = step["response"]["status"]
+        if status >= 400:
+            with pytest.raises(ApiError) as caught:
+                server.handle(request)
+            expected = (status, step["response"]["body"]["reason"])
+            assert expected == (caught.value.code, caught.value.reason)
+            continue
+        stored = json.loads(server.handle(request))
+        mark = step["response"]["body"]["metadata"]["resourceVersion"]
+        seen = stored["metadata"]["resourceVersion"]
+        assert seen == versions.setdefault(mark, seen)
 
 
 @pytest.mark.parametrize(
@@ -303,133 +285,117 @@ def test_timing_that_cannot_work_is_refused(
     assert message == str(caught.value)
 
 
-def test_nameless_candidate_is_refused() -> None:
+@on_virtual_time
+async def test_nameless_candidate_is_refused() -> None:
     """A lock without an identity cannot be held."""
-
-    async def story(server: LockServer) -> None:
-        with pytest.raises(ValueError, match="Lock identity is empty"):
-            Candidate(server, "", _QUICK)
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    with pytest.raises(ValueError, match="Lock identity is empty"):
+        Candidate(server, "", _QUICK)
 
 
-def test_fence_counts_from_sending() -> None:
+@on_virtual_time
+async def test_fence_counts_from_sending() -> None:
     """The permission ends one lease duration after the renewal left, not after its answer."""
-
-    async def story(server: LockServer) -> None:
-        one = Candidate(server, "a", ElectionTiming())
-        await asyncio.sleep(1)
-        one.way.delay_seconds_max = 4.0
-        renewed = len(one.way.sent) + 1
-        while len(one.way.sent) < renewed:  # noqa: ASYNC110 - virtual time costs nothing
-            await asyncio.sleep(0.01)
-        sent = one.way.sent[-1][0]
-        assert asyncio.get_running_loop().time() > sent + 0.1
-        assert sent + 15 >= one.elector.fence.holds_until > 15
-        one.task.cancel()
-        await asyncio.gather(one.task, return_exceptions=True)
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    one = Candidate(server, "a", ElectionTiming())
+    await asyncio.sleep(1)
+    one.rest.delay_seconds_max = 4.0
+    renewed = len(one.rest.sent) + 1
+    while len(one.rest.sent) < renewed:  # noqa: ASYNC110 - virtual time costs nothing
+        await asyncio.sleep(0.01)
+    sent = one.rest.sent[-1][0]
+    assert asyncio.get_running_loop().time() > sent + 0.1
+    assert sent + 15 >= one.elector.fence.holds_until > 15
+    one.task.cancel()
+    await asyncio.gather(one.task, return_exceptions=True)
 
 
-def test_fence_of_a_stopped_process() -> None:
+@on_virtual_time
+async def test_fence_of_a_stopped_process() -> None:
     """The fence ends by the clock, though the elector still believes that it leads."""
-
-    async def story(server: LockServer) -> None:
-        one = Candidate(server, "a", ElectionTiming())
-        await asyncio.sleep(1)
-        now = asyncio.get_running_loop().time()
-        assert one.elector.fence.holds(now)
-        assert not one.elector.fence.holds(now + 15)
-        assert one.elector.is_leader
-        one.elector.stop()
-        await one.task
-        assert not one.elector.fence.holds(now)
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    one = Candidate(server, "a", ElectionTiming())
+    await asyncio.sleep(1)
+    now = asyncio.get_running_loop().time()
+    assert one.elector.fence.holds(now)
+    assert not one.elector.fence.holds(now + 15)
+    assert one.elector.is_leader
+    one.elector.stop()
+    await one.task
+    assert not one.elector.fence.holds(now)
 
 
-def test_foreign_lease_is_not_released() -> None:
+@on_virtual_time
+async def test_foreign_lease_is_not_released() -> None:
     """A candidate that stops late does not change the lease of the next leader."""
-
-    async def story(server: LockServer) -> None:
-        one = Candidate(server, "a", _QUICK)
-        await asyncio.sleep(0.2)
-        _put(server, _lease("b", 15, 1))
-        one.elector.stop()
-        await one.task
-        assert "b" == server.objects[_PATH]["spec"]["holderIdentity"]
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    one = Candidate(server, "a", _QUICK)
+    await asyncio.sleep(0.2)
+    _put(server, _lease("b", 15, 1))
+    one.elector.stop()
+    await one.task
+    assert "b" == server.objects[_PATH]["spec"]["holderIdentity"]
 
 
-def test_cancelling_releases_and_is_raised() -> None:
+@on_virtual_time
+async def test_cancelling_releases_and_is_raised() -> None:
     """Cancelling `run` releases the lock, and raises CancelledError."""
-
-    async def story(server: LockServer) -> None:
-        one = Candidate(server, "a", _QUICK)
-        await asyncio.sleep(0.2)
-        one.task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await one.task
-        assert "" == server.objects[_PATH]["spec"]["holderIdentity"]
-        assert "stopped" == one.calls[-1]
-
-    _play(story)
-
-
-def test_stop_before_leading_leaves_the_lease_alone() -> None:
-    """A candidate that never led writes nothing."""
-
-    async def story(server: LockServer) -> None:
-        _put(server, _lease("b", 60, 1))
-        one = Candidate(server, "a", _QUICK)
-        await asyncio.sleep(0.2)
-        one.elector.stop()
+    server = LockServer(asyncio.get_running_loop().time)
+    one = Candidate(server, "a", _QUICK)
+    await asyncio.sleep(0.2)
+    one.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
         await one.task
-        assert ["stopped"] == one.calls
-        assert ["GET 200"] == one.codes()
-        assert [] == one.events
-
-    _play(story)
+    assert "" == server.objects[_PATH]["spec"]["holderIdentity"]
+    assert "stopped" == one.calls[-1]
 
 
-def test_statistics_and_health() -> None:
+@on_virtual_time
+async def test_stop_before_leading_leaves_the_lease_alone() -> None:
+    """A candidate that never led writes nothing."""
+    server = LockServer(asyncio.get_running_loop().time)
+    _put(server, _lease("b", 60, 1))
+    one = Candidate(server, "a", _QUICK)
+    await asyncio.sleep(0.2)
+    one.elector.stop()
+    await one.task
+    assert ["stopped"] == one.calls
+    assert ["GET 200"] == one.codes()
+    assert [] == one.events
+
+
+@on_virtual_time
+async def test_statistics_and_health() -> None:
     """The gauge is 1 while leading; slow renewals are counted; a stuck leader is unhealthy."""
-
-    async def story(server: LockServer) -> None:
-        loop = asyncio.get_running_loop()
-        stuck = [0.0]
-        way = Way(server, random.Random(0))
-        elector = LeaderElector(
-            LeaseLock(way, "kube-system", "kube-scheduler", "a"),
-            _QUICK,
-            clock=lambda: loop.time() + stuck[0],
-            wall_clock=lambda: _START,
-            random=lambda: 0.0,
-        )
-        assert 0 == elector.statistics().master_status
-        task = asyncio.create_task(elector.run(lambda: None))
-        await asyncio.sleep(0.2)
-        assert ("kube-scheduler", 1, 0) == (
-            elector.statistics().name,
-            elector.statistics().master_status,
-            elector.statistics().slowpath_total,
-        )
-        _put(server, json.loads(json.dumps(server.objects[_PATH])))
-        await asyncio.sleep(0.5)
-        assert 1 == elector.statistics().slowpath_total
-        assert "" == elector.health_error()
-        stuck[0] = 24.0
-        assert "failed election to renew leadership on lease kube-scheduler" == (
-            elector.health_error()
-        )
-        stuck[0] = 0.0
-        elector.stop()
-        await task
-        assert 0 == elector.statistics().master_status
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    loop = asyncio.get_running_loop()
+    stuck = [0.0]
+    rest = FaultyRest(server, random.Random(0))
+    elector = LeaderElector(
+        LeaseLock(rest, "kube-system", "kube-scheduler", "a"),
+        _QUICK,
+        clock=lambda: loop.time() + stuck[0],
+        wall_clock=lambda: _START,
+        random=lambda: 0.0,
+    )
+    assert 0 == elector.statistics().master_status
+    task = asyncio.create_task(elector.run(lambda: None))
+    await asyncio.sleep(0.2)
+    assert ("kube-scheduler", 1, 0) == (
+        elector.statistics().name,
+        elector.statistics().master_status,
+        elector.statistics().slowpath_total,
+    )
+    _put(server, json.loads(json.dumps(server.objects[_PATH])))
+    await asyncio.sleep(0.5)
+    assert 1 == elector.statistics().slowpath_total
+    assert "" == elector.health_error()
+    stuck[0] = 24.0
+    assert "failed election to renew leadership on lease kube-scheduler" == (elector.health_error())
+    stuck[0] = 0.0
+    elector.stop()
+    await task
+    assert 0 == elector.statistics().master_status
 
 
 def test_client_timeout_is_half_the_deadline() -> None:
@@ -448,13 +414,11 @@ def test_client_timeout_is_half_the_deadline() -> None:
         ("secrets", "Invalid lock-type secrets"),
     ],
 )
-def test_removed_locks_are_refused_unless_asked_for(kind: str, message: str) -> None:
+@on_virtual_time
+async def test_removed_locks_are_refused_unless_asked_for(kind: str, message: str) -> None:
     """Upstream's words."""
-
-    async def story(server: LockServer) -> None:
-        way = Way(server, random.Random(0))
-        with pytest.raises(ValueError, match="lock") as caught:
-            new_lock(kind, way, "ns", "n", "a")
-        assert message == str(caught.value)
-
-    _play(story)
+    server = LockServer(asyncio.get_running_loop().time)
+    rest = FaultyRest(server, random.Random(0))
+    with pytest.raises(ValueError, match="lock") as caught:
+        new_lock(kind, rest, "ns", "n", "a")
+    assert message == str(caught.value)

@@ -19,7 +19,7 @@ from kubesched.client.resource_locks import (
 )
 from kubesched.simulator.virtual_loop import run
 
-from .lock_server import LockServer, Plain, Way
+from .lock_server import FaultyRest, LockServer, Plain
 
 _START = datetime(2024, 5, 1, 10, tzinfo=UTC)
 _DEFAULT = ElectionTiming()
@@ -37,10 +37,10 @@ class SecondsLock(LeaseLock):
         return record, annotation_of(record).encode()
 
 
-def _new_lock(kind: str, way: Way, identity: str) -> ResourceLock:
+def _new_lock(kind: str, rest: FaultyRest, identity: str) -> ResourceLock:
     if kind == "leases by seconds":
-        return SecondsLock(way, "kube-system", "kube-scheduler", identity)
-    return new_lock(kind, way, "kube-system", "kube-scheduler", identity, allows_removed=True)
+        return SecondsLock(rest, "kube-system", "kube-scheduler", identity)
+    return new_lock(kind, rest, "kube-system", "kube-scheduler", identity, allows_removed=True)
 
 
 class Replica:
@@ -53,13 +53,13 @@ class Replica:
         self.starts = 0
         # Wall clocks differ.
         self.skew_seconds = self._random.uniform(-100, 100)
-        self.way = self._new_way()
+        self.rest = self._new_rest()
         self.elector: LeaderElector | None = None
         self.task = asyncio.create_task(self._live())
 
-    def _new_way(self) -> Way:
+    def _new_rest(self) -> FaultyRest:
         timeout_seconds = self._election.timing.client_timeout_seconds
-        return Way(self._election.server, self._random, timeout_seconds=timeout_seconds)
+        return FaultyRest(self._election.server, self._random, timeout_seconds=timeout_seconds)
 
     def _wall_clock(self) -> datetime:
         seconds = asyncio.get_running_loop().time() + self.skew_seconds
@@ -70,7 +70,7 @@ class Replica:
             self.starts += 1
             kind = self._random.choice(self._election.kinds)
             self.elector = LeaderElector(
-                _new_lock(kind, self.way, f"r{self.number}-{self.starts}"),
+                _new_lock(kind, self.rest, f"r{self.number}-{self.starts}"),
                 self._election.timing,
                 clock=asyncio.get_running_loop().time,
                 wall_clock=self._wall_clock,
@@ -97,8 +97,8 @@ class Replica:
         if self.elector is not None:
             self._election.frozen.append(self.elector.fence.holds_until)
         self.elector = None
-        self.way.is_stopped = True
-        self.way = self._new_way()
+        self.rest.is_stopped = True
+        self.rest = self._new_rest()
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
         self.task = asyncio.create_task(self._live())
@@ -120,9 +120,9 @@ class Election:
         """Change the faults or the clock of one replica, stop it or freeze it."""
         replica = self.random.choice(self.replicas)
         events: list[Callable[[], object]] = [
-            lambda: setattr(replica.way, "is_cut", not replica.way.is_cut),
-            lambda: setattr(replica.way, "fault_share", self.random.choice([0, 0.2, 0.9])),
-            lambda: setattr(replica.way, "delay_seconds_max", self.random.choice([0, 0.1, 4])),
+            lambda: setattr(replica.rest, "is_cut", not replica.rest.is_cut),
+            lambda: setattr(replica.rest, "fault_share", self.random.choice([0, 0.2, 0.9])),
+            lambda: setattr(replica.rest, "delay_seconds_max", self.random.choice([0, 0.1, 4])),
             lambda: setattr(replica, "skew_seconds", self.random.uniform(-100, 100)),
             replica.stop,
             lambda: None,
@@ -137,9 +137,9 @@ class Election:
     def heal(self) -> None:
         """End all faults."""
         for replica in self.replicas:
-            replica.way.is_cut = False
-            replica.way.fault_share = 0
-            replica.way.delay_seconds_max = 0
+            replica.rest.is_cut = False
+            replica.rest.fault_share = 0
+            replica.rest.delay_seconds_max = 0
 
     def check(self) -> None:
         """At most one may act."""

@@ -16,7 +16,7 @@ from kubesched.client.requests import Request
 from kubesched.client.resource_locks import new_lock
 
 from .lock_server import LockServer
-from .speaking_server import Asked, serving
+from .scripted_server import ReceivedRequest, serving
 
 _TIMING = ElectionTiming(
     lease_duration_seconds=2, renew_deadline_seconds=1, retry_period_seconds=0.005
@@ -33,8 +33,10 @@ class Background:
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def _answer(self, request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
-        last = asked[-1]
+    async def _answer(
+        self, request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
+        last = received[-1]
         try:
             body = self.server.handle(Request(method=last.method, path=last.path, body=last.body))
         except ApiError as error:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
@@ -14,8 +15,9 @@ from kubesched.client.credentials import Credential, Credentials, bearer
 from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.requests import Request, RequestObserver
 from kubesched.client.rest import HttpRestClient
+from tests.loops import in_real_time
 
-from .speaking_server import Answer, Asked, SpeakingServer, serving
+from .scripted_server import Answer, ReceivedRequest, ScriptedServer, serving
 
 STATUS = {
     "kind": "Status",
@@ -67,27 +69,27 @@ class Renewable(Credentials):
         return await self.get()
 
 
-def _talk(
-    answer: Answer,
-    talk: Callable[[HttpRestClient, SpeakingServer], Awaitable[None]],
-    **options: object,
-) -> None:
-    async def main() -> None:
-        async with serving(answer) as server:
-            rest = HttpRestClient(ConnectionSettings(server=server.url), **options)  # type: ignore[arg-type] # the tests' own
-            try:
-                await talk(rest, server)
-            finally:
-                await rest.aclose()
-
-    asyncio.run(main())
+@asynccontextmanager
+async def _talking(
+    answer: Answer, path: str = "", **options: object
+) -> AsyncIterator[tuple[HttpRestClient, ScriptedServer]]:
+    """Connect a client to a server."""
+    async with serving(answer) as server:
+        settings = ConnectionSettings(server=f"{server.url}{path}")
+        rest = HttpRestClient(settings, **options)  # type: ignore[arg-type] # the tests' own
+        try:
+            yield rest, server
+        finally:
+            await rest.aclose()
 
 
 def _answering(*answers: web.Response) -> Answer:
     """The n-th request gets the n-th answer, the rest the last one."""
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
-        chosen = answers[min(len(asked), len(answers)) - 1]
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
+        chosen = answers[min(len(received), len(answers)) - 1]
         return web.Response(status=chosen.status, body=chosen.body, headers=chosen.headers.copy())
 
     return answer
@@ -101,10 +103,10 @@ def _refusing(status: int, **headers: str) -> web.Response:
     return web.Response(status=status, text="no", headers=named)
 
 
-def test_request() -> None:
+@in_real_time
+async def test_request() -> None:
     """Method, path, query, body and headers are sent, without compression and cookies."""
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(_answering(OK), headers=(("User-Agent", "me"),)) as (rest, server):
         body = await rest.send(
             Request(
                 method="PATCH",
@@ -115,25 +117,23 @@ def test_request() -> None:
             )
         )
         assert b"{}" == body
-        (asked,) = server.asked
-        assert ("PATCH", "/api/v1/x%20y/%C3%A9") == (asked.method, asked.path)
-        assert (("a", "x=y,z!=w"), ("b", "1 2")) == asked.query
-        assert b"[]" == asked.body
+        (received,) = server.received
+        assert ("PATCH", "/api/v1/x%20y/%C3%A9") == (received.method, received.path)
+        assert (("a", "x=y,z!=w"), ("b", "1 2")) == received.query
+        assert b"[]" == received.body
         assert {
             "host": server.url.removeprefix("http://"),
             "accept": "application/json",
             "user-agent": "me",
             "content-type": JSON_PATCH,
             "content-length": "2",
-        } == asked.headers
-
-    _talk(_answering(OK), talk, headers=(("User-Agent", "me"),))
+        } == received.headers
 
 
-def test_timeout_in_the_query() -> None:
+@in_real_time
+async def test_timeout_in_the_query() -> None:
     """A client with a timeout adds it to the query, as upstream."""
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(_answering(OK), timeout_seconds=5.0) as (rest, server):
         await rest.send(Request(path="/a"))
         await rest.send(Request(path="/a", query=(("timeout", "1h"), ("b", "c"))))
         await rest.send(Request(path="/a", timeout_seconds=90.5))
@@ -141,15 +141,13 @@ def test_timeout_in_the_query() -> None:
             (("timeout", "5s"),),
             (("b", "c"), ("timeout", "5s")),
             (("timeout", "1m30.5s"),),
-        ] == [asked.query for asked in server.asked]
-
-    _talk(_answering(OK), talk, timeout_seconds=5.0)
+        ] == [received.query for received in server.received]
 
 
-def test_refusal_is_an_error_of_its_class() -> None:
+@in_real_time
+async def test_refusal_is_an_error_of_its_class() -> None:
     """A Status becomes the error's class, code, reason and message."""
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(_answering(web.json_response(STATUS, status=404))) as (rest, server):
         with pytest.raises(NotFoundError) as caught:
             await rest.send(Request(path="/x"))
         assert (404, "NotFound", 'pods "p" not found') == (
@@ -157,21 +155,20 @@ def test_refusal_is_an_error_of_its_class() -> None:
             caught.value.reason,
             caught.value.message,
         )
-        assert 1 == len(server.asked)
-
-    _talk(_answering(web.json_response(STATUS, status=404)), talk)
+        assert 1 == len(server.received)
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 504])
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
-def test_retry_after(status: int, method: str) -> None:
+@in_real_time
+async def test_retry_after(status: int, method: str) -> None:
     """A response with Retry-After is followed by the same request, for any method."""
     observed = Observed()
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    refusal = _refusing(status, Retry_After="0")
+    async with _talking(_answering(refusal, refusal, OK), observer=observed) as (rest, server):
         body = b"" if method == "GET" else b"{1}"
         assert b"{}" == await rest.send(Request(method=method, path="/x", body=body))
-        assert [body] * 3 == [asked.body for asked in server.asked]
+        assert [body] * 3 == [received.body for received in server.received]
         assert [
             ("attempted", str(status), method, "first"),
             ("attempted", str(status), method, "again"),
@@ -179,20 +176,15 @@ def test_retry_after(status: int, method: str) -> None:
             ("finished", method, str(len(body)), "2"),
         ] == observed.told
 
-    refusal = _refusing(status, Retry_After="0")
-    _talk(_answering(refusal, refusal, OK), talk, observer=observed)
 
-
-def test_gives_up_after_ten_retries() -> None:
+@in_real_time
+async def test_gives_up_after_ten_retries() -> None:
     """The last of eleven responses is raised."""
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(_answering(_refusing(429, Retry_After="0"))) as (rest, server):
         with pytest.raises(TooManyRequestsError) as caught:
             await rest.send(Request(path="/x"))
-        assert 11 == len(server.asked)
+        assert 11 == len(server.received)
         assert 0.0 == caught.value.retry_after_seconds
-
-    _talk(_answering(_refusing(429, Retry_After="0")), talk)
 
 
 @pytest.mark.parametrize(
@@ -205,21 +197,21 @@ def test_gives_up_after_ten_retries() -> None:
         pytest.param(_refusing(301, Location="/y"), id="redirect"),
     ],
 )
-def test_other_errors_are_final(refusal: web.Response) -> None:
+@in_real_time
+async def test_other_errors_are_final(refusal: web.Response) -> None:
     """Without Retry-After in seconds, or with another status, nothing is repeated."""
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(_answering(refusal)) as (rest, server):
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))
         assert refusal.status == caught.value.code
-        assert 1 == len(server.asked)
-
-    _talk(_answering(refusal), talk)
+        assert 1 == len(server.received)
 
 
 def _breaking(times: int) -> Answer:
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
-        if len(asked) <= times:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
+        if len(received) <= times:
             assert request.transport is not None
             request.transport.abort()
         return web.Response(text="{}")
@@ -227,78 +219,70 @@ def _breaking(times: int) -> Answer:
     return answer
 
 
-def test_broken_get_is_repeated() -> None:
+@in_real_time
+async def test_broken_get_is_repeated() -> None:
     """A GET whose connection breaks is sent again."""
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(_breaking(1)) as (rest, server):
         assert b"{}" == await rest.send(Request(path="/x"))
-        assert 2 == len(server.asked)
-
-    _talk(_breaking(1), talk)
+        assert 2 == len(server.received)
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_broken_write_is_not_repeated(method: str) -> None:
+@in_real_time
+async def test_broken_write_is_not_repeated(method: str) -> None:
     """A write may have been carried out, so it is not sent again."""
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
         if request.method == method:
             assert request.transport is not None
             request.transport.abort()
         return web.Response(text="{}")
 
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(answer) as (rest, server):
         await rest.send(Request(path="/x"))
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(method=method, path="/x", body=b"{}"))
         assert (0, "Unanswered") == (caught.value.code, caught.value.reason)
         assert not caught.value.is_transient
-        assert ["GET", method] == [asked.method for asked in server.asked]
-
-    _talk(answer, talk)
+        assert ["GET", method] == [received.method for received in server.received]
 
 
 @pytest.mark.parametrize("query", [(), (("a", "b"),)])
-def test_server_with_a_path(query: tuple[tuple[str, str], ...]) -> None:
+@in_real_time
+async def test_server_with_a_path(query: tuple[tuple[str, str], ...]) -> None:
     """The path in the server's URL comes before all paths."""
-
-    async def main() -> None:
-        async with serving(_answering(OK)) as server:
-            rest = HttpRestClient(ConnectionSettings(server=f"{server.url}/k8s/one"))
-            try:
-                await rest.send(Request(path="/api/x y", query=query))
-            finally:
-                await rest.aclose()
-        assert [("/k8s/one/api/x%20y", query)] == [(one.path, one.query) for one in server.asked]
-
-    asyncio.run(main())
+    async with _talking(_answering(OK), "/k8s/one") as (rest, server):
+        await rest.send(Request(path="/api/x y", query=query))
+    assert [("/k8s/one/api/x%20y", query)] == [(one.path, one.query) for one in server.received]
 
 
-def test_refused_connection() -> None:
+@in_real_time
+async def test_refused_connection() -> None:
     """The error has code 0 and the reason ConnectionRefused."""
-
-    async def main() -> None:
-        async with serving(_answering(OK)) as server:
-            url = server.url
-        rest = HttpRestClient(ConnectionSettings(server=url))
-        with pytest.raises(ApiError) as caught:
-            await rest.send(Request(path="/x"))
-        assert (0, "ConnectionRefused") == (caught.value.code, caught.value.reason)
-        assert f'GET "{url}/x"' in caught.value.message
-        await rest.aclose()
-
-    asyncio.run(main())
+    async with serving(_answering(OK)) as server:
+        url = server.url
+    rest = HttpRestClient(ConnectionSettings(server=url))
+    with pytest.raises(ApiError) as caught:
+        await rest.send(Request(path="/x"))
+    assert (0, "ConnectionRefused") == (caught.value.code, caught.value.reason)
+    assert f'GET "{url}/x"' in caught.value.message
+    await rest.aclose()
 
 
-def test_slow_answer_times_out() -> None:
+@in_real_time
+async def test_slow_answer_times_out() -> None:
     """The request's own limit holds, and counts as an attempt without an answer."""
     observed = Observed()
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
         await asyncio.sleep(30)
         return web.Response()
 
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(answer, observer=observed) as (rest, _):
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x", timeout_seconds=0.02))
         assert (0, "Timeout") == (caught.value.code, caught.value.reason)
@@ -307,42 +291,40 @@ def test_slow_answer_times_out() -> None:
             ("finished", "GET", "0", "0"),
         ] == observed.told
 
-    _talk(answer, talk, observer=observed)
 
-
-def test_unauthorized_renews_once() -> None:
+@in_real_time
+async def test_unauthorized_renews_once() -> None:
     """A 401 is answered with newer credentials, once."""
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
         good = request.headers["Authorization"] == "Bearer t1"
         return web.Response(text="{}", status=200 if good else 401)
 
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(answer, credentials=Renewable(1)) as (rest, server):
         assert b"{}" == await rest.send(Request(path="/x"))
-        assert ["Bearer t0", "Bearer t1"] == [a.headers["authorization"] for a in server.asked]
-
-    _talk(answer, talk, credentials=Renewable(1))
+        assert ["Bearer t0", "Bearer t1"] == [a.headers["authorization"] for a in server.received]
 
 
 @pytest.mark.parametrize(("last", "attempts"), [(0, 1), (5, 2)])
-def test_unauthorized_is_final_when_nothing_newer_helps(last: int, attempts: int) -> None:
+@in_real_time
+async def test_unauthorized_is_final_when_nothing_newer_helps(last: int, attempts: int) -> None:
     """The same credentials are not sent twice, and newer ones only once."""
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(_answering(_refusing(401)), credentials=Renewable(last)) as (rest, server):
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))
         assert (401, "Unauthorized") == (caught.value.code, caught.value.reason)
-        assert attempts == len(server.asked)
-
-    _talk(_answering(_refusing(401)), talk, credentials=Renewable(last))
+        assert attempts == len(server.received)
 
 
-def test_requests_are_limited_and_streams_are_not() -> None:
+@in_real_time
+async def test_requests_are_limited_and_streams_are_not() -> None:
     """Each request takes a token, a retry another one; a stream takes none at first."""
     observed = Observed()
     bucket = TokenBucket(0.001, 5)
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    refusal = _refusing(429, Retry_After="0")
+    async with _talking(_answering(refusal, OK), observer=observed, limiter=bucket) as (rest, _):
         await rest.send(Request(path="/x"))
         async with rest.stream(Request(path="/x")) as lines:
             assert [b"{}"] == [line async for line in lines]
@@ -355,12 +337,11 @@ def test_requests_are_limited_and_streams_are_not() -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(bucket.wait(), 0.0)
 
-    refusal = _refusing(429, Retry_After="0")
-    _talk(_answering(refusal, OK), talk, observer=observed, limiter=bucket)
-
 
 def _streaming(*chunks: bytes, is_cut: bool = False) -> Answer:
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         for chunk in chunks:
@@ -374,22 +355,20 @@ def _streaming(*chunks: bytes, is_cut: bool = False) -> Answer:
     return answer
 
 
-def test_streams_lines_of_any_length() -> None:
+@in_real_time
+async def test_streams_lines_of_any_length() -> None:
     """Lines arrive whole, however long they are and however they were cut."""
     long = json.dumps({"x": "y" * 3_000_000}).encode()
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
-        async with rest.stream(Request(path="/x", query=(("watch", "true"),))) as lines:
-            assert [b"a", b"bc", long, b"d"] == [line async for line in lines]
-
     chunks = (b"a\nb", b"c\n", long[:1000], long[1000:] + b"\nd", b"\n")
-    _talk(_streaming(*chunks), talk)
+    request = Request(path="/x", query=(("watch", "true"),))
+    async with _talking(_streaming(*chunks)) as (rest, _), rest.stream(request) as lines:
+        assert [b"a", b"bc", long, b"d"] == [line async for line in lines]
 
 
-def test_cut_stream_raises() -> None:
+@in_real_time
+async def test_cut_stream_raises() -> None:
     """A connection that breaks while reading is an error after the lines that came."""
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(_streaming(b"a\n", b"b", is_cut=True)) as (rest, _):
         seen = []
         with pytest.raises(ApiError) as caught:  # noqa: PT012 - the whole reading
             async with rest.stream(Request(path="/x")) as lines:
@@ -398,14 +377,15 @@ def test_cut_stream_raises() -> None:
         assert [b"a"] == seen
         assert (0, "Unanswered") == (caught.value.code, caught.value.reason)
 
-    _talk(_streaming(b"a\n", b"b", is_cut=True), talk)
 
-
-def test_leaving_a_stream_closes_it() -> None:
+@in_real_time
+async def test_leaving_a_stream_closes_it() -> None:
     """Leaving a stream early closes its connection, and the next request works."""
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
-        if len(asked) == 2:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
+        if len(received) == 2:
             return web.Response(text="{}")
         response = web.StreamResponse()
         await response.prepare(request)
@@ -413,38 +393,37 @@ def test_leaving_a_stream_closes_it() -> None:
         await asyncio.sleep(30)
         return response
 
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(answer) as (rest, _):
         async with rest.stream(Request(path="/x")) as lines:
             async for line in lines:
                 assert b"a" == line
                 break
         assert b"{}" == await rest.send(Request(path="/x"))
 
-    _talk(answer, talk)
 
-
-def test_stream_refusal_raises_on_entering() -> None:
+@in_real_time
+async def test_stream_refusal_raises_on_entering() -> None:
     """A refused stream raises as a request does, after the same retries."""
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    gone = web.json_response(STATUS, status=404)
+    async with _talking(_answering(_refusing(503, Retry_After="0"), gone)) as (rest, server):
         with pytest.raises(NotFoundError):
             async with rest.stream(Request(path="/x")):
                 raise AssertionError("a refused stream was entered")
-        assert 2 == len(server.asked)
-
-    gone = web.json_response(STATUS, status=404)
-    _talk(_answering(_refusing(503, Retry_After="0"), gone), talk)
+        assert 2 == len(server.received)
 
 
-def test_cancelled_request_leaves_a_working_connection() -> None:
+@in_real_time
+async def test_cancelled_request_leaves_a_working_connection() -> None:
     """Giving up a request harms no other one."""
 
-    async def answer(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+    async def answer(
+        request: web.BaseRequest, received: list[ReceivedRequest]
+    ) -> web.StreamResponse:
         if request.path == "/slow":
             await asyncio.sleep(30)
         return web.Response(text="{}")
 
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(answer) as (rest, _):
         slow = asyncio.create_task(rest.send(Request(path="/slow")))
         quick = asyncio.create_task(rest.send(Request(path="/x")))
         assert b"{}" == await quick
@@ -453,16 +432,12 @@ def test_cancelled_request_leaves_a_working_connection() -> None:
             await slow
         assert b"{}" == await rest.send(Request(path="/x"))
 
-    _talk(answer, talk)
 
-
-def test_requests_after_closing() -> None:
+@in_real_time
+async def test_requests_after_closing() -> None:
     """They fail as if the server were down; closing twice is allowed."""
-
-    async def talk(rest: HttpRestClient, server: SpeakingServer) -> None:
+    async with _talking(_answering(OK)) as (rest, _):
         await rest.aclose()
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))
         assert 0 == caught.value.code
-
-    _talk(_answering(OK), talk)

@@ -21,9 +21,10 @@ from kubesched.client.tls import (
     load_key_pair,
     tls_context,
 )
+from tests.loops import in_real_time
 
 from .certificates import Holder, authority, signed
-from .speaking_server import Asked, serving
+from .scripted_server import ReceivedRequest, serving
 
 _AUTHORITY = authority()
 _SERVER = signed(_AUTHORITY, "server", usage=None, hosts=("127.0.0.1", "kube.example"))
@@ -38,7 +39,9 @@ def _server_context() -> ssl.SSLContext:
     return context
 
 
-async def _name_the_client(request: web.BaseRequest, asked: list[Asked]) -> web.StreamResponse:
+async def _name_the_client(
+    request: web.BaseRequest, received: list[ReceivedRequest]
+) -> web.StreamResponse:
     shown = request.get_extra_info("peercert") or {}
     name = dict(entry[0] for entry in shown.get("subject", ())).get("commonName", "nobody")
     return web.Response(text=name)
@@ -106,7 +109,8 @@ def test_insecure_connections() -> None:
     assert b"nobody" == _ask(TlsSettings(is_insecure=True))
 
 
-def test_plugin_certificate_is_shown_and_renewed() -> None:
+@in_real_time
+async def test_plugin_certificate_is_shown_and_renewed() -> None:
     """A new certificate of a plugin closes the connections that showed the old one."""
     shown = [signed(_AUTHORITY, "first"), signed(_AUTHORITY, "second")]
 
@@ -117,18 +121,15 @@ def test_plugin_certificate_is_shown_and_renewed() -> None:
         async def renew(self, refused: Credential) -> Credential:
             return await self.get()
 
-    async def main() -> list[bytes]:
-        async with serving(_name_the_client, _server_context()) as server:
-            trusting = TlsSettings(ca_pem=_AUTHORITY.pem)
-            settings = ConnectionSettings(server=server.url, tls=trusting)
-            rest = HttpRestClient(settings, credentials=Plugin())
-            names = [await rest.send(Request(path="/")) for _ in range(2)]
-            del shown[0]
-            names.append(await rest.send(Request(path="/")))
-            await rest.aclose()
-            return names
-
-    assert [b"first", b"first", b"second"] == asyncio.run(main())
+    async with serving(_name_the_client, _server_context()) as server:
+        trusting = TlsSettings(ca_pem=_AUTHORITY.pem)
+        settings = ConnectionSettings(server=server.url, tls=trusting)
+        rest = HttpRestClient(settings, credentials=Plugin())
+        names = [await rest.send(Request(path="/")) for _ in range(2)]
+        del shown[0]
+        names.append(await rest.send(Request(path="/")))
+        await rest.aclose()
+    assert [b"first", b"first", b"second"] == names
 
 
 def _write(directory: Path, pair: Holder) -> TlsSettings:
@@ -157,7 +158,8 @@ def test_certificate_files_are_looked_at_again(tmp_path: Path) -> None:
     assert not files.renew()
 
 
-def test_key_of_another_certificate() -> None:
+@in_real_time
+async def test_key_of_another_certificate() -> None:
     """The context keeps its old certificate."""
     settings = TlsSettings(
         ca_pem=_AUTHORITY.pem, certificate_pem=_CLIENT.pem, key_pem=_CLIENT.key_pem
@@ -165,17 +167,13 @@ def test_key_of_another_certificate() -> None:
     context = tls_context(settings)
     with pytest.raises(KeyPairError):
         load_key_pair(context, signed(_AUTHORITY, "newer").pem, _CLIENT.key_pem)
-
-    async def main() -> bytes:
-        async with serving(_name_the_client, _server_context()) as server:
-            connector = aiohttp.TCPConnector(ssl=context)
-            async with (
-                aiohttp.ClientSession(connector=connector) as session,
-                session.get(server.url) as answer,
-            ):
-                return await answer.read()
-
-    assert b"me" == asyncio.run(main())
+    async with serving(_name_the_client, _server_context()) as server:
+        connector = aiohttp.TCPConnector(ssl=context)
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.get(server.url) as answer,
+        ):
+            assert b"me" == await answer.read()
 
 
 def test_keys_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

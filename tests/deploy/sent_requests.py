@@ -19,7 +19,7 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.volume import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.apiserver import request as served
-from kubesched.app.access import ClusterAuthentication
+from kubesched.app.access import Authorities, ClusterAuthentication
 from kubesched.app.reviews import AccessStatus, Reviews, TokenStatus
 from kubesched.app.scheduler_informers import watched_kinds
 from kubesched.client.claim_client import ClaimClient, VolumeClient
@@ -121,7 +121,7 @@ async def events(rest: Echo) -> None:
 
 async def reviews(rest: Echo) -> None:
     """Send reviews of tokens and of access."""
-    await ClusterAuthentication(rest).refresh()
+    await ClusterAuthentication(rest, Authorities(), lambda _changed: None).refresh()
     for kind in (AccessStatus, TokenStatus):
         reviews = Reviews(rest, kind, lambda _status: 0.0, Random(0))
         await asyncio.gather(reviews.ask({}), return_exceptions=True)

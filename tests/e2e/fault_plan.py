@@ -11,7 +11,7 @@ import msgspec
 
 from .faulty_front import FaultyFront, Network
 from .harness import Harness
-from .recording_server import Storm
+from .recording_server import RequestFault
 from .replica import Lease, Replica
 
 _KINDS: Final = {
@@ -25,36 +25,37 @@ _KINDS: Final = {
     "silence all": 1,
     "delay": 2,
     "reset": 2,
-    "storm": 7,
+    "requests": 7,
 }
 _TARGETS: Final = ("leader", "leader", "leader", "follower")
-_TROUBLES: Final = ("409", "429", "429", "500", "503", "hang", "lost", "lost")
-_STRUCK: Final = ("leases", "leases", "bindings", "bindings", "writes", "reads", "all")
+_EFFECTS: Final = ("409", "429", "429", "500", "503", "hang", "lost", "lost")
+_REQUESTS: Final = ("leases", "leases", "bindings", "bindings", "writes", "reads", "all")
 
 
 class Fault(msgspec.Struct, frozen=True):
     """One failure.
 
     Attributes:
-        at_seconds: When, from the beginning of the plan.
-        kind: What.
-        target: Whom, where it is one replica: `leader` or `follower` of that moment.
-        seconds: For how long.
-        storm: The refusals, where it is that.
-        delay_seconds: How long bytes take, where it is that.
+        at_seconds: When it begins, counted from the beginning of the plan.
+        kind: One of `_KINDS`.
+        target: The replica that it affects, if it is one: the `leader` or `follower` at that time.
+        seconds: How long it lasts.
+        requests: The requests that fail, if that is the kind.
+        delay_seconds: The delay of each chunk of bytes, if that is the kind.
     """
 
     at_seconds: float
     kind: str
     target: str
     seconds: float
-    storm: Storm | None = None
+    requests: RequestFault | None = None
     delay_seconds: float = 0.0
 
     def __str__(self) -> str:
         words = [f"{self.at_seconds:5.2f} s: {self.kind}"]
-        if self.storm is not None:
-            words.append(f"{self.storm.trouble} for {self.storm.share:.0%} of {self.storm.what}")
+        failing = self.requests
+        if failing is not None:
+            words.append(f"{failing.effect} for {failing.share:.0%} of {failing.requests}")
         else:
             words.append(self.target)
         return f"{', '.join(words)}, for {self.seconds:.2f} s"
@@ -70,17 +71,18 @@ def _fault(random: Random, lease: Lease, at_seconds: float) -> Fault:
     kind = random.choices(list(_KINDS), list(_KINDS.values()))[0]
     # Shorter than the lease as well as longer.
     seconds = random.uniform(0.1, 1.8) * lease.duration_seconds
-    storm = _storm(random) if kind == "storm" else None
+    requests = _failing_requests(random) if kind == "requests" else None
     # What arrives late must not outlive the rest of a lease that its sender no longer renews.
     slack = lease.duration_seconds - lease.renew_deadline_seconds
     delay = random.uniform(0.0, slack / 4) if kind == "delay" else 0.0
-    return Fault(at_seconds, kind, random.choice(_TARGETS), seconds, storm, delay)
+    return Fault(at_seconds, kind, random.choice(_TARGETS), seconds, requests, delay)
 
 
-def _storm(random: Random) -> Storm:
-    trouble = random.choice(_TROUBLES)
-    retry = random.choice((None, 0, 1)) if trouble in {"429", "503"} else None
-    return Storm(trouble, random.choice(_STRUCK), random.choice((0.2, 0.5, 1.0)), retry)
+def _failing_requests(random: Random) -> RequestFault:
+    effect = random.choice(_EFFECTS)
+    retry = random.choice((None, 0, 1)) if effect in {"429", "503"} else None
+    requests, share = random.choice(_REQUESTS), random.choice((0.2, 0.5, 1.0))
+    return RequestFault(effect, requests, share, retry)
 
 
 async def apply(faults: list[Fault], harness: Harness) -> None:
@@ -93,22 +95,14 @@ async def apply(faults: list[Fault], harness: Harness) -> None:
 
 
 async def _happen(fault: Fault, harness: Harness) -> None:
-    if fault.storm is not None:
-        await _storm_over(harness, fault.storm, fault.seconds)
+    if fault.requests is not None:
+        await harness.request_faults.inject(fault.requests, fault.seconds)
     elif fault.kind.endswith("server"):
         await _end_server(harness, is_crash=fault.kind.startswith("crash"), seconds=fault.seconds)
     else:
         target = harness.leader if fault.target == "leader" else harness.follower
         if target is not None:
             await _hit(fault, harness, target)
-
-
-async def _storm_over(harness: Harness, storm: Storm, seconds: float) -> None:
-    if storm in harness.weather.storms:
-        return
-    harness.weather.begin(storm)
-    await asyncio.sleep(seconds)
-    harness.weather.end(storm)
 
 
 async def _end_server(harness: Harness, *, is_crash: bool, seconds: float) -> None:

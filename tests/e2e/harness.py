@@ -10,15 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
-from kubesched.apiserver.plain import encode
 from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.server import ADMIN
 
 from .faulty_front import FaultyFront
 from .history import History
-from .recording_server import RecordingServer, Weather
+from .recording_server import RecordingServer, RequestFaults
 from .replica import Lease, Replica, write_configuration, write_kubeconfig
 
 _POLL_SECONDS: Final = 0.02
@@ -30,16 +29,16 @@ class Harness:
 
     Attributes:
         history: What the server did.
-        weather: What the server does to replicas' requests.
-        replicas: All there ever were.
+        request_faults: The failures that the server injects into replicas' requests.
+        replicas: All replicas, also those that have ended.
     """
 
     def __init__(self, directory: Path, lease: Lease | None, random: Random) -> None:
-        """Take its own directory, the election timing, and a random source for the weather."""
+        """Set up; the random source chooses the requests that fail."""
         self._directory = directory
         self._lease = lease
         self.history = History()
-        self.weather = Weather(random)
+        self.request_faults = RequestFaults(random)
         self.replicas: list[Replica] = []
         self._server: RecordingServer | None = None
         self._port = 0
@@ -71,7 +70,7 @@ class Harness:
 
     async def start_server(self) -> None:
         """Start the server with its last objects."""
-        server = RecordingServer(self._directory / "objects.db", self.history, self.weather)
+        server = RecordingServer(self._directory / "objects.db", self.history, self.request_faults)
         await server.start(port=self._port)
         self._port = int(server.url.rpartition(":")[2])
         self._server = server
@@ -93,13 +92,12 @@ class Harness:
             if replica.front is not None:
                 replica.front.reset()
 
-    async def ask(self, method: str, path: str, body: Any = None) -> int:
+    async def ask(self, method: str, path: str, body: bytes) -> int:
         """Send a request as administrator; return the status code, 0 without a server."""
         if self._server is None:
             return 0
-        content = b"" if body is None else encode(body)
         headers = {"content-type": "application/json"}
-        answer = await self._server.handle(ApiRequest(method, path, {}, headers, content, ADMIN))
+        answer = await self._server.handle(ApiRequest(method, path, {}, headers, body, ADMIN))
         return answer.status
 
     # Replicas.

@@ -14,18 +14,18 @@ LEASES: Final = "leases.coordination.k8s.io"
 PODS: Final = "pods"
 
 WRITER: Final[ContextVar[str]] = ContextVar("WRITER", default="")
-"""Who asks for the write that is being done: a replica's name, "" for the harness."""
+"""The replica that sent the current request, "" for the harness."""
 
 
 class LeaseWrite(msgspec.Struct, frozen=True):
     """A write of the lease.
 
     Attributes:
-        seconds: When.
-        writer: By which replica.
-        holder: Whom it names; "" once it has been given back.
-        transitions: As it says.
-        lease_seconds: How long it is good for.
+        seconds: The time.
+        writer: The replica that wrote it.
+        holder: The identity in it; "" once it was released.
+        transitions: Its `leaseTransitions`.
+        lease_seconds: Its `leaseDurationSeconds`.
     """
 
     seconds: float
@@ -39,10 +39,10 @@ class Bound(msgspec.Struct, frozen=True):
     """A pod that was bound.
 
     Attributes:
-        seconds: When.
-        writer: From which replica.
+        seconds: The time.
+        writer: The replica that bound it.
         pod: Its name.
-        uid: Its identity.
+        uid: Its uid.
         node: The node's name.
         former_node: The node it had before; "" in a correct history.
     """
@@ -59,10 +59,10 @@ class Posted(msgspec.Struct, frozen=True):
     """A request for a binding.
 
     Attributes:
-        seconds: When it was answered.
-        writer: From which replica.
-        pod: Its name.
-        code: What was answered; 0 for no answer.
+        seconds: The time of the answer.
+        writer: The replica that sent it.
+        pod: The pod's name.
+        code: The status of the answer; 0 for no answer.
     """
 
     seconds: float
@@ -75,10 +75,10 @@ class Pod(msgspec.Struct, frozen=True):
     """A pod that was created or deleted.
 
     Attributes:
-        seconds: When.
+        seconds: The time.
         name: Its name.
-        uid: Its identity.
-        is_there: Whether it came.
+        uid: Its uid.
+        is_there: Whether it was created.
     """
 
     seconds: float
@@ -94,7 +94,7 @@ class History:
     """All writes of a server, also across its restarts.
 
     Attributes:
-        entries: In order.
+        entries: The writes in order.
         holder: The replica that wrote the lease last, "" if it gave it back.
         unbound: Names of pods without a node.
     """

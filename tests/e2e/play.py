@@ -26,8 +26,8 @@ _PODS_PER_SECOND: Final = 20.0
 _START_SECONDS_MAX: Final = 240.0
 _SETTLE_SECONDS_MAX: Final = 240.0
 _FAULTY_LEASES: Final = 3.5
-"""For so many lease durations things go wrong."""
-# None is for who was to be started when all was over.
+"""The length of a plan of failures, in lease durations."""
+# None is that of a replica that was about to be started at the end.
 _GOOD_EXIT_CODES: Final = (0, 1, -signal.SIGKILL, None)
 _BAD_WORDS: Final = ("Traceback", "never retrieved", "never awaited", "Unclosed")
 
@@ -36,9 +36,9 @@ class Run(msgspec.Struct, frozen=True):
     """The parameters of a run.
 
     Attributes:
-        seed: Of everything that is drawn.
+        seed: The seed of all random choices.
         lease: The times of the election.
-        keep: Where logs and histories of failed runs go; None for nowhere.
+        keep: The directory for logs and histories of failed runs; None keeps none.
     """
 
     seed: int
@@ -50,15 +50,15 @@ class Outcome(msgspec.Struct, frozen=True):
     """The result of a run.
 
     Attributes:
-        run: What was played.
+        run: The run.
         problems: The violations.
-        faults: What happened, one line each.
-        pods: How many were bound.
+        faults: The failures, one line each.
+        pods: Number of pods that were bound.
         terms: How often a replica took over the lease.
-        processes: How many replicas there were.
-        refused: Bindings that the server refused.
+        processes: Number of replicas.
+        refused: Number of bindings that the server refused.
         seconds: How long it took.
-        log: What the replicas said, if something was wrong.
+        log: The replicas' logs, if there are problems.
     """
 
     run: Run
@@ -121,7 +121,7 @@ def _misbehaviour(replica: Replica) -> list[str]:
     if replica.exit_code not in _GOOD_EXIT_CODES and not _was_young(replica):
         found.append(f"{replica.name} ended with {replica.exit_code}")
     log = replica.log()
-    found += [f"{replica.name} said {words!r}" for words in _BAD_WORDS if words in log]
+    found += [f"{replica.name} logged {words!r}" for words in _BAD_WORDS if words in log]
     return found
 
 

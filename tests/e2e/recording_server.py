@@ -29,38 +29,34 @@ _REASONS: Final = {
 SCHEDULER: Final = "system:kube-scheduler"
 
 
-class Storm(msgspec.Struct, frozen=True):
+class RequestFault(msgspec.Struct, frozen=True):
     """Requests of replicas that fail.
 
     Attributes:
-        trouble: A status code as a word, `hang` for no answer, `lost` for a request that is done
-            without saying so.
-        what: `leases`, `bindings`, `writes`, `reads` or `all`.
-        share: So many of 1 go wrong.
-        retry_after_seconds: What a 429 or 503 says; None for nothing.
-        writer: The replica; "" for all.
+        effect: A status code as text, `hang` for no answer, `lost` for a request that is executed
+            without an answer.
+        requests: `leases`, `bindings`, `writes`, `reads` or `all`.
+        share: The share of these requests that fail.
+        retry_after_seconds: Of a 429 or 503; None for no such detail.
     """
 
-    trouble: str
-    what: str
-    share: float = 1.0
+    effect: str
+    requests: str
+    share: float
     retry_after_seconds: int | None = None
-    writer: str = ""
 
-    def strikes(self, request: ApiRequest, random: Random) -> bool:
-        """Whether the storm affects a request."""
-        if self.writer and self.writer != writer_of(request):
-            return False
-        return _is_one_of(self.what, request) and random.random() < self.share
+    def affects(self, request: ApiRequest, random: Random) -> bool:
+        """Whether a request fails."""
+        return _is_one_of(self.requests, request) and random.random() < self.share
 
 
-def _is_one_of(what: str, request: ApiRequest) -> bool:
-    if what == "leases":
+def _is_one_of(requests: str, request: ApiRequest) -> bool:
+    if requests == "leases":
         return "/leases" in request.path
-    if what == "bindings":
+    if requests == "bindings":
         return request.path.endswith("/binding")
     is_read = request.method in {"GET", "HEAD"}
-    return what == "all" or is_read == (what == "reads")
+    return requests == "all" or is_read == (requests == "reads")
 
 
 def writer_of(request: ApiRequest) -> str:
@@ -68,43 +64,43 @@ def writer_of(request: ApiRequest) -> str:
     return request.user.uid if request.user.name == SCHEDULER else ""
 
 
-class Weather:
-    """The current storms, kept across restarts of the server."""
+class RequestFaults:
+    """The current faults of requests, kept across restarts of the server."""
 
     def __init__(self, random: Random) -> None:
-        """Take what decides which request is hit."""
+        """Take the random source that chooses the requests."""
         self._random = random
-        self.storms: dict[Storm, asyncio.Event] = {}
+        self._ends: dict[RequestFault, asyncio.Event] = {}
 
-    def begin(self, storm: Storm) -> None:
-        """Start a storm."""
-        self.storms[storm] = asyncio.Event()
+    async def inject(self, fault: RequestFault, seconds: float) -> None:
+        """Let requests fail for a while, unless the same fault is there already."""
+        if fault in self._ends:
+            return
+        self._ends[fault] = asyncio.Event()
+        await asyncio.sleep(seconds)
+        self._ends.pop(fault).set()
 
-    def end(self, storm: Storm) -> None:
-        """End a storm, and the requests that hang in it."""
-        self.storms.pop(storm).set()
-
-    def storm_for(self, request: ApiRequest) -> Storm | None:
-        """Return the storm that affects a request of a replica."""
+    def of(self, request: ApiRequest) -> RequestFault | None:
+        """Return the fault of a request, None if it does not fail."""
         if not writer_of(request):
             return None
-        return next((one for one in self.storms if one.strikes(request, self._random)), None)
+        return next((one for one in self._ends if one.affects(request, self._random)), None)
 
-    async def passed(self, storm: Storm) -> None:
-        """Wait until a storm is over."""
-        over = self.storms.get(storm)
-        if over is not None:
-            await over.wait()
+    async def wait_for_end(self, fault: RequestFault) -> None:
+        """Wait until a fault is over."""
+        end = self._ends.get(fault)
+        if end is not None:
+            await end.wait()
 
 
 class RecordingServer(DurableServer):
     """An API server for tests; each replica has a token of its own, which is its name."""
 
-    def __init__(self, path: Path, history: History, weather: Weather) -> None:
-        """Go on with a file."""
+    def __init__(self, path: Path, history: History, faults: RequestFaults) -> None:
+        """Continue with the objects of a file."""
         super().__init__(path, tracks_managers=False)
         self._history = history
-        self._weather = weather
+        self._faults = faults
         # Recorded before it is kept.
         self.registry.store.on_write.insert(0, self._record)
 
@@ -119,11 +115,11 @@ class RecordingServer(DurableServer):
         return User(SCHEDULER, ("system:authenticated",), name)
 
     async def handle(self, request: ApiRequest) -> Response:
-        """Return the answer, or the failure of a storm."""
+        """Return the answer, or an injected failure."""
         WRITER.set(writer_of(request))
         code = 0
         try:
-            answer = await self._weathered(request)
+            answer = await self._injected(request)
             code = answer.status
         finally:
             if request.path.endswith("/binding"):
@@ -132,18 +128,18 @@ class RecordingServer(DurableServer):
                 self._history.entries.append(entry)
         return answer
 
-    async def _weathered(self, request: ApiRequest) -> Response:
-        storm = self._weather.storm_for(request)
-        if storm is None:
+    async def _injected(self, request: ApiRequest) -> Response:
+        fault = self._faults.of(request)
+        if fault is None:
             return await super().handle(request)
-        if storm.trouble == "lost":
+        if fault.effect == "lost":
             await super().handle(request)
-        if storm.trouble in {"hang", "lost"}:
-            await self._weather.passed(storm)
+        if fault.effect in {"hang", "lost"}:
+            await self._faults.wait_for_end(fault)
             return _refusal(503, None)
-        return _refusal(int(storm.trouble), storm.retry_after_seconds)
+        return _refusal(int(fault.effect), fault.retry_after_seconds)
 
 
 def _refusal(code: int, retry_after_seconds: int | None) -> Response:
     details = None if retry_after_seconds is None else {"retryAfterSeconds": retry_after_seconds}
-    return refused(StatusError(code, _REASONS[code], "the weather is bad", details))
+    return refused(StatusError(code, _REASONS[code], "injected failure", details))

@@ -74,13 +74,13 @@ class Replica:
     """A running scheduler.
 
     Attributes:
-        name: Which is its token as well.
-        front: Its way to the server; None if there is nothing in between.
-        log_path: What it has said.
+        name: Its name, which is its token too.
+        front: The proxy between it and the server; None without one.
+        log_path: The file of its log.
     """
 
     def __init__(self, name: str, front: FaultyFront | None, log_path: Path) -> None:
-        """Take where it will be; `start` begins."""
+        """Set up; `start` begins."""
         self.name = name
         self.front = front
         self.log_path = log_path
@@ -88,7 +88,7 @@ class Replica:
         self._is_asked = False
 
     async def start(self, configuration: Path, *flags: str) -> None:
-        """Begin."""
+        """Start the process."""
         with self.log_path.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-m", "kubesched", "run"),
@@ -100,7 +100,7 @@ class Replica:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """Its process id."""
         assert self._process is not None, "started"
         return self._process.pid
 
@@ -115,14 +115,14 @@ class Replica:
         return self._process is not None and self._process.returncode is None
 
     def send(self, signal_: signal.Signals) -> None:
-        """Send a signal, if it still runs; ask it to end only once.
+        """Send a signal if the process still runs, but SIGTERM only once, as a kubelet does.
 
-        As a kubelet does. A second SIGTERM ends a draining process at once, with exit code 1.
+        A second SIGTERM ends a draining process at once, with exit code 1.
         """
         is_asking = signal_ is signal.SIGTERM
         if self.is_running and not (is_asking and self._is_asked):
             self._is_asked |= is_asking
-            # asyncio's own way may take the exit code away from the one who waits for it.
+            # asyncio's own method may collect the exit code before `wait` does.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal_)
 

@@ -35,7 +35,7 @@ def test_plans_are_seeded_and_in_order_of_time() -> None:
     assert all(one == sorted(one, key=lambda fault: fault.at_seconds) for one in plans)
     assert {
         *("kill", "terminate", "freeze", "restart server", "crash server", "refuse", "silence"),
-        *("silence all", "delay", "reset", "storm"),
+        *("silence all", "delay", "reset", "requests"),
     } == {fault.kind for one in plans for fault in one}
 
 

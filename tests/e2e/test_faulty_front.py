@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
+
+from tests.loops import in_real_time
 
 from .faulty_front import FaultyFront, Network
 
@@ -16,8 +18,9 @@ _MOMENT_SECONDS = 0.03
 _LONG_SECONDS = 10.0
 
 
-def _with_front(scene: Callable[[FaultyFront], Awaitable[None]]) -> None:
-    """Run a coroutine with a proxy in front of an echo server."""
+@contextlib.asynccontextmanager
+async def _fronted() -> AsyncIterator[FaultyFront]:
+    """Put a proxy in front of an echo server."""
     handlers: list[asyncio.Task[None]] = []
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -29,19 +32,16 @@ def _with_front(scene: Callable[[FaultyFront], Awaitable[None]]) -> None:
                 writer.write(line)
         writer.transport.abort()
 
-    async def main() -> None:
-        server = await asyncio.start_server(echo, "127.0.0.1", 0)
-        host, port = server.sockets[0].getsockname()
-        front = FaultyFront(f"http://{host}:{port}")
-        await front.start()
-        try:
-            await scene(front)
-        finally:
-            await front.stop()
-            server.close()
-            await asyncio.gather(*handlers)
-
-    asyncio.run(main())
+    server = await asyncio.start_server(echo, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    front = FaultyFront(f"http://{host}:{port}")
+    await front.start()
+    try:
+        yield front
+    finally:
+        await front.stop()
+        server.close()
+        await asyncio.gather(*handlers)
 
 
 async def _connect(front: FaultyFront) -> Streams:
@@ -54,21 +54,19 @@ async def _ask(streams: Streams) -> bytes:
     return await reader.readline()
 
 
-def test_a_good_network_forwards_everything() -> None:
+@in_real_time
+async def test_a_good_network_forwards_everything() -> None:
     """Sent bytes come back."""
-
-    async def scene(front: FaultyFront) -> None:
+    async with _fronted() as front:
         streams = await _connect(front)
         assert b"hello\n" == await _ask(streams)
         streams[1].close()
 
-    _with_front(scene)
 
-
-def test_a_refusing_network() -> None:
+@in_real_time
+async def test_a_refusing_network() -> None:
     """Open connections are reset; afterwards the port is the same."""
-
-    async def scene(front: FaultyFront) -> None:
+    async with _fronted() as front:
         streams = await _connect(front)
         assert b"hello\n" == await _ask(streams)
         await front.become(Network.REFUSED)
@@ -82,13 +80,11 @@ def test_a_refusing_network() -> None:
         for _, writer in (streams, again):
             writer.close()
 
-    _with_front(scene)
 
-
-def test_a_silent_network() -> None:
+@in_real_time
+async def test_a_silent_network() -> None:
     """Nothing arrives; all connections are reset afterwards."""
-
-    async def scene(front: FaultyFront) -> None:
+    async with _fronted() as front:
         before = await _connect(front)
         assert b"hello\n" == await _ask(before)
         await front.become(Network.SILENT)
@@ -103,13 +99,11 @@ def test_a_silent_network() -> None:
                 await streams[0].readexactly(1)
             streams[1].close()
 
-    _with_front(scene)
 
-
-def test_a_delay_holds_for_each_direction() -> None:
+@in_real_time
+async def test_a_delay_holds_for_each_direction() -> None:
     """An answer takes twice as long."""
-
-    async def scene(front: FaultyFront) -> None:
+    async with _fronted() as front:
         front.delay_seconds = _MOMENT_SECONDS / 2
         streams = await _connect(front)
         loop = asyncio.get_running_loop()
@@ -118,14 +112,12 @@ def test_a_delay_holds_for_each_direction() -> None:
         assert loop.time() - began >= 0.9 * _MOMENT_SECONDS
         streams[1].close()
 
-    _with_front(scene)
-
 
 @pytest.mark.parametrize("turns", range(5))
-def test_a_connection_that_is_being_accepted_ends_too(turns: int) -> None:
+@in_real_time
+async def test_a_connection_that_is_being_accepted_ends_too(turns: int) -> None:
     """Wherever asyncio is with it when the proxy stops."""
-
-    async def scene(front: FaultyFront) -> None:
+    async with _fronted() as front:
         with socket.create_connection(("127.0.0.1", int(front.url.rpartition(":")[2]))) as client:
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -133,5 +125,3 @@ def test_a_connection_that_is_being_accepted_ends_too(turns: int) -> None:
             client.settimeout(_LONG_SECONDS)
             with contextlib.suppress(ConnectionResetError):
                 assert b"" == await asyncio.to_thread(client.recv, 1)
-
-    _with_front(scene)

@@ -5,64 +5,36 @@ from __future__ import annotations
 import asyncio
 import itertools
 from random import Random
-from typing import Any, Final
+from typing import Final
+
+from kubesched.api.codec import encode_json
+from kubesched.testing.builders import make_node, make_pod
 
 from .harness import Harness
 
-NAMESPACE: Final = "default"
-_PODS_PATH: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_PODS_PATH: Final = "/api/v1/namespaces/default/pods"
 _CREATED: Final = 201
 _BURST_MAX: Final = 8
 _GONE_SHARE: Final = 0.05
-_AT_ONCE: Final = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
-
-
-def node(name: str, pods: int = 1000) -> dict[str, Any]:
-    """Return a ready node."""
-    resources = {"cpu": "1000", "memory": "1000Gi", "pods": str(pods)}
-    return {
-        "kind": "Node",
-        "apiVersion": "v1",
-        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
-        "spec": {},
-        "status": {
-            "capacity": resources,
-            "allocatable": resources,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-
-
-def pod(name: str) -> dict[str, Any]:
-    """Return a pod that fits."""
-    container = {
-        "name": "main",
-        "image": "pause",
-        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
-    }
-    return {
-        "kind": "Pod",
-        "apiVersion": "v1",
-        "metadata": {"name": name, "labels": {"app": "it"}},
-        "spec": {"containers": [container]},
-    }
+_AT_ONCE: Final = b'{"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}'
+_RESOURCES: Final = {"cpu": "1000", "memory": "1000Gi", "pods": "1000"}
 
 
 async def create_nodes(harness: Harness, count: int) -> None:
     """Create nodes for the pods."""
     for number in range(count):
-        name = f"node-{number}"
-        assert await harness.ask("POST", "/api/v1/nodes", node(name)) == _CREATED
+        node = make_node(f"node-{number}", allocatable=_RESOURCES)
+        body = encode_json(node)
+        assert await harness.ask("POST", "/api/v1/nodes", body) == _CREATED
         # Admission taints new nodes until their controller has seen them; there is none.
-        path = f"/api/v1/nodes/{name}"
-        assert await harness.ask("PUT", path, node(name)) < _CREATED
+        assert await harness.ask("PUT", f"/api/v1/nodes/{node.metadata.name}", body) < _CREATED
 
 
 class Workload:
     """Creates pods until it is cancelled."""
 
     def __init__(self, harness: Harness, random: Random, pods_per_second: float) -> None:
-        """Take where, and how many."""
+        """Set up; `run` begins."""
         self._harness = harness
         self._random = random
         self._pods_per_second = pods_per_second
@@ -70,7 +42,7 @@ class Workload:
         self._there: list[str] = []
 
     async def run(self) -> None:
-        """Create pods for ever; delete some."""
+        """Create pods, and delete some of them."""
         while True:
             burst = self._random.randint(1, _BURST_MAX)
             for _ in range(burst):
@@ -83,5 +55,6 @@ class Workload:
     async def create_one(self) -> None:
         """Create a pod, unless the server is down."""
         name = next(self._names)
-        if await self._harness.ask("POST", _PODS_PATH, pod(name)) == _CREATED:
+        pod = make_pod(name, requests={"cpu": "100m", "memory": "64Mi"})
+        if await self._harness.ask("POST", _PODS_PATH, encode_json(pod)) == _CREATED:
             self._there.append(name)

@@ -56,63 +56,28 @@ from kubesched.framework.structured_log import V4, write
 if TYPE_CHECKING:
     from kubesched.app.client_certificates import ClientCertificate
 
-
-# Users that a proxy names.
-
-
-class RequestHeaders(msgspec.Struct, frozen=True):
-    """The trusted proxies, and their headers.
-
-    Attributes:
-        authorities: Of the proxies' certificates, as PEM; "" without any.
-        flags: Their names, and the headers that identify users.
-    """
-
-    authorities: str = ""
-    flags: ProxyOptions = ProxyOptions()
-
-    def check_proxy(self, name: str) -> None:
-        """Check that the common name of a verified certificate is that of an allowed proxy.
-
-        Raises:
-            AccessError: The name is not allowed.
-        """
-        allowed = self.flags.allowed_names
-        if allowed and name not in allowed:
-            raise AccessError(f"x509: subject with cn={name} is not in the allowed list")
-
-    def user_of(self, request: HttpRequest) -> UserInfo | None:
-        """Return the user of the headers, None without a user name."""
-        name = _first(request, self.flags.username_headers)
-        if not name:
-            return None
-        groups = tuple(
-            value
-            for header in self.flags.group_headers
-            for value in request.header_values(header)
-            if value
-        )
-        uid = _first(request, self.flags.uid_headers)
-        return UserInfo(name, uid, groups, self._extra(request))
-
-    def _extra(self, request: HttpRequest) -> dict[str, tuple[str, ...]]:
-        extra: dict[str, tuple[str, ...]] = {}
-        for prefix in self.flags.extra_headers_prefix:
-            for name, value in request.headers:
-                if name.lower().startswith(prefix.lower()):
-                    key = unquote(name[len(prefix) :].lower())
-                    extra[key] = (*extra.get(key, ()), value)
-        return extra
-
-
-def _first(request: HttpRequest, headers: Sequence[str]) -> str:
-    values = (request.header(header) for header in headers)
-    return next((value for value in values if value), "")
-
+log: Final = logging.getLogger(__name__)
 
 # The user of a request.
 
-log: Final = logging.getLogger(__name__)
+
+class Authorities(msgspec.Struct, frozen=True):
+    """Certificate authorities.
+
+    Attributes:
+        client: Of clients, as PEM; "" without any.
+        proxies: Of authenticating proxies, as PEM; "" without any.
+        headers: The names of these proxies, and the headers that identify users.
+    """
+
+    client: str = ""
+    proxies: str = ""
+    headers: ProxyOptions = ProxyOptions()
+
+    @property
+    def pem(self) -> str:
+        """All authorities as PEM, "" without any."""
+        return "\n".join(filter(None, (self.client, self.proxies)))
 
 
 class Authenticator:
@@ -146,11 +111,14 @@ class Authenticator:
         return ANONYMOUS
 
     async def _by_proxy(self, request: HttpRequest) -> UserInfo | None:
-        proxies = self._authorities().proxies
-        if not request.certificates or not proxies.authorities:
+        known = self._authorities()
+        if not request.certificates or not known.proxies:
             return None
-        proxies.check_proxy(self._verified(request, proxies.authorities).common_name)
-        return proxies.user_of(request)
+        name = self._verified(request, known.proxies).common_name
+        allowed = known.headers.allowed_names
+        if allowed and name not in allowed:
+            raise AccessError(f"x509: subject with cn={name} is not in the allowed list")
+        return _user_of_headers(request, known.headers)
 
     async def _by_certificate(self, request: HttpRequest) -> UserInfo | None:
         client = self._authorities().client
@@ -172,6 +140,31 @@ class Authenticator:
         from kubesched.app.client_certificates import verify  # noqa: PLC0415
 
         return verify(request.certificates, authorities)
+
+
+def _user_of_headers(request: HttpRequest, headers: ProxyOptions) -> UserInfo | None:
+    """Return the user that a proxy names, None without a user name."""
+    name = _first(request, headers.username_headers)
+    if not name:
+        return None
+    groups = tuple(
+        value
+        for header in headers.group_headers
+        for value in request.header_values(header)
+        if value
+    )
+    extra: dict[str, tuple[str, ...]] = {}
+    for prefix in headers.extra_headers_prefix:
+        for header, value in request.headers:
+            if header.lower().startswith(prefix.lower()):
+                key = unquote(header[len(prefix) :].lower())
+                extra[key] = (*extra.get(key, ()), value)
+    return UserInfo(name, _first(request, headers.uid_headers), groups, extra)
+
+
+def _first(request: HttpRequest, headers: Sequence[str]) -> str:
+    values = (request.header(header) for header in headers)
+    return next((value for value in values if value), "")
 
 
 def bearer_token(header: str) -> str:
@@ -275,23 +268,6 @@ class _ConfigMap(msgspec.Struct):
     data: dict[str, str] | None = None
 
 
-class Authorities(msgspec.Struct, frozen=True):
-    """Certificate authorities.
-
-    Attributes:
-        client: Of clients, as PEM; "" without any.
-        proxies: Of authenticating proxies, and their headers.
-    """
-
-    client: str = ""
-    proxies: RequestHeaders = RequestHeaders()
-
-    @property
-    def pem(self) -> str:
-        """All authorities as PEM, "" without any."""
-        return "\n".join(text for text in (self.client, self.proxies.authorities) if text)
-
-
 _config_maps: Final = msgspec.json.Decoder(_ConfigMap)
 _texts: Final = msgspec.json.Decoder(tuple[str, ...])
 
@@ -325,29 +301,35 @@ def authorities_of(data: Mapping[str, str]) -> Authorities:
         value = data.get(f"requestheader-{name}", "")
         return _texts.decode(value) if value else ()
 
-    flags = ProxyOptions(
+    headers = ProxyOptions(
         allowed_names=texts("allowed-names"),
         username_headers=texts("username-headers"),
         uid_headers=texts("uid-headers"),
         group_headers=texts("group-headers"),
         extra_headers_prefix=texts("extra-headers-prefix"),
     )
-    return Authorities(client, RequestHeaders(proxies, flags))
+    return Authorities(client, proxies, headers)
 
 
 class ClusterAuthentication:
-    """The cluster's authorities, as last read; empty until the first read."""
+    """The authorities of files, or else those of the cluster as last read."""
 
     def __init__(
-        self,
-        rest: Rest,
-        on_change: Callable[[Authorities], None] = lambda _authorities: None,
+        self, rest: Rest, files: Authorities, on_change: Callable[[Authorities], None]
     ) -> None:
-        """Set up; `on_change` is called with new authorities."""
-        self.authorities = Authorities()
+        """Set up; `on_change` is called with new authorities of the cluster."""
+        self._cluster = Authorities()
         self._rest = rest
+        self._files = files
         self._on_change = on_change
         self._data: Mapping[str, str] | None = None
+
+    @property
+    def authorities(self) -> Authorities:
+        """The trusted authorities; files replace those of clients and of proxies separately."""
+        files, cluster = self._files, self._cluster
+        proxies = files if files.proxies else cluster
+        return Authorities(files.client or cluster.client, proxies.proxies, proxies.headers)
 
     async def refresh(self) -> None:
         """Read the ConfigMap once; if it does not exist, nothing changes.
@@ -360,13 +342,13 @@ class ClusterAuthentication:
             data = _config_maps.decode(body).data or {}
             if data == self._data:
                 return
-            self.authorities = authorities_of(data)
+            self._cluster = authorities_of(data)
         except NotFoundError:
             return
         except (ApiError, ValueError, msgspec.MsgspecError) as error:
             raise LookupFailedError(str(error)) from None
         self._data = data
-        self._on_change(self.authorities)
+        self._on_change(self._cluster)
 
     async def run(self) -> None:
         """Read the ConfigMap every minute, until cancelled."""

@@ -1,7 +1,7 @@
 """DecisionRing keeps the last decisions of the loop, and /debug/decisions shows them.
 
-A record costs the loop one small object: names and messages are those of the decision, and other
-texts are composed for a request. No pod, diagnosis or cycle state is kept.
+A record costs the loop one small object, and its time is formatted for a request. No pod, diagnosis
+or cycle state is kept.
 
 Differs:  victims of a pod group's preemption are not recorded: the group evicts them, not one of
           its pods.
@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.media_types import JSON
 from kubesched.api.times import micro_time, moment_at
@@ -41,23 +42,26 @@ from kubesched.snapshot.pod_info import uid_of
 DECISIONS: Final = "/debug/decisions"
 
 _LIMIT: Final = 1000
-_PARAMETERS: Final = ("pod", "node", "limit")
 
 
 class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which records to return.
 
     Attributes:
-        namespace: The namespace of `pod`.
-        pod: The name of a pod that they are about or that they evict; "" for any.
+        pod: The pod that they are about or that they evict, as `namespace/name`; "" for any.
         node: The chosen or nominated node; "" for any.
         limit: At most so many, the newest.
     """
 
-    namespace: str = ""
     pod: str = ""
     node: str = ""
     limit: int = _LIMIT
+
+    def matches(self, record: DecisionRecord) -> bool:
+        """Whether a record is one of them."""
+        if self.pod and self.pod != record.pod and not record.evicts(self.pod):
+            return False
+        return not self.node or self.node in (record.node, record.nominated_node)
 
 
 def decision_page(
@@ -72,55 +76,17 @@ def decision_page(
 
 
 def _query_of(request: HttpRequest) -> DecisionQuery:
-    given = {name: request.query_values(name) for name in _PARAMETERS}
-    pod, node, limit = ("".join(given[name][:1]) for name in _PARAMETERS)
-    namespace, slash, name = pod.partition("/")
-    if pod and not (namespace and slash and name):
+    pod, node, limit = (
+        next(iter(request.query_values(name)), "") for name in ("pod", "node", "limit")
+    )
+    if pod and not all(pod.partition("/")):
         raise ValueError(f"pod={pod}: write NAMESPACE/NAME")
     if limit and (not limit.isdecimal() or not int(limit)):
         raise ValueError(f"limit={limit}: write a number from 1")
-    return DecisionQuery(
-        namespace=namespace, pod=name, node=node, limit=int(limit) if limit else _LIMIT
-    )
+    return DecisionQuery(pod=pod, node=node, limit=int(limit) if limit else _LIMIT)
 
 
 # The ring.
-
-_NONE: Final[frozenset[str]] = frozenset()
-
-
-class _Preemption(msgspec.Struct, frozen=True, gc=False):
-    """What PostFilter decided; each victim as namespace, name, uid and priority."""
-
-    node: str = ""
-    victims: tuple[tuple[str, str, str, int], ...] = ()
-    criterion: str = ""
-
-
-_NOTHING: Final = _Preemption()
-
-
-class _Kept(msgspec.Struct, frozen=True, gc=False):
-    """A record as it is kept, before its texts are composed."""
-
-    now_ns: int
-    namespace: str
-    name: str
-    uid: str
-    profile: str
-    outcome: RecordedOutcome
-    node: str
-    evaluated: int
-    feasible: int
-    message: str = ""
-    plugins: frozenset[str] = _NONE
-    preemption: _Preemption = _NOTHING
-
-    def concerns(self, namespace: str, name: str) -> bool:
-        """Whether it is about a pod, or evicts it."""
-        if self.name == name and self.namespace == namespace:
-            return True
-        return any(victim[:2] == (namespace, name) for victim in self.preemption.victims)
 
 
 class DecisionRing(Observer):
@@ -136,9 +102,10 @@ class DecisionRing(Observer):
         self.capacity = capacity
         self.recorded = 0
         self._now_ns = now_ns
-        self._records: deque[_Kept] = deque(maxlen=capacity)
+        # Records without their times, which take longest to format, and the times.
+        self._records: deque[tuple[DecisionRecord, int]] = deque(maxlen=capacity)
         # For `failed`, which is always called next.
-        self._preemption = _NOTHING
+        self._preempting: Rejected | None = None
         self._unbound = ""
 
     def decided(self, decision: Decision, now: float) -> None:
@@ -146,20 +113,19 @@ class DecisionRing(Observer):
         if isinstance(decision, Placed):
             pod = decision.pod
             self._add(
-                _Kept(
-                    self._now_ns(),
-                    pod.namespace,
-                    pod.name,
-                    pod.uid,
-                    pod.scheduler_name,
-                    RecordedOutcome.PLACED,
-                    decision.node_name,
-                    decision.evaluated,
-                    decision.feasible,
+                DecisionRecord(
+                    time="",
+                    pod=pod.key,
+                    uid=pod.uid,
+                    profile=pod.scheduler_name,
+                    outcome=RecordedOutcome.PLACED,
+                    node=decision.node_name,
+                    evaluated_nodes=decision.evaluated,
+                    feasible_nodes=decision.feasible,
                 )
             )
         elif isinstance(decision, Rejected):
-            self._preemption = _preemption_of(decision)
+            self._preempting = decision if decision.nominated_node_name else None
 
     def rejected_again(self, again: RejectedAgain, now: float) -> None:
         """Record the attempts, at most as many as are kept."""
@@ -173,18 +139,17 @@ class DecisionRing(Observer):
 
     def failed(self, attempt: FailedAttempt, now: float) -> None:
         """Record an attempt without a binding."""
-        preemption, self._preemption = self._preemption, _NOTHING
+        preempting, self._preempting = self._preempting, None
         node, self._unbound = self._unbound, ""
-        queued, pod = attempt.queued, attempt.queued.pod_info
+        pod = attempt.queued.pod_info
+        outcome = RecordedOutcome.BINDING_FAILED
         evaluated = feasible = 0
-        if node:
-            outcome = RecordedOutcome.BINDING_FAILED
-        else:
+        if not node:
             is_rejected = attempt.status.is_rejected
             outcome = RecordedOutcome.REJECTED if is_rejected else RecordedOutcome.FAILED
-            newest = self._records[-1] if self._records else None
             if attempt.diagnosis is not None:
                 evaluated = len(attempt.diagnosis.node_to_status)
+            newest = self._records[-1][0] if self._records else None
             if (
                 newest is not None
                 and newest.uid == pod.uid
@@ -193,73 +158,45 @@ class DecisionRing(Observer):
                 # Reserve, Permit or the pod's group refused the node that was just chosen.
                 self._records.pop()
                 self.recorded -= 1
-                node, evaluated, feasible = newest.node, newest.evaluated, newest.feasible
-        self._add(
-            _Kept(
-                self._now_ns(),
-                pod.namespace,
-                pod.name,
-                pod.uid,
-                attempt.scheduler_name,
-                outcome,
-                node,
-                evaluated,
-                feasible,
-                attempt.message,
-                queued.rejecting_plugins,
-                preemption,
-            )
+                node = newest.node
+                evaluated, feasible = newest.evaluated_nodes, newest.feasible_nodes
+        record = DecisionRecord(
+            time="",
+            pod=pod.key,
+            uid=pod.uid,
+            profile=attempt.scheduler_name,
+            outcome=outcome,
+            node=node,
+            evaluated_nodes=evaluated,
+            feasible_nodes=feasible,
+            message=attempt.message,
+            rejecting_plugins=tuple(sorted(attempt.queued.rejecting_plugins)),
         )
+        self._add(record if preempting is None else _with_preemption(record, preempting))
 
-    def _add(self, kept: _Kept) -> None:
-        self._records.append(kept)
+    def _add(self, record: DecisionRecord) -> None:
+        self._records.append((record, self._now_ns()))
         self.recorded += 1
 
     def newest(self, query: DecisionQuery) -> tuple[DecisionRecord, ...]:
         """Return the records that a query asks for, the newest first."""
-        matching = (kept for kept in reversed(self._records) if _matches(kept, query))
-        return tuple(map(_record, islice(matching, query.limit)))
+        matching = (kept for kept in reversed(self._records) if query.matches(kept[0]))
+        return tuple(
+            replace(record, time=micro_time(moment_at(now_ns)))
+            for record, now_ns in islice(matching, query.limit)
+        )
 
 
-def _matches(kept: _Kept, query: DecisionQuery) -> bool:
-    if query.pod and not kept.concerns(query.namespace, query.pod):
-        return False
-    return not query.node or query.node in (kept.node, kept.preemption.node)
-
-
-def _preemption_of(decision: Rejected) -> _Preemption:
-    node = decision.nominated_node_name
-    if not node:
-        return _NOTHING
+def _with_preemption(record: DecisionRecord, decision: Rejected) -> DecisionRecord:
+    """Return a record with what PostFilter decided."""
     assert decision.post_filter is not None, "it has nominated the node"
     report = decision.post_filter.details
     criterion = report.decided_by if isinstance(report, PreemptionReport) else None
-    return _Preemption(
-        node,
-        tuple((pod.namespace, pod.name, pod.uid, pod.priority) for pod in decision.victims),
-        criterion or "",
-    )
-
-
-def _record(kept: _Kept) -> DecisionRecord:
-    preemption = kept.preemption
-    return DecisionRecord(
-        time=micro_time(moment_at(kept.now_ns)),
-        pod=f"{kept.namespace}/{kept.name}",
-        uid=kept.uid,
-        profile=kept.profile,
-        outcome=kept.outcome,
-        node=kept.node,
-        evaluated_nodes=kept.evaluated,
-        feasible_nodes=kept.feasible,
-        message=kept.message,
-        rejecting_plugins=tuple(sorted(kept.plugins)),
-        nominated_node=preemption.node,
-        victims=tuple(
-            EvictedPod(f"{namespace}/{name}", uid, priority)
-            for namespace, name, uid, priority in preemption.victims
-        ),
-        criterion=str(preemption.criterion),
+    return replace(
+        record,
+        nominated_node=decision.nominated_node_name or "",
+        victims=tuple(EvictedPod(pod.key, pod.uid, pod.priority) for pod in decision.victims),
+        criterion=str(criterion or ""),
     )
 
 
@@ -273,12 +210,13 @@ _PARTS: Final = {
 }
 
 
-def queue_state(scheduler: Scheduler, namespace: str, name: str, now_ns: int) -> QueueState | None:
+def queue_state(scheduler: Scheduler, key: str, now_ns: int) -> QueueState | None:
     """Return where a pod is in the queue; None if the scheduler does not hold it.
 
-    `now_ns` is the time of day in nanoseconds since the epoch.
+    `key` is `namespace/name`, `now_ns` the time of day in nanoseconds since the epoch.
     """
     now = scheduler.now()
+    namespace, _, name = key.partition("/")
 
     def text_of(seconds: float) -> str:
         return micro_time(moment_at(now_ns + round((seconds - now) * 1e9)))
@@ -287,10 +225,11 @@ def queue_state(scheduler: Scheduler, namespace: str, name: str, now_ns: int) ->
     uid = "" if pod is None else uid_of(pod)
     waiting = scheduler.waiting_pods.get(uid)
     in_flight = _in_flight(scheduler, uid)
+    attempts = 0 if in_flight is None else in_flight.attempts
     if waiting is not None:
         return QueueState(
             part=QueuePart.WAITING_ON_PERMIT,
-            attempts=0 if in_flight is None else in_flight.attempts,
+            attempts=attempts,
             since="" if in_flight is None else text_of(in_flight.timestamp),
             node=waiting.node_name,
             waits_for=tuple(waiting.pending_plugins),
@@ -298,32 +237,11 @@ def queue_state(scheduler: Scheduler, namespace: str, name: str, now_ns: int) ->
     if scheduler.cache.is_assumed(uid):
         there = scheduler.cache.get_pod(uid)
         assert there is not None, "an assumed pod is in the cache"
-        return QueueState(
-            part=QueuePart.BINDING,
-            attempts=0 if in_flight is None else in_flight.attempts,
-            node=there.node_name,
-        )
-    key = f"{namespace}/{name}"
+        return QueueState(part=QueuePart.BINDING, attempts=attempts, node=there.node_name)
     queued = in_flight or scheduler.queue.get_pod(key)
     if queued is None:
         return None
     place = QueuePlace.IN_FLIGHT if in_flight else scheduler.queue.place_of(key)
-    return _queued_state(scheduler, queued, place, text_of)
-
-
-def _in_flight(scheduler: Scheduler, uid: str) -> QueuedPodInfo | None:
-    if not scheduler.queue.is_in_flight(uid):
-        return None
-    pods: Iterable[QueuedPodInfo] = scheduler.queue.pods(QueuePlace.IN_FLIGHT)
-    return next(queued for queued in pods if queued.pod_info.uid == uid)
-
-
-def _queued_state(
-    scheduler: Scheduler,
-    queued: QueuedPodInfo,
-    place: QueuePlace,
-    text_of: Callable[[float], str],
-) -> QueueState:
     profile = scheduler.profiles.get(queued.pod_info.scheduler_name)
     plugins = [queued.gating_plugin] if queued.is_gated else sorted(queued.rejecting_plugins)
     in_backoff = place is QueuePlace.BACKOFF
@@ -335,3 +253,10 @@ def _queued_state(
         retry_after=() if profile is None else retry_events(profile, plugins),
         backoff_ends=text_of(scheduler.queue.backoff_end(queued)) if in_backoff else "",
     )
+
+
+def _in_flight(scheduler: Scheduler, uid: str) -> QueuedPodInfo | None:
+    if not scheduler.queue.is_in_flight(uid):
+        return None
+    pods: Iterable[QueuedPodInfo] = scheduler.queue.pods(QueuePlace.IN_FLIGHT)
+    return next(queued for queued in pods if queued.pod_info.uid == uid)

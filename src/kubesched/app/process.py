@@ -237,7 +237,7 @@ class SchedulerProcess:
         queue = None
         if query.pod and self.scheduler is not None:
             now_ns = self._environment.now_ns()
-            queue = queue_state(self.scheduler, query.namespace, query.pod, now_ns)
+            queue = queue_state(self.scheduler, query.pod, now_ns)
         return DecisionRecords(
             leads=self._leads(),
             capacity=ring.capacity,

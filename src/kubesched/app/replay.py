@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
-from kubesched.app.shadow_judge import ShadowJudge
-from kubesched.app.shadow_watch import ShadowSetup, ShadowWatch
+from kubesched.app.shadow_watch import DecisionWatch, ShadowSetup, ShadowWatch
 from kubesched.cache.cache import CacheError
 from kubesched.explain.shadow_report import ReplayReport, ShadowVerdict
 from kubesched.framework.cycle_state import CycleState
@@ -59,41 +58,20 @@ class _Reservation(NamedTuple):
     pod: PodInfo
 
 
-class ExactWatch:
-    """Follows the recording of a scheduler, which has each decision where it was made.
-
-    Attributes:
-        scheduler: Its cache and queue are the cluster; its loop does not run.
-        judge: Compares the decisions.
-        skipped: Number of decisions about pods of pod groups, which are not judged.
-        notes: Remarks that matter for reading a report.
-    """
+class ExactWatch(DecisionWatch):
+    """Follows the recording of a scheduler, which has each decision where it was made."""
 
     def __init__(self, setup: ShadowSetup) -> None:
         """Set up; raises ConfigError."""
-        self.scheduler, self._handlers = setup.idle_scheduler()
-        self.judge = ShadowJudge(self.scheduler, samples=True)
-        self.skipped = 0
-        self.notes = setup.notes
+        super().__init__(setup, samples=True)
         self._reserved: dict[str, _Reservation] = {}
 
     def synced(self) -> None:
         """Do nothing: the recording has each decision where it was made."""
 
-    def added(self, item: KubeObject) -> None:
-        """Apply an added object."""
-        self._handlers.added(item)
-        self.judge.version = item.metadata.resource_version
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None:
-        """Apply a change."""
-        self._handlers.updated(old, new)
-        self.judge.version = new.metadata.resource_version
-
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion."""
-        self._handlers.deleted(item, is_final_state_known=is_final_state_known)
-        self.judge.version = item.metadata.resource_version
+        super().deleted(item, is_final_state_known=is_final_state_known)
         if isinstance(item, Pod):
             self._release(uid_of(item))
 
@@ -166,7 +144,7 @@ class Replay:
         self._recorded_by = recorded_by
         self._names = tuple(each.scheduler_name for each in setup.scheduler.configuration.profiles)
         is_observed = recorded_by is RecordedBy.SHADOW
-        self._watch = ShadowWatch(setup) if is_observed else ExactWatch(setup)
+        self._watch: DecisionWatch = ShadowWatch(setup) if is_observed else ExactWatch(setup)
         self._seconds = 0.0
         self.decisions = 0
 

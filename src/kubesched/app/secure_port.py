@@ -13,8 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from msgspec.structs import replace
-
 from kubesched.api.errors import SetupError
 from kubesched.app.access import (
     AccessCheck,
@@ -23,7 +21,6 @@ from kubesched.app.access import (
     Authorizer,
     ClusterAuthentication,
     LookupFailedError,
-    RequestHeaders,
     check_bundle,
 )
 from kubesched.app.endpoints import Endpoints
@@ -83,8 +80,14 @@ class SecurePort:
         """
         authentication = _connection(self._authentication_settings, opened)
         authorization = _connection(self._authorization_settings, opened)
-        cluster = await self._follow_cluster(authentication, opened)
         flags = self._options
+        known = ClusterAuthentication(
+            authentication,
+            self._own,
+            lambda authorities: ask_for_certificates(self._context, authorities.pem),
+        )
+        if not flags.authentication_skip_lookup:
+            await self._follow(known, opened)
         random = Random()  # noqa: S311 - spreads retries
 
         def keep_token(status: TokenStatus) -> float:
@@ -97,7 +100,7 @@ class SecurePort:
         tokens = Reviews(authentication, TokenStatus, keep_token, random)
         reviews = Reviews(authorization, AccessStatus, keep_access, random)
         access = AccessCheck(
-            Authenticator(lambda: self._authorities(cluster), tokens),
+            Authenticator(lambda: known.authorities, tokens),
             Authorizer(flags.always_allow_paths, reviews),
             self._endpoints.answer,
         )
@@ -117,16 +120,10 @@ class SecurePort:
                 "choose another port, or 0 to serve nothing"
             ) from error
 
-    async def _follow_cluster(
-        self, rest: HttpRestClient, opened: AsyncExitStack
-    ) -> ClusterAuthentication | None:
-        if self._options.authentication_skip_lookup:
-            return None
-        cluster = ClusterAuthentication(
-            rest, lambda authorities: ask_for_certificates(self._context, authorities.pem)
-        )
+    async def _follow(self, known: ClusterAuthentication, opened: AsyncExitStack) -> None:
+        """Read the cluster's authorities, and again until the stack is closed."""
         try:
-            await cluster.refresh()
+            await known.refresh()
         except LookupFailedError as error:
             if not self._options.tolerate_lookup_failure:
                 raise
@@ -135,18 +132,8 @@ class SecurePort:
                 "it, so requests may be treated as anonymous",
                 error,
             )
-        following = asyncio.ensure_future(cluster.run())
+        following = asyncio.ensure_future(known.run())
         opened.callback(following.cancel)
-        return cluster
-
-    def _authorities(self, cluster: ClusterAuthentication | None) -> Authorities:
-        found = Authorities() if cluster is None else cluster.authorities
-        # Files replace the cluster's authorities, separately for clients and proxies.
-        if self._own.client:
-            found = replace(found, client=self._own.client)
-        if self._own.proxies.authorities:
-            found = replace(found, proxies=self._own.proxies)
-        return found
 
 
 def _authorities_in(access: AccessOptions) -> Authorities:
@@ -154,7 +141,8 @@ def _authorities_in(access: AccessOptions) -> Authorities:
     flags = access.proxies
     return Authorities(
         _bundle("--client-ca-file", access.client_ca_file),
-        RequestHeaders(_bundle("--requestheader-client-ca-file", flags.client_ca_file), flags),
+        _bundle("--requestheader-client-ca-file", flags.client_ca_file),
+        flags,
     )
 
 

@@ -5,6 +5,7 @@ Differs:  extenders are not asked, and pods of pod groups are not judged.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from random import Random
 from typing import Final
 
@@ -17,8 +18,6 @@ from kubesched.app.shadow_judge import ShadowChoice, ShadowJudge
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.decision_recorder import RecordedDecision
-from kubesched.scheduler.eventhandlers import EventHandlers
-from kubesched.scheduler.loop import Scheduler
 from kubesched.snapshot.pod_info import scheduler_name_of, uid_of
 
 _EXTENDERS_NOT_CALLED: Final = "The extenders of the configuration were not asked."
@@ -37,23 +36,61 @@ class ShadowSetup(msgspec.Struct, frozen=True):
     seed: int
     samples: bool
 
-    def idle_scheduler(self) -> tuple[Scheduler, EventHandlers]:
-        """Return a scheduler whose loop is not to run, without extenders, and its event handlers.
+
+class DecisionWatch(ABC):
+    """Follows a cluster and the decisions of other schedulers, and makes these again.
+
+    Attributes:
+        scheduler: Its cache and queue are the cluster; its loop does not run.
+        judge: Compares the decisions.
+        skipped: Number of pods or decisions that were not judged because of a pod group.
+        notes: Remarks that matter for reading a report.
+    """
+
+    def __init__(self, setup: ShadowSetup, *, samples: bool) -> None:
+        """Set up; `samples` as in `ShadowJudge`.
 
         Raises:
             ConfigError: The configuration of a plugin is invalid.
         """
-        configuration = msgspec.structs.replace(self.scheduler.configuration, extenders=())
-        return assemble(
-            self.scheduler._replace(configuration=configuration),
+        configuration = setup.scheduler.configuration
+        self.notes = (_EXTENDERS_NOT_CALLED,) if configuration.extenders else ()
+        self.scheduler, self._handlers = assemble(
+            setup.scheduler._replace(
+                configuration=msgspec.structs.replace(configuration, extenders=())
+            ),
             DryRunClient(lambda _report: None),
-            random=Random(self.seed),  # noqa: S311 - ties
+            random=Random(setup.seed),  # noqa: S311 - ties
         )
+        self.judge = ShadowJudge(self.scheduler, samples=samples)
+        self.skipped = 0
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes for the report: the parts of the configuration that are not used."""
-        return (_EXTENDERS_NOT_CALLED,) if self.scheduler.configuration.extenders else ()
+    @abstractmethod
+    def synced(self) -> None:
+        """Begin: the cluster is known."""
+
+    def added(self, item: KubeObject) -> None:
+        """Apply an added object."""
+        self._handlers.added(item)
+        self.judge.version = item.metadata.resource_version
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        """Apply a change."""
+        self._handlers.updated(old, new)
+        self.judge.version = new.metadata.resource_version
+
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
+        """Apply a deletion."""
+        self._handlers.deleted(item, is_final_state_known=is_final_state_known)
+        self.judge.version = item.metadata.resource_version
+
+    @abstractmethod
+    def decided(self, decision: RecordedDecision) -> None:
+        """Compare a decision, which is not applied yet."""
+
+    @abstractmethod
+    def undone(self, decision: RecordedDecision) -> None:
+        """Take a pod off its node again: it was not bound."""
 
 
 class _Seen(msgspec.Struct, frozen=True):
@@ -63,22 +100,12 @@ class _Seen(msgspec.Struct, frozen=True):
     first: ShadowChoice
 
 
-class ShadowWatch:
-    """Decides for the pods of other schedulers when they appear and when they are decided.
-
-    Attributes:
-        scheduler: Its cache and queue are the cluster; its loop does not run.
-        judge: Compares the decisions.
-        skipped: Number of pods that were not judged because they belong to a pod group.
-        notes: Remarks that matter for reading a report.
-    """
+class ShadowWatch(DecisionWatch):
+    """Decides for the pods of other schedulers when they appear and when they are decided."""
 
     def __init__(self, setup: ShadowSetup) -> None:
         """Set up; raises ConfigError. To be called while a loop runs."""
-        self.scheduler, self._handlers = setup.idle_scheduler()
-        self.judge = ShadowJudge(self.scheduler, samples=setup.samples)
-        self.skipped = 0
-        self.notes = setup.notes
+        super().__init__(setup, samples=setup.samples)
         self._pending: dict[str, _Seen] = {}
         self._appeared = 0
         self._has_synced = False
@@ -100,18 +127,21 @@ class ShadowWatch:
 
     def added(self, item: KubeObject) -> None:
         """Apply an added object, and decide for a new pod."""
-        self._handlers.added(item)
-        self._note(None, item)
+        super().added(item)
+        if isinstance(item, Pod | Node):
+            self.judge.note_change(None, item)
         if isinstance(item, Pod):
             self._appears(item)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Apply a change."""
-        self._handlers.updated(old, new)
-        seen = self._pending.get(uid_of(new)) if isinstance(new, Pod) else None
-        self._note(old, new, None if seen is None else seen.number)
-        if not isinstance(new, Pod):
+        super().updated(old, new)
+        if isinstance(old, Node) and isinstance(new, Node):
+            self.judge.note_change(old, new)
+        if not (isinstance(old, Pod) and isinstance(new, Pod)):
             return
+        seen = self._pending.get(uid_of(new))
+        self.judge.note_change(old, new, None if seen is None else seen.number)
         if seen is None:
             self._appears(new)
         elif new.spec.node_name or new.status.phase in FINISHED:
@@ -119,8 +149,9 @@ class ShadowWatch:
 
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion."""
-        self._handlers.deleted(item, is_final_state_known=is_final_state_known)
-        self._note(item, None)
+        super().deleted(item, is_final_state_known=is_final_state_known)
+        if isinstance(item, Pod | Node):
+            self.judge.note_change(item, None)
         if isinstance(item, Pod):
             self._pending.pop(uid_of(item), None)
 
@@ -137,20 +168,6 @@ class ShadowWatch:
 
     def undone(self, decision: RecordedDecision) -> None:
         """Do nothing: a decision that is observed has been carried out."""
-
-    def _note(
-        self,
-        old: KubeObject | None,
-        new: KubeObject | None,
-        number: int | None = None,
-    ) -> None:
-        item = new or old
-        assert item is not None
-        self.judge.version = item.metadata.resource_version
-        if isinstance(item, Pod | Node):
-            assert isinstance(old, Pod | Node | None)
-            assert isinstance(new, Pod | Node | None)
-            self.judge.note_change(old, new, number)
 
     def _appears(self, pod: Pod) -> None:
         """Decide for a pod that waits for the other scheduler, the first time that it is seen."""

@@ -49,7 +49,7 @@ class _Extension(msgspec.Struct, frozen=True):
     extension: Any = None
 
 
-class _Cluster(msgspec.Struct, frozen=True, rename="kebab"):
+class _Cluster(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
     server: str = ""
     tls_server_name: str = ""
     insecure_skip_tls_verify: bool = False
@@ -355,22 +355,16 @@ def _check_exec(user: _Entry, plugin: ExecSettings) -> None:
 def _cluster_info(cluster: _Entry) -> dict[str, Any]:
     """Return the cluster's settings as an exec plugin gets them."""
     value: _Cluster = cluster.value
-    info: dict[str, Any] = {"server": value.server}
-    if value.tls_server_name:
-        info["tls-server-name"] = value.tls_server_name
-    if value.insecure_skip_tls_verify:
-        info["insecure-skip-tls-verify"] = True
     pem = cluster.decoded("certificate-authority-data", value.certificate_authority_data)
     if not pem and value.certificate_authority:
         path = cluster.resolved(value.certificate_authority)
         _check_readable(cluster, "certificate-authority", path)
         pem = Path(path).read_bytes()
-    if pem:
-        info["certificate-authority-data"] = base64.b64encode(pem).decode()
-    if value.proxy_url:
-        info["proxy-url"] = value.proxy_url
-    if value.disable_compression:
-        info["disable-compression"] = True
+    data = base64.b64encode(pem).decode()
+    shown = msgspec.structs.replace(
+        value, certificate_authority="", certificate_authority_data=data, extensions=()
+    )
+    info: dict[str, Any] = {"server": value.server} | msgspec.to_builtins(shown)
     for extension in value.extensions:
         if extension.name == _EXEC_EXTENSION:
             info["config"] = extension.extension

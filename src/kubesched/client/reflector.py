@@ -364,4 +364,5 @@ class _InitialEvents:
 
 async def _no_lines() -> AsyncIterator[bytes]:
     return
+    # Without it, this would not be a generator.
     yield

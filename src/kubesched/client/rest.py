@@ -89,6 +89,7 @@ class HttpRestClient:
     ) -> None:
         self._server = server = settings.server
         parts = urlsplit(server)
+        # A label of metrics.
         self._host = parts.netloc
         self._headers = headers
         tls = settings.tls
@@ -109,11 +110,6 @@ class HttpRestClient:
         self._authorization = ""
         self._fields = ""
         self._is_closed = False
-
-    @property
-    def host(self) -> str:
-        """The server's host, with its port if the URL has one: a label of metrics."""
-        return self._host
 
     async def send(self, request: Request) -> bytes:
         """Return the body of the response.

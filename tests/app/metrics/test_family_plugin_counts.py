@@ -13,6 +13,7 @@ from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.scheduler.assembly import Writers
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
 from tests.plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
 from tests.plugins.dynamic_resources.objects import DRIVER, allocation_of, claim, result
 from tests.plugins.volume_objects import (
@@ -101,27 +102,26 @@ def cluster_of(found: Measured, *objects: KubeObject) -> Cluster:
     return cluster
 
 
-def test_claims_for_extended_resources() -> None:
+@on_virtual_time
+async def test_claims_for_extended_resources() -> None:
     """Requests to create claims count by their outcome."""
-
-    async def main() -> str:
-        async with measured() as found:
-            cluster = cluster_of(found, gpu_class(), local("s1", "n1", count=3))
-            for name, refuses in (("p", False), ("q", False), ("r", True)):
-                cluster.writer.refuses_create = refuses
-                pod = user_of(name=name, requests={GPU: "1"})
-                cycle, _ = cluster.filter(pod)
-                assert cluster.plugin.reserve(cycle, pod, "n1").is_success
-                status = await cluster.plugin.pre_bind(cycle, pod, "n1")
-                assert status.is_success is not refuses
-            return found.page()
-
-    family = families_of(run(main()))[CLAIM_CREATES]
+    async with measured() as found:
+        cluster = cluster_of(found, gpu_class(), local("s1", "n1", count=3))
+        for name, refuses in (("p", False), ("q", False), ("r", True)):
+            cluster.writer.refuses_create = refuses
+            pod = user_of(name=name, requests={GPU: "1"})
+            cycle, _ = cluster.filter(pod)
+            assert cluster.plugin.reserve(cycle, pod, "n1").is_success
+            status = await cluster.plugin.pre_bind(cycle, pod, "n1")
+            assert status.is_success is not refuses
+        page = found.page()
+    family = families_of(page)[CLAIM_CREATES]
     assert {(("status", "success"),): "2", (("status", "failure"),): "1"} == family["series"]
     assert "counter" == family["type"]
 
 
-def test_binding_conditions() -> None:
+@on_virtual_time
+async def test_binding_conditions() -> None:
     """A wait counts for every device, an allocation for each device with conditions."""
     slow = result("d0", binding_conditions=("ready",))
     conditions = (Condition(type="ready", status="True"),)
@@ -132,18 +132,14 @@ def test_binding_conditions() -> None:
         allocation_of(slow, result("d1")), allocation_timestamp="2026-06-01T12:00:00Z"
     )
     bare = claim(allocation=stamped, reserved_for=["uid-p"])
-
-    async def main() -> str:
-        async with measured() as found:
-            cluster, pod = cluster_of(found, bare), user_of("c1")
-            cycle, _ = cluster.pre_filter(pod)
-            work = asyncio.ensure_future(cluster.plugin.pre_bind(cycle, pod, "n1"))
-            await asyncio.sleep(7)
-            cluster.store.put(replace(bare, status=replace(bare.status, devices=(status,))))
-            assert (await work).is_success
-            return found.page()
-
-    page = run(main())
+    async with measured() as found:
+        cluster, pod = cluster_of(found, bare), user_of("c1")
+        cycle, _ = cluster.pre_filter(pod)
+        work = asyncio.ensure_future(cluster.plugin.pre_bind(cycle, pod, "n1"))
+        await asyncio.sleep(7)
+        cluster.store.put(replace(bare, status=replace(bare.status, devices=(status,))))
+        assert (await work).is_success
+        page = found.page()
     families = families_of(page)
     labels = (("driver", DRIVER), ("profile", PROFILE), ("status", "success"))
     assert {labels: "1"} == families[CONDITIONS]["series"]

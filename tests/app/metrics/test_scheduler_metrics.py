@@ -8,8 +8,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kubesched.app.metrics.family import ABSENT, FAMILIES, MetricType
-from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
 
 from .scripted import (
     Families,
@@ -96,17 +96,15 @@ def test_declared_families_match_their_kind() -> None:
         assert (family.kind is MetricType.COUNTER) == family.name.endswith("_total")
 
 
-def test_first_page_has_what_the_recorded_first_page_has() -> None:
+@on_virtual_time
+async def test_first_page_has_what_the_recorded_first_page_has() -> None:
     """Before the first pod the same families are there, all zero."""
-
-    async def main() -> str:
-        async with measured() as found:
-            return found.page()
-
     first = {name for name in recorded_families(0) if name.startswith(OWN)}
     # The record's first page has seen nodes and a bound pod come.
     first -= {"scheduler_event_handling_duration_seconds"}
-    families = families_of(run(main()))
+    async with measured() as found:
+        page = found.page()
+    families = families_of(page)
     assert first == {name for name in families if name.startswith(OWN)}
     for name in first:
         assert {"0"} == set(families[name]["series"].values())
@@ -118,34 +116,29 @@ def test_page_is_read_by_prometheus() -> None:
     assert {name.removesuffix("_total") for name in ours()} == read
 
 
-def test_reset_clears_counters_and_keeps_gauges() -> None:
+@on_virtual_time
+async def test_reset_clears_counters_and_keeps_gauges() -> None:
     """DELETE resets counters and histograms, not gauges."""
-
-    async def main() -> str:
-        async with measured() as found:
-            await recorded_run(found)
-            found.pages.metrics.reset()
-            return found.page()
-
-    families = families_of(run(main()))
+    async with measured() as found:
+        await recorded_run(found)
+        found.pages.metrics.reset()
+        page = found.page()
+    families = families_of(page)
     assert "scheduler_schedule_attempts_total" not in families
     assert {"0"} == set(families["scheduler_plugin_evaluation_total"]["series"].values())
     assert "3" == families["scheduler_cache_size"]["series"][(("type", "nodes"),)]
 
 
-def test_counting_goes_on_after_a_reset() -> None:
+@on_virtual_time
+async def test_counting_goes_on_after_a_reset() -> None:
     """What is observed after a reset is on the page."""
-
-    async def main() -> str:
-        async with measured() as found:
-            found.api.create(make_node("a"), make_pod("p"))
-            await asyncio.sleep(1)
-            found.pages.metrics.reset()
-            found.api.create(make_pod("q"))
-            await asyncio.sleep(1)
-            return found.page()
-
-    page = run(main())
+    async with measured() as found:
+        found.api.create(make_node("a"), make_pod("p"))
+        await asyncio.sleep(1)
+        found.pages.metrics.reset()
+        found.api.create(make_pod("q"))
+        await asyncio.sleep(1)
+        page = found.page()
     assert (
         'scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"} 1'
         in page
@@ -154,67 +147,57 @@ def test_counting_goes_on_after_a_reset() -> None:
     assert f"framework_extension_point_duration_seconds_count{{{point}}} 1" in page
 
 
-def test_durations_are_the_loops() -> None:
+@on_virtual_time
+async def test_durations_are_the_loops() -> None:
     """A pod's latency is counted from its first attempt, over failed ones."""
-
-    async def main() -> str:
-        async with measured() as found:
-            found.api.create(make_node("small", allocatable={"cpu": "1"}))
-            found.api.create(make_pod("p", requests={"cpu": "2"}))
-            await asyncio.sleep(5)
-            found.api.create(make_node("large", allocatable={"cpu": "4"}))
-            await asyncio.sleep(1)
-            return found.page()
-
-    page = run(main())
+    async with measured() as found:
+        found.api.create(make_node("small", allocatable={"cpu": "1"}))
+        found.api.create(make_pod("p", requests={"cpu": "2"}))
+        await asyncio.sleep(5)
+        found.api.create(make_node("large", allocatable={"cpu": "4"}))
+        await asyncio.sleep(1)
+        page = found.page()
     name = "scheduler_pod_scheduling_sli_duration_seconds"
     assert f'{name}_bucket{{attempts="2",le="2.56"}} 0' in page
     assert f'{name}_bucket{{attempts="2",le="5.12"}} 1' in page
     assert 'scheduler_pod_scheduling_attempts_bucket{le="2"} 1' in page
 
 
-def test_refused_binding_is_an_error() -> None:
+@on_virtual_time
+async def test_refused_binding_is_an_error() -> None:
     """An attempt whose binding fails counts as an error, and its undoing is timed."""
-
-    async def main() -> str:
-        async with measured() as found:
-            found.api.refused.add("p")
-            found.api.create(make_node("a"), make_pod("p"))
-            await asyncio.sleep(0.5)
-            return found.page()
-
-    page = run(main())
+    async with measured() as found:
+        found.api.refused.add("p")
+        found.api.create(make_node("a"), make_pod("p"))
+        await asyncio.sleep(0.5)
+        page = found.page()
     assert 'schedule_attempts_total{profile="default-scheduler",result="error"} 1' in page
     for point, status in (("Bind", "Error"), ("Unreserve", "Success")):
         labels = f'extension_point="{point}",profile="default-scheduler",status="{status}"'
         assert f"framework_extension_point_duration_seconds_count{{{labels}}} 1" in page
 
 
-def test_pod_without_any_node_is_unschedulable() -> None:
+@on_virtual_time
+async def test_pod_without_any_node_is_unschedulable() -> None:
     """An empty cluster counts as upstream counts it."""
-
-    async def main() -> str:
-        async with measured() as found:
-            found.api.create(make_pod("p"))
-            await asyncio.sleep(0.5)
-            return found.page()
-
     expected = 'schedule_attempts_total{profile="default-scheduler",result="unschedulable"} 1'
-    assert expected in run(main())
+    async with measured() as found:
+        found.api.create(make_pod("p"))
+        await asyncio.sleep(0.5)
+        page = found.page()
+    assert expected in page
 
 
-def test_plugins_are_timed_in_a_sample_of_cycles() -> None:
+@on_virtual_time
+async def test_plugins_are_timed_in_a_sample_of_cycles() -> None:
     """About one cycle in ten times its plugins; phases are timed in all of them."""
-
-    async def main() -> str:
-        async with measured(Random(7).random) as found:
-            found.api.create(make_node("a", allocatable={"pods": "500"}), make_node("b"))
-            for number in range(100):
-                found.api.create(make_pod(f"p{number}"))
-            await asyncio.sleep(1)
-            return found.page()
-
-    families = families_of(run(main()))
+    async with measured(Random(7).random) as found:
+        found.api.create(make_node("a", allocatable={"pods": "500"}), make_node("b"))
+        for number in range(100):
+            found.api.create(make_pod(f"p{number}"))
+        await asyncio.sleep(1)
+        page = found.page()
+    families = families_of(page)
     plugins = families[PLUGIN_SECONDS]["series"]
     bound = plugins[
         (("extension_point", "Reserve"), ("plugin", "VolumeBinding"), ("status", "Success"))

@@ -16,6 +16,7 @@ Differs:  a plugin answers for many rows at once, so one of its durations is tha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, ParamSpec, TypeVar
 
@@ -89,15 +90,13 @@ class ProfileTimer(phases.PhaseTimer):
         self._hint_seconds = own.histogram("get_node_hint_duration_seconds")
         self._preemption_attempts = own.counter("preemption_attempts_total")
         self._name = profile.scheduler_name
-        self._pre_filters = _Asked(profile.pre_filter_plugins)
-        self._filters = _Asked(profile.filter_plugins)
-        self._pre_scores = _Asked(profile.pre_score_plugins)
-        self._scores = _Asked(profile.score_plugins)
-        signing = (self._pre_filters, self._filters, self._pre_scores, self._scores)
-        self._signers = {name for asked in signing for name in asked.names}
-        self._unhinted: Distribution | None = None
-        self._hinted: Distribution | None = None
-        self._hints_not_used = 0
+        self._pre_filters = _Asked(phases.PRE_FILTER, profile.pre_filter_plugins)
+        self._filters = _Asked(phases.FILTER, profile.filter_plugins)
+        self._pre_scores = _Asked(phases.PRE_SCORE, profile.pre_score_plugins)
+        self._scores = _Asked(phases.SCORE, profile.score_plugins)
+        self._asked = (self._filters, self._pre_filters, self._pre_scores, self._scores)
+        self._signers = {name for asked in self._asked for name in asked.names}
+        self._look_ups: Counter[str] = Counter()
         self._affinity_asked = False
         self._points: dict[tuple[str, Code], Distribution] = {}
         self._signs: dict[tuple[Plugin, Code], Distribution] = {}
@@ -112,35 +111,23 @@ class ProfileTimer(phases.PhaseTimer):
         self._points.clear()
         self._signs.clear()
         self._codes_again = None
-        self._hinted = self._unhinted = None
-        self._hints_not_used = 0
+        self._look_ups.clear()
         self._affinity_asked = False
-        for asked in (self._pre_filters, self._filters, self._pre_scores, self._scores):
+        for asked in self._asked:
             asked.reset()
         self.counts.unsettled = 0
 
     def evaluations(self) -> list[tuple[Labels, float]]:
         """Return the calls by plugin, extension point and profile."""
-        counted = (
-            (phases.FILTER, self._filters),
-            (phases.PRE_FILTER, self._pre_filters),
-            (phases.PRE_SCORE, self._pre_scores),
-            (phases.SCORE, self._scores),
-        )
         return [
-            ((name, point, self._name), times)
-            for point, asked in counted
+            ((name, asked.point, self._name), times)
+            for asked in self._asked
             for name, times in zip(asked.names, asked.times, strict=True)
         ]
 
     def batch_attempts(self) -> list[tuple[Labels, float]]:
         """Return the look-ups of remembered answers by profile and result."""
-        hinted = sum(self._hinted.counts) if self._hinted is not None else 0
-        counted = (
-            ("hint_not_used", self._hints_not_used),
-            ("hint_used", hinted - self._hints_not_used),
-            ("no_hint", sum(self._unhinted.counts) if self._unhinted is not None else 0),
-        )
+        counted = self._look_ups.items()
         return [((self._name, result), times) for result, times in counted if times]
 
     def plugins_with_workers(self) -> set[str]:
@@ -255,20 +242,14 @@ class ProfileTimer(phases.PhaseTimer):
 
     def got_node_hint(self, seconds: float, *, is_hinted: bool) -> None:
         """Observe the time of a look-up."""
-        known = self._hinted if is_hinted else self._unhinted
-        if known is None:
-            label = "hint" if is_hinted else "no_hint"
-            known = self._hint_seconds[label, self._name]
-            if is_hinted:
-                self._hinted = known
-            else:
-                self._unhinted = known
-        known.observe(seconds)
+        self._look_ups["hint_used" if is_hinted else "no_hint"] += 1
+        self._hint_seconds["hint" if is_hinted else "no_hint", self._name].observe(seconds)
         self._recalled_seconds = seconds
 
     def hint_not_used(self) -> None:
         """Count a hint that was not usable."""
-        self._hints_not_used += 1
+        self._look_ups["hint_used"] -= 1
+        self._look_ups["hint_not_used"] += 1
 
     # Single plugins.
 
@@ -341,7 +322,8 @@ class ProfileTimer(phases.PhaseTimer):
 class _Asked:
     """The calls of the plugins of one extension point."""
 
-    def __init__(self, plugins: Sequence[Plugin]) -> None:
+    def __init__(self, point: str, plugins: Sequence[Plugin]) -> None:
+        self.point = point
         self.names = [plugin.name for plugin in plugins]
         self.times = [0] * len(self.names)
 

@@ -1,4 +1,4 @@
-"""A loopback HTTP server that answers as a test scripts it, and keeps what it was asked."""
+"""A loopback HTTP server that answers as a test scripts it, and keeps the requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ReceivedRequest(msgspec.Struct, frozen=True):
     """A request as it arrived."""
 
     method: str
@@ -20,32 +20,32 @@ class Asked(msgspec.Struct, frozen=True):
     body: bytes
 
 
-Answer = Callable[[web.BaseRequest, list[Asked]], Awaitable[web.StreamResponse]]
+Answer = Callable[[web.BaseRequest, list[ReceivedRequest]], Awaitable[web.StreamResponse]]
 
 
-class SpeakingServer:
+class ScriptedServer:
     """What a test sees of the server.
 
     Attributes:
-        url: Where it listens.
-        asked: Every request, in order.
+        url: Its URL.
+        received: All requests, in order.
     """
 
-    def __init__(self, url: str, asked: list[Asked]) -> None:
+    def __init__(self, url: str, received: list[ReceivedRequest]) -> None:
         self.url = url
-        self.asked = asked
+        self.received = received
 
 
 @asynccontextmanager
 async def serving(
     answer: Answer, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[SpeakingServer]:
+) -> AsyncIterator[ScriptedServer]:
     """Serve on a free port of loopback."""
-    asked: list[Asked] = []
+    received: list[ReceivedRequest] = []
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        asked.append(
-            Asked(
+        received.append(
+            ReceivedRequest(
                 request.method,
                 request.raw_path.partition("?")[0],
                 tuple(request.query.items()),
@@ -53,7 +53,7 @@ async def serving(
                 await request.read(),
             )
         )
-        return await answer(request, asked)
+        return await answer(request, received)
 
     server = web.Server(handle, handler_cancellation=True)
     runner = web.ServerRunner(server, shutdown_timeout=0)
@@ -62,6 +62,6 @@ async def serving(
     await site.start()
     try:
         port = runner.addresses[0][1]
-        yield SpeakingServer(f"{'https' if tls else 'http'}://127.0.0.1:{port}", asked)
+        yield ScriptedServer(f"{'https' if tls else 'http'}://127.0.0.1:{port}", received)
     finally:
         await runner.cleanup()

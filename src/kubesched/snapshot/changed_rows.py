@@ -1,6 +1,6 @@
-"""ChangedRows reads the log of a node table: the rows that changed since the last time.
+"""The rows of a node table that changed since the last time, from its log or its row versions.
 
-Reads:    nodes.changes
+Reads:    nodes.changes, nodes.row_versions
 """
 
 from __future__ import annotations
@@ -38,6 +38,24 @@ class ChangedRows:
     def forget(self) -> None:
         """Return None the next time."""
         self._epoch = -1
+
+
+class RowVersions:
+    """Compares the versions of rows, which takes longer than the log, but survives new nodes."""
+
+    __slots__ = ("_versions",)
+
+    def __init__(self) -> None:
+        self._versions = np.zeros(0, np.int64)
+
+    def changed(self, table: NodeColumns) -> list[int]:
+        """Return the rows whose pods may differ from those at the last call, in ascending order.
+
+        Any row may have moved since. Rows that the table had in excess then are not listed.
+        """
+        before, self._versions = self._versions, np.array(table.row_versions, np.int64)
+        rows: list[int] = np.flatnonzero(fitted(before, table) != self._versions).tolist()
+        return rows
 
 
 def fitted(kept: NDArray[np.int64], table: NodeColumns) -> NDArray[np.int64]:

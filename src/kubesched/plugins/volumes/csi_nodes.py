@@ -43,7 +43,6 @@ class CsiNodeColumns:
         self.limited = frozenset[str]().union(*limits)
         self._limits = limits
         self._limit_columns: dict[str, NDArray[np.int64]] = {}
-        self._least_limits: dict[str, int] = {}
         self._migrated: dict[str, NDArray[np.bool_] | None] = {}
 
     def limit(self, driver: str) -> NDArray[np.int64]:
@@ -53,13 +52,7 @@ class CsiNodeColumns:
             column = self._limit_columns[driver] = np.array(
                 [limits.get(driver, NO_LIMIT) for limits in self._limits], np.int64
             )
-            self._least_limits[driver] = int(column.min(initial=NO_LIMIT))
         return column
-
-    def least_limit(self, driver: str) -> int:
-        """Return the smallest limit of a driver's volumes on any row, or NO_LIMIT."""
-        self.limit(driver)
-        return self._least_limits[driver]
 
     def has_driver(self, driver: str) -> NDArray[np.bool_]:
         """Return, as bool per row, whether the driver is installed."""

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kubesched.api.core import Node
-from kubesched.api.meta import NodeSelector
-from kubesched.api.resource import ALL, DeviceConstraint, ResourceClaim
+from kubesched.api.resource import ALL, AllocationResult, DeviceConstraint, ResourceClaim
 from kubesched.framework.dra import matches_node_selector
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt
@@ -24,10 +23,13 @@ from kubesched.plugins.shared.node_selector_text import describe_selector
 _FREE = ""
 
 
-def describe_allocation(claim: ResourceClaim, selector: NodeSelector | None, node: Node) -> str:
+def describe_allocation(
+    claim: ResourceClaim, allocation: AllocationResult | None, node: Node
+) -> str:
     """Return why an allocated claim cannot be used on the node."""
     devices = ", ".join(f"{one.driver}/{one.pool}/{one.device}" for one in results_of(claim))
     text = f"claim {claim.metadata.name} is allocated {devices or 'no device'}"
+    selector = None if allocation is None else allocation.node_selector
     if selector is None or matches_node_selector(selector, node):
         return f"{text}, which cannot be made ready"
     return f"{text}: {describe_selector(selector, node)}"

@@ -51,7 +51,7 @@ from kubesched.plugins.volumes.claims import after_claim_change
 from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, CsiNodes, limits_of
 from kubesched.plugins.volumes.csi_translation import plugin_of
 from kubesched.plugins.volumes.describing import kinds_of_claims, kinds_of_limits
-from kubesched.plugins.volumes.volumes_in_use import NodeVolumes, VolumesInUse, count_volumes
+from kubesched.plugins.volumes.volumes_in_use import NodeVolumes, VolumesInUse
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
@@ -170,62 +170,66 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         snapshot = state.snapshot
         self._in_use.update(snapshot)
         limits = limits_of(snapshot.objects.get(CSINode, nodes.names[0]))
-        return _excess(new, self._volumes_on(0, nodes, snapshot), limits)
+        volumes = self._volumes_on(0, nodes, snapshot)
+        return _excess(_unused(new, Counter(new.values()), volumes), volumes, limits)
 
     def _exceeding(
         self, new: Attachables, nodes: NodeTable, snapshot: Snapshot, csi_nodes: CsiNodeColumns
     ) -> Iterator[tuple[NDArray[np.bool_], Status]]:
         """Yield each rejection and the rows that it is for, as bool per row."""
-        in_use, rows = self._in_use, snapshot.rows_of(nodes)
-        in_use.update(snapshot)
-        is_full = in_use.failed > 0
-        for driver, count in Counter(new.values()).items():
-            is_full |= in_use.count(driver) + count > csi_nodes.limit(driver)
-        is_full = is_full[rows]
-        is_what_if = not snapshot.has_pods_of(nodes)
-        if is_what_if:
-            is_full |= _with_new_pods(nodes, snapshot.nodes)
-        is_full &= csi_nodes.has_limits[rows]
-        if not is_full.any():
+        rows = snapshot.rows_of(nodes)
+        self._in_use.update(snapshot)
+        is_doubtful, wanted = np.zeros(len(snapshot.nodes), np.bool_), Counter(new.values())
+        for driver, count in wanted.items():
+            is_doubtful |= self._in_use.at_most + count > csi_nodes.limit(driver)
+        is_doubtful = is_doubtful[rows]
+        if not snapshot.has_pods_of(nodes):
+            is_doubtful |= _has_new_pods(nodes, snapshot.nodes)
+        if not np.count_nonzero(is_doubtful):
             return
+        full: list[int] = []
         failed: dict[str, list[int]] = {}
-        for at in np.flatnonzero(is_full).tolist():
+        for at in np.flatnonzero(is_doubtful & csi_nodes.has_limits[rows]).tolist():
             volumes = self._volumes_on(at, nodes, snapshot)
+            limits = csi_nodes.limits[snapshot.nodes.row_of[nodes.names[at]]]
             if volumes.error:
                 failed.setdefault(volumes.error, []).append(at)
-            elif is_what_if or not new.keys().isdisjoint(volumes.used):
-                # Fewer volumes are new there.
-                limits = limits_of(snapshot.objects.get(CSINode, nodes.names[at]))
-                is_full[at] = _excess(new, volumes, limits) != ""
-        for error, places in failed.items():
+            elif _excess(_unused(new, wanted, volumes), volumes, limits):
+                full.append(at)
+        rejected = [(failure(error), places) for error, places in failed.items()]
+        for status, places in (*rejected, (self.rejection, full)):
             mask = np.zeros(len(nodes), np.bool_)
             mask[places] = True
-            yield mask, failure(error)
-        yield is_full, self.rejection
+            yield mask, status
 
     def _volumes_on(self, at: int, nodes: NodeTable, snapshot: Snapshot) -> NodeVolumes:
         """Return the volumes on a row of `nodes`, whose pods may differ from the snapshot's."""
         name, table = nodes.names[at], snapshot.nodes
         row = table.row_of[name]
         if snapshot.has_pods_of(nodes) or nodes.pods[at].keys() == table.pods[row].keys():
-            return self._in_use.rows[row]
-        attachments = self._in_use.attachments_on(name)
-        return count_volumes(nodes.pods[at].values(), attachments, snapshot.objects)
+            return self._in_use.on(row, snapshot)
+        return self._in_use.with_pods(nodes.pods[at].values(), name, snapshot)
 
 
-def _with_new_pods(nodes: NodeTable, table: NodeColumns) -> NDArray[np.bool_]:
+def _has_new_pods(nodes: NodeTable, table: NodeColumns) -> NDArray[np.bool_]:
     """Return, as bool per row of `nodes`, whether it has pods that are not on that node."""
     known = [table.pods[table.row_of[name]].keys() for name in nodes.names]
     return np.array([not p.keys() <= k for p, k in zip(nodes.pods, known, strict=True)], np.bool_)
 
 
-def _excess(new: Attachables, volumes: NodeVolumes, limits: Mapping[str, int]) -> str:
-    """Return which driver exceeds its limit on a node, and by how many volumes; "" if none.
+def _unused(new: Attachables, wanted: Counter[str], volumes: NodeVolumes) -> Counter[str]:
+    """Return driver -> number of new volumes that no pod on a node uses, of all that are wanted.
 
-    As upstream, a new volume that is attached but not used by a pod counts twice.
+    As upstream, this includes volumes that are attached to the node without a pod.
     """
-    left = Counter(driver for name, driver in new.items() if name not in volumes.used)
-    for driver, count in left.items():
+    if new.keys().isdisjoint(volumes.used):
+        return wanted
+    return Counter(driver for name, driver in new.items() if name not in volumes.used)
+
+
+def _excess(unused: Mapping[str, int], volumes: NodeVolumes, limits: Mapping[str, int]) -> str:
+    """Return which driver exceeds its limit on a node, and by how many volumes; "" if none."""
+    for driver, count in unused.items():
         in_use = volumes.in_use[driver]
         if driver in limits and in_use + count > limits[driver]:
             return f"{driver}: {count} new volumes, {in_use} of {limits[driver]} in use"

@@ -41,21 +41,26 @@ class ChangedRows:
 
 
 class RowVersions:
-    """Compares the versions of rows, which takes longer than the log, but survives new nodes."""
+    """A reader that compares the versions of all rows if the log does not say which changed."""
 
-    __slots__ = ("_versions",)
+    __slots__ = ("_log", "_versions")
 
     def __init__(self) -> None:
+        self._log = ChangedRows()
         self._versions = np.zeros(0, np.int64)
 
-    def changed(self, table: NodeColumns) -> list[int]:
-        """Return the rows whose pods may differ from those at the last call, in ascending order.
+    def changed(self, table: NodeColumns) -> set[int]:
+        """Return the rows whose pods may differ from those at the last call.
 
-        Any row may have moved since. Rows that the table had in excess then are not listed.
+        Rows may have moved since. Rows that the table no longer has are not listed.
         """
+        logged = self._log.read(table)
+        if logged is not None:
+            for row in logged:
+                self._versions[row] = table.row_versions[row]
+            return set(logged)
         before, self._versions = self._versions, np.array(table.row_versions, np.int64)
-        rows: list[int] = np.flatnonzero(fitted(before, table) != self._versions).tolist()
-        return rows
+        return set(np.flatnonzero(fitted(before, table) != self._versions).tolist())
 
 
 def fitted(kept: NDArray[np.int64], table: NodeColumns) -> NDArray[np.int64]:

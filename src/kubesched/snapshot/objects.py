@@ -34,6 +34,8 @@ class ChangeLog(Generic[T]):
     def since(self, version: int) -> Sequence[T] | None:
         """Return the changes since a version, oldest first; None if some were dropped."""
         count = self.version - version
+        if count == 0:
+            return ()
         if not 0 <= count <= len(self._latest):
             return None
         return tuple(islice(reversed(self._latest), count))[::-1]

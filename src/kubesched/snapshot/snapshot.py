@@ -40,6 +40,10 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     def has_pods_of(self, nodes: NodeTable) -> bool:
         """Whether `nodes` is the table, or a selection of it with the same pods."""
-        if isinstance(nodes, SelectedRows):
-            return nodes.origin is not None and nodes.origin[0] is self.nodes
-        return nodes is self.nodes
+        if nodes is self.nodes:
+            return True
+        return (
+            isinstance(nodes, SelectedRows)
+            and nodes.origin is not None
+            and nodes.origin[0] is self.nodes
+        )

@@ -9,12 +9,11 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.storage import StorageClass, VolumeAttachment
@@ -24,7 +23,9 @@ from kubesched.plugins.volumes.attachable import (
     Attachables,
     add_volumes_of,
     attached_to,
+    may_attach,
 )
+from kubesched.plugins.volumes.csi_nodes import NO_LIMIT
 from kubesched.snapshot.changed_rows import RowVersions, fitted
 from kubesched.snapshot.objects import ChangedObjects, Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -68,90 +69,102 @@ def count_volumes(
 class VolumesInUse:
     """The volumes on each row of one table at a time.
 
-    A row is counted again when its pods or attachments change, or an object that it has read.
+    Most rows are far from their limits, so a row is only counted if it is asked about. The count is
+    kept until its pods or attachments change, or an object that it has read.
 
     Attributes:
-        rows: The volumes on each row.
-        failed: int64 per row: 1 if the volumes of a pod cannot be identified.
+        at_most: int64 per row: an upper bound of the volumes of any driver; NO_LIMIT or more if the
+            volumes of a pod perhaps cannot be identified.
     """
 
     def __init__(self) -> None:
-        self.rows: list[NodeVolumes] = []
-        self.failed: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._counts: dict[str, NDArray[np.int64]] = {}
+        self.at_most = np.zeros(0, np.int64)
+        self._counted: dict[int, NodeVolumes] = {}
         self._versions = RowVersions()
         self._changed = [ChangedObjects(kind) for kind in _READ]
         self._attachments = _AttachmentsByNode()
-        # Namespace and name -> the rows that have read such an object since it changed.
+        # Namespace and name -> the counted rows that have read such an object.
         self._readers: dict[tuple[str, str], set[int]] = {}
 
     def update(self, snapshot: Snapshot) -> None:
-        """Count the volumes of the rows that changed since the last call."""
-        table = snapshot.nodes
-        stale = self._stale_rows(snapshot)
-        del self.rows[len(table) :]
-        self.failed = fitted(self.failed, table)
-        self._counts = {driver: fitted(counts, table) for driver, counts in self._counts.items()}
-        objects = _ReadObjects(snapshot.objects, self._readers)
-        for row in sorted(stale):
-            if row < len(table):
-                objects.row = row
-                attachments = self.attachments_on(table.names[row])
-                found = count_volumes(table.pods[row].values(), attachments, objects)
-                self._keep(row, found, len(table))
+        """Forget the counts of rows that changed since the last call, and bound them again."""
+        table, objects = snapshot.nodes, snapshot.objects
+        stale = self._versions.changed(table)
+        if len(self.at_most) != len(table):
+            self.at_most = fitted(self.at_most, table)
+        stale |= {table.row_of.get(name, -1) for name in self._attachments.update(objects)}
+        stale |= self._changed_readers(objects)
+        for row in stale:
+            self._counted.pop(row, None)
+            if 0 <= row < len(table):
+                attached = len(self._attachments.on(table.names[row]))
+                self.at_most[row] = attached + _bound(table.pods[row].values())
 
-    def count(self, driver: str) -> NDArray[np.int64]:
-        """Return, as int64 per row, the number of volumes of a driver."""
-        counts = self._counts.get(driver)
-        return np.zeros(len(self.rows), np.int64) if counts is None else counts
+    def on(self, row: int, snapshot: Snapshot) -> NodeVolumes:
+        """Return the volumes on a row."""
+        found = self._counted.get(row)
+        if found is None:
+            pods, name = snapshot.nodes.pods[row].values(), snapshot.nodes.names[row]
+            objects = _ReadObjects(snapshot.objects, self._readers, row)
+            found = self._counted[row] = count_volumes(pods, self._attachments.on(name), objects)
+            if not found.error:
+                self.at_most[row] = max(found.in_use.values(), default=0)
+        return found
 
-    def attachments_on(self, node_name: str) -> Iterable[VolumeAttachment]:
-        """Return the attachments of a node."""
-        return self._attachments.by_node.get(node_name, {}).values()
+    def with_pods(self, pods: Iterable[PodInfo], node_name: str, snapshot: Snapshot) -> NodeVolumes:
+        """Return the volumes on a node if it had these pods."""
+        return count_volumes(pods, self._attachments.on(node_name), snapshot.objects)
 
-    def _stale_rows(self, snapshot: Snapshot) -> set[int]:
-        stale = set(self._versions.changed(snapshot.nodes))
-        row_of, objects = snapshot.nodes.row_of, snapshot.objects
-        stale.update(row_of[name] for name in self._attachments.update(objects) if name in row_of)
-        for changed in [reader.read(objects) for reader in self._changed]:
-            if changed is None:
-                self._readers.clear()
-                return set(range(len(snapshot.nodes)))
-            for key in changed:
-                stale |= self._readers.pop(key, set())
-        return stale
+    def _changed_readers(self, objects: Objects) -> set[int]:
+        """Return the counted rows that have read an object that changed."""
+        changes = [reader.read(objects) for reader in self._changed]
+        if None in changes:
+            self._readers.clear()
+            return set(self._counted)
+        changed = [key for keys in changes for key in keys or ()]
+        return set().union(*(self._readers.pop(key, ()) for key in changed))
 
-    def _keep(self, row: int, found: NodeVolumes, rows: int) -> None:
-        # New rows are counted in ascending order.
-        self.rows[row : row + 1] = [found]
-        self.failed[row] = found.error != ""
-        for driver in found.in_use.keys() - self._counts.keys():
-            self._counts[driver] = np.zeros(rows, np.int64)
-        for driver, counts in self._counts.items():
-            counts[row] = found.in_use[driver]
+
+def _bound(pods: Iterable[PodInfo]) -> int:
+    """Return an upper bound of the volumes that pods use, without looking them up."""
+    count = 0
+    for pod in pods:
+        for volume in pod.pod.spec.volumes:
+            claim = volume.persistent_volume_claim
+            if claim is not None and claim.claim_name:
+                count += 1
+            elif may_attach(volume):
+                return NO_LIMIT
+    return count
 
 
 class _ReadObjects(Objects):
-    """Objects that note which of them a row has read."""
+    """Objects that note which of them a row reads."""
 
-    def __init__(self, objects: Objects, readers: dict[tuple[str, str], set[int]]) -> None:
+    def __init__(
+        self, objects: Objects, readers: dict[tuple[str, str], set[int]], row: int
+    ) -> None:
         super().__init__()
-        self.row = 0
         self._objects = objects
         self._readers = readers
+        self._row = row
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
-        self._readers.setdefault((namespace, name), set()).add(self.row)
+        self._readers.setdefault((namespace, name), set()).add(self._row)
         return self._objects.get(kind, name, namespace)
 
 
 class _AttachmentsByNode:
-    """The volume attachments of each node, by their names."""
+    """The volume attachments of each node."""
 
     def __init__(self) -> None:
-        self.by_node: dict[str, dict[str, VolumeAttachment]] = {}
+        self._by_node: dict[str, dict[str, VolumeAttachment]] = {}
         self._changed = ChangedObjects(VolumeAttachment)
         self._node_of: dict[str, str] = {}
+
+    def on(self, node_name: str) -> Collection[VolumeAttachment]:
+        """Return the attachments of a node."""
+        return self._by_node.get(node_name, {}).values()
 
     def update(self, objects: Objects) -> set[str]:
         """Take over the attachments that changed since the last call; return their nodes."""
@@ -166,10 +179,10 @@ class _AttachmentsByNode:
             before = self._node_of.pop(name, None)
             if before is not None:
                 nodes.add(before)
-                del self.by_node[before][name]
+                del self._by_node[before][name]
             now = objects.get(VolumeAttachment, name)
             if now is not None:
                 nodes.add(now.spec.node_name)
                 self._node_of[name] = now.spec.node_name
-                self.by_node.setdefault(now.spec.node_name, {})[name] = now
+                self._by_node.setdefault(now.spec.node_name, {})[name] = now
         return nodes

@@ -12,9 +12,7 @@ from kubesched.api.core import Node
 from kubesched.api.resource import ALL, AllocationResult, DeviceConstraint, ResourceClaim
 from kubesched.framework.dra import matches_node_selector
 from kubesched.plugins.dynamic_resources.allocator import Allocator
-from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt
 from kubesched.plugins.dynamic_resources.claims import results_of
-from kubesched.plugins.dynamic_resources.consumption import ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import NodeDevices, Wanted
 from kubesched.plugins.dynamic_resources.pools import CandidateDevice
 from kubesched.plugins.dynamic_resources.requests import ParsedRequest, requests_of
@@ -93,12 +91,7 @@ class _Count:
 
     def _why_not_free(self, at: int, wanted: Wanted, candidate: CandidateDevice) -> str:
         allocator, request = self._allocator, wanted.request
-        attempt = AllocationAttempt(
-            self._claims,
-            allocator.allocated,
-            ConsumedCounters(allocator.available),
-            allocator.features,
-        )
+        attempt = allocator.attempt(self._claims)
         if not attempt.is_free(at, request, candidate.id):
             return "allocated"
         taints = candidate.device.taints

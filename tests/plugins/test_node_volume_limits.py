@@ -527,15 +527,15 @@ def test_kept_counts_equal_new_counts(story: list[tuple[str, int, list[str]]]) -
         assert state is not None
         fresh = NodeVolumeLimits(None, FakeHandle())
         assert filter_all(fresh, state, pod, table) == filter_all(plugin, state, pod, table)
-        what_if = table.take(np.arange(len(table)))
-        for info in list(what_if.pods[row].values())[:2]:
-            what_if.remove_pod(info, row)
-        what_if.add_pod(make_pod_info("nominated", volumes=claim_volumes(names[-1])), row)
+        what_if = table.take(np.array([row]))
+        for info in list(what_if.pods[0].values())[:2]:
+            what_if.remove_pod(info)
+        what_if.add_pod(make_pod_info("nominated", volumes=claim_volumes(*names)))
         alone = Snapshot(nodes=make_table([make_node(table.names[row])]), objects=store)
-        for info in what_if.pods[row].values():
+        for info in what_if.pods[0].values():
             alone.nodes.add_pod(info, 0)
         expected = filter_all(fresh, fresh.filter_state(CycleState(), pod, alone), pod, alone.nodes)
-        assert [*expected.values()] == [plugin.filter(state, pod, what_if)[row]]
+        assert [*expected.values()] == [plugin.filter(state, pod, what_if)[0]]
 
 
 def with_allocatable(node: CSINode) -> CSINode:

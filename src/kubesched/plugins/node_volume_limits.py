@@ -5,6 +5,7 @@ Reads:    pod.spec.volumes; nodes.pods; claims, volumes, storage classes, CSINod
           volume attachments
 Rejects:  Unschedulable, because evicting pods frees volumes; UnschedulableAndUnresolvable if a
           claim is missing.
+Invariants: in a what-if table of many rows, no row has both lost and gained pods.
 Differs:  of several missing drivers, the message names the first in order of the pod's volumes;
           upstream names any.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,11 +53,13 @@ from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, CsiNodes, limits
 from kubesched.plugins.volumes.csi_translation import plugin_of
 from kubesched.plugins.volumes.describing import kinds_of_claims, kinds_of_limits
 from kubesched.plugins.volumes.volumes_in_use import NodeVolumes, VolumesInUse
-from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
+
+_FEW_ROWS: Final = 16
+"""Up to this number of rows of a what-if table, all pods are compared with those on the nodes."""
 
 
 class NewVolumes:
@@ -184,7 +187,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
             is_doubtful |= self._in_use.at_most + count > csi_nodes.limit(driver)
         is_doubtful = is_doubtful[rows]
         if not snapshot.has_pods_of(nodes):
-            is_doubtful |= _has_new_pods(nodes, snapshot.nodes)
+            is_doubtful |= _has_new_pods(nodes, snapshot)
         if not np.count_nonzero(is_doubtful):
             return
         full: list[int] = []
@@ -211,8 +214,12 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         return self._in_use.with_pods(nodes.pods[at].values(), name, snapshot)
 
 
-def _has_new_pods(nodes: NodeTable, table: NodeColumns) -> NDArray[np.bool_]:
-    """Return, as bool per row of `nodes`, whether it has pods that are not on that node."""
+def _has_new_pods(nodes: NodeTable, snapshot: Snapshot) -> NDArray[np.bool_]:
+    """Return, as bool per row of a what-if table, whether it has pods that are not on that node."""
+    table = snapshot.nodes
+    if len(nodes) > _FEW_ROWS:
+        # Without a look at the pods, which would copy them for every row.
+        return nodes.pod_counts > table.pod_counts[snapshot.rows_of(nodes)]
     known = [table.pods[table.row_of[name]].keys() for name in nodes.names]
     return np.array([not p.keys() <= k for p, k in zip(nodes.pods, known, strict=True)], np.bool_)
 

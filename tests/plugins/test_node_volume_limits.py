@@ -22,10 +22,11 @@ from kubesched.plugins.node_volume_limits import (
     after_pod_deletion,
 )
 from kubesched.plugins.volumes.claims import after_claim_change
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
+from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot, make_table
 from kubesched.testing.handle import FakeHandle
 from tests.plugins.volume_objects import (
     claim_volumes,
@@ -241,7 +242,7 @@ def test_trouble_with_volumes_in_place() -> None:
 
 
 def many_nodes(pods: list[Pod], *objects: KubeObject) -> Snapshot:
-    """More nodes than are counted pod by pod, each with room for two volumes."""
+    """Twenty nodes, each with room for two volumes."""
     names = [f"n{i}" for i in range(20)]
     csi_nodes = [make_csi_node(name, {DRIVER: 2}) for name in names]
     nodes = [make_node(name) for name in names]
@@ -282,7 +283,7 @@ def test_pods_added_to_many_rows() -> None:
 
 
 def test_pods_bound_to_many_rows_later_count() -> None:
-    """After a cycle without doubtful rows, pods that come and go are counted."""
+    """Pods that come and go after the first cycle are counted."""
     snapshot = many_nodes([], *csi_pair("x"))
     plugin, table = NodeVolumeLimits(None, FakeHandle()), snapshot.nodes
     pod, expected = make_pod_info("new", volumes=claim_volumes("a")), [True] * 20
@@ -314,6 +315,22 @@ def test_attachments() -> None:
     assert FULL == ask_one(claim_volumes("b"), objects, limits={DRIVER: 1})
     used = [claim_volumes("b")]
     assert SUCCESS == ask_one(claim_volumes("b"), objects, in_place=used, limits={DRIVER: 1})
+
+
+def test_attachments_that_come_and_go() -> None:
+    """A volume counts on the node that it is attached to now."""
+    snapshot = many_nodes([])
+    store, plugin = snapshot.objects, NodeVolumeLimits(None, FakeHandle())
+    assert isinstance(store, ObjectStore)
+    pod = make_pod_info("new", volumes=claim_volumes("a"))
+    state = plugin.filter_state(CycleState(), pod, snapshot)
+    store.put(make_attachment("1", node="n0", volume="pv-b"))
+    store.put(make_volume("pv-x", csi={"driver": DRIVER, "volumeHandle": "x"}))
+    for node in ("n1", "n0", "n2", None):
+        attachment = make_attachment("2", node=node or "", volume="pv-x")
+        _ = store.put(attachment) if node else store.delete(attachment)
+        found = filter_all(plugin, state, pod, snapshot.nodes)
+        assert [name for name, status in found.items() if status == FULL] == ["n0"] * (node == "n0")
 
 
 def test_missing_driver() -> None:
@@ -403,7 +420,7 @@ def test_equals_twin(
     limits: list[int | None],
     moved: int,
 ) -> None:
-    """Estimated or counted, all rows answer as the rule does; also after a pod moved."""
+    """All rows answer as the rule does; also after a pod moved."""
     pairs = [item for i, x in enumerate(NAMES) for item in csi_pair(x, driver=f"d{i % 2}")]
     rows = 20
     csi_nodes = [make_csi_node(f"n{i}", {"d0": limits[0], "d1": 3}) for i in range(0, rows, 2)]
@@ -448,7 +465,9 @@ def test_equals_twin(
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["come", "come", "go", "limit", "attach", "node"]),
+        st.sampled_from(
+            ["come", "come", "go", "limit", "attach", "detach", "node", "move", "bind", "lose"]
+        ),
         st.integers(0, 19),
         uses.filter(bool),
     ),
@@ -456,11 +475,44 @@ steps = st.lists(
 )
 
 
+def change_table(table: NodeColumns, at: int, what: str, row: int, names: list[str]) -> None:
+    """Add, remove or replace pods or a node."""
+    match what:
+        case "come":
+            for copy in range(2):
+                table.add_pod(make_pod_info(f"p{at}-{copy}", volumes=claim_volumes(*names)), row)
+        case "go":
+            for info in list(table.pods[row].values())[:1]:
+                table.remove_pod(info, row)
+        case "node":
+            table.update_node(make_node(table.names[row], labels={"x": f"{at}"}))
+        case "move":
+            table.add_node(make_node(f"m{at}"))
+            table.remove_node(table.names[row])
+
+
+def change_objects(store: ObjectStore, at: int, what: str, row: int, names: list[str]) -> None:
+    """Change a limit, an attachment, a claim or a volume."""
+    match what:
+        case "limit":
+            store.put(make_csi_node(f"n{row}", {"d0": len(names), "d1": None}))
+        case "attach":
+            attacher, volume = f"d{NAMES.index(names[0]) % 2}", f"pv-{names[0]}"
+            store.put(make_attachment(f"{at}", node=f"n{row}", volume=volume, attacher=attacher))
+        case "detach":
+            for attachment in list(store.list(VolumeAttachment))[:1]:
+                store.delete(attachment)
+        case "bind":
+            store.put(make_claim(names[0], volume=f"pv-{names[-1]}"))
+        case "lose":
+            store.delete(make_volume(f"pv-{names[0]}"))
+
+
 @pytest.mark.slow
 @settings(deadline=None)
 @given(steps)
 def test_kept_counts_equal_new_counts(story: list[tuple[str, int, list[str]]]) -> None:
-    """While pods, limits, attachments and nodes change, and pods of two drivers ask."""
+    """While the cluster changes, pods of two drivers ask about its nodes and about a what-if."""
     pairs = [item for i, x in enumerate(NAMES) for item in csi_pair(x, driver=f"d{i % 2}")]
     csi_nodes = [make_csi_node(f"n{i}", {"d0": 2, "d1": 3}) for i in range(20)]
     snapshot = make_snapshot([make_node(f"n{i}") for i in range(20)], [], [*pairs, *csi_nodes])
@@ -468,25 +520,22 @@ def test_kept_counts_equal_new_counts(story: list[tuple[str, int, list[str]]]) -
     assert isinstance(store, ObjectStore)
     plugin = NodeVolumeLimits(None, FakeHandle())
     for at, (what, row, names) in enumerate(story):
-        if what == "come":
-            for copy in range(2):
-                table.add_pod(make_pod_info(f"p{at}-{copy}", volumes=claim_volumes(*names)), row)
-        elif what == "go":
-            for info in list(table.pods[row].values())[:1]:
-                table.remove_pod(info, row)
-        elif what == "limit":
-            store.put(make_csi_node(f"n{row}", {"d0": len(names), "d1": None}))
-        elif what == "attach":
-            attacher = f"d{NAMES.index(names[0]) % 2}"
-            volume = f"pv-{names[0]}"
-            store.put(make_attachment(f"{at}", node=f"n{row}", volume=volume, attacher=attacher))
-        else:
-            table.update_node(make_node(f"n{row}", labels={"x": f"{at}"}))
+        change_table(table, at, what, row, names)
+        change_objects(store, at, what, row, names)
         pod = make_pod_info("new", volumes=claim_volumes(*names))
         state = plugin.pre_filter(CycleState(), pod, snapshot).state
         assert state is not None
         fresh = NodeVolumeLimits(None, FakeHandle())
         assert filter_all(fresh, state, pod, table) == filter_all(plugin, state, pod, table)
+        what_if = table.take(np.array([row]))
+        for info in list(what_if.pods[0].values())[:2]:
+            what_if.remove_pod(info)
+        what_if.add_pod(make_pod_info("nominated", volumes=claim_volumes(*names)))
+        alone = Snapshot(nodes=make_table([make_node(table.names[row])]), objects=store)
+        for info in what_if.pods[0].values():
+            alone.nodes.add_pod(info, 0)
+        expected = filter_all(fresh, fresh.filter_state(CycleState(), pod, alone), pod, alone.nodes)
+        assert [*expected.values()] == [plugin.filter(state, pod, what_if)[0]]
 
 
 def with_allocatable(node: CSINode) -> CSINode:

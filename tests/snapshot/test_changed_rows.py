@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.snapshot.changed_rows import ChangedRows
+from kubesched.snapshot.changed_rows import ChangedRows, RowVersions
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
 
 
@@ -34,3 +34,19 @@ def test_any_row_may_have_changed() -> None:
         other.add_pod(info, 0)
         other.remove_pod(info, 0)
     assert changed.read(other) is None
+
+
+def test_rows_with_other_versions() -> None:
+    """Rows whose pods changed, rows of new nodes and rows that moved are listed, and no others."""
+    nodes = make_snapshot([make_node(name) for name in "abc"]).nodes
+    versions = RowVersions()
+    assert {0, 1, 2} == versions.changed(nodes)
+    nodes.add_pod(make_pod_info("one"), 1)
+    nodes.update_node(make_node("a", labels={"x": "y"}))
+    assert {1} == versions.changed(nodes)
+    nodes.add_node(make_node("d"))
+    assert {3} == versions.changed(nodes)
+    nodes.remove_node("a")
+    assert {0} == versions.changed(nodes)
+    assert set() == versions.changed(nodes)
+    assert {0} == versions.changed(make_snapshot([make_node("a")]).nodes)

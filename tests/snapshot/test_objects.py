@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Namespace, Service
 from kubesched.api.meta import ObjectMeta
-from kubesched.snapshot.objects import ObjectStore
+from kubesched.snapshot.objects import ChangedObjects, ObjectStore
 
 NAMES = st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(["x", "y"]))
 
@@ -58,6 +58,20 @@ def test_log_of_changes_is_limited() -> None:
     assert store.changed_since(Service, 0) is None
     assert (("x", "a"),) == store.changed_since(Service, 4999)
     assert () == store.changed_since(Service, 5000)
+
+
+def test_reader_of_changes() -> None:
+    """Every change of the kind is read once; None is returned at first and for other objects."""
+    store, other = ObjectStore(), ObjectStore()
+    changed = ChangedObjects(Service)
+    assert changed.read(store) is None
+    store.put(service("a", "x"))
+    store.put(Namespace(metadata=ObjectMeta(name="a")))
+    store.delete(service("a", "x"))
+    assert [("x", "a"), ("x", "a")] == list(changed.read(store) or ())
+    assert () == changed.read(store)
+    assert changed.read(other) is None
+    assert changed.read(store) is None
 
 
 def test_kinds_do_not_mix() -> None:

@@ -5,8 +5,7 @@ Reads:    pod.spec.volumes; nodes.pods; claims, volumes, storage classes, CSINod
           volume attachments
 Rejects:  Unschedulable, because evicting pods frees volumes; UnschedulableAndUnresolvable if a
           claim is missing.
-Invariants: a what-if table of many rows only lacks pods, so the counts of the whole table are upper
-          bounds for it.
+Invariants: in a what-if table of many rows, no row has both lost and gained pods.
 Differs:  of several missing drivers, the message names the first in order of the pod's volumes;
           upstream names any.
 """
@@ -14,7 +13,7 @@ Differs:  of several missing drivers, the message names the first in order of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -47,23 +46,20 @@ from kubesched.plugins.volumes.attachable import (
     AttachableError,
     Attachables,
     add_volumes_of,
-    attached_to,
-    count_at_most,
     may_attach,
 )
 from kubesched.plugins.volumes.claims import after_claim_change
 from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, CsiNodes, limits_of
 from kubesched.plugins.volumes.csi_translation import plugin_of
 from kubesched.plugins.volumes.describing import kinds_of_claims, kinds_of_limits
-from kubesched.plugins.volumes.row_tally import RowTally
-from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.plugins.volumes.volumes_in_use import NodeVolumes, VolumesInUse
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 _FEW_ROWS: Final = 16
-"""Up to this number of rows, volumes are counted pod by pod."""
+"""Up to this number of rows of a what-if table, all pods are compared with those on the nodes."""
 
 
 class NewVolumes:
@@ -105,8 +101,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         super().__init__(args, handle)
         self._needs_driver = handle.feature_gates.enabled("VolumeLimitScaling")
         self._csi_nodes = CsiNodes()
-        self._attachments = _AttachmentsByNode()
-        self._in_use_at_most = RowTally(lambda pod: count_at_most(pod.spec.volumes))
+        self._in_use = VolumesInUse()
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return changes that add or raise limits, or remove volumes."""
@@ -159,12 +154,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
                     rejections.append((missing, unschedulable(text)))
         new = state.on_nodes(has_csi_node=True) if csi_nodes.limited else {}
         if new and not isinstance(new, Status):
-            doubtful = self._may_exceed(new, nodes, rows, snapshot, csi_nodes)
-            if doubtful is not None and np.count_nonzero(doubtful):
-                doubtful &= csi_nodes.has_limits[rows]
-                for rejected, _ in rejections:
-                    doubtful &= ~rejected
-                rejections += self._exceeding(new, nodes, doubtful, snapshot.objects)
+            rejections += self._exceeding(new, nodes, snapshot, csi_nodes)
         if not rejections:
             return NodeToStatus.passing(len(nodes))
         return NodeToStatus.first_of(rejections, len(nodes))
@@ -180,129 +170,77 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         new = state.on_nodes(has_csi_node=True)
         if isinstance(new, Status):
             return ""
-        try:
-            return self._excess(new, nodes, 0, state.snapshot.objects)
-        except AttachableError:
-            return ""
-
-    def _may_exceed(
-        self,
-        new: Attachables,
-        nodes: NodeTable,
-        rows: NDArray[np.intp] | slice,
-        snapshot: Snapshot,
-        csi_nodes: CsiNodeColumns,
-    ) -> NDArray[np.bool_] | None:
-        """Return the rows where an exact count may exceed a limit, or fail; None if no row.
-
-        An exact count reads all pods of a row. Most rows are far from their limits, so volumes of
-        pods and attachments are counted at most first. `rows` are those of `nodes` in the whole
-        table.
-        """
-        if len(nodes) <= _FEW_ROWS:
-            return np.ones(len(nodes), np.bool_)
-        counts: dict[str, int] = {}
-        for driver in new.values():
-            counts[driver] = counts.get(driver, 0) + 1
-        of_pods = self._in_use_at_most.of(snapshot.nodes)
-        attached = self._attachments.counts(snapshot.nodes, snapshot.objects)
-        most = self._in_use_at_most.most + self._attachments.most
-        if all(most + count <= csi_nodes.least_limit(name) for name, count in counts.items()):
-            doubtful = None
-        else:
-            in_use = of_pods[rows] + attached[rows]
-            doubtful = np.zeros(len(nodes), np.bool_)
-            for name, count in counts.items():
-                doubtful |= in_use + count > csi_nodes.limit(name)[rows]
-        if nodes is snapshot.nodes:
-            return doubtful
-        has_more_pods = nodes.pod_counts > snapshot.nodes.pod_counts[rows]
-        return has_more_pods if doubtful is None else doubtful | has_more_pods
+        snapshot = state.snapshot
+        self._in_use.update(snapshot)
+        limits = limits_of(snapshot.objects.get(CSINode, nodes.names[0]))
+        volumes = self._volumes_on(0, nodes, snapshot)
+        return _excess(_unused(new, Counter(new.values()), volumes), volumes, limits)
 
     def _exceeding(
-        self, new: Attachables, nodes: NodeTable, doubtful: NDArray[np.bool_], objects: Objects
+        self, new: Attachables, nodes: NodeTable, snapshot: Snapshot, csi_nodes: CsiNodeColumns
     ) -> Iterator[tuple[NDArray[np.bool_], Status]]:
-        """Count the volumes of doubtful rows; yield each rejection and the rows that it is for."""
-        rows_with: dict[Status, list[int]] = {}
-        for row in np.flatnonzero(doubtful).tolist():
-            try:
-                if self._excess(new, nodes, row, objects):
-                    rows_with.setdefault(self.rejection, []).append(row)
-            except AttachableError as error:
-                rows_with.setdefault(failure(str(error)), []).append(row)
-        for status, rows in rows_with.items():
-            rejected = np.zeros(len(nodes), np.bool_)
-            rejected[rows] = True
-            yield rejected, status
-
-    def _excess(self, new: Attachables, nodes: NodeTable, row: int, objects: Objects) -> str:
-        """Return which driver exceeds its limit on a row, and by how many volumes; "" if none."""
-        in_use, left = self._in_use(new, nodes, row, objects)
-        limits = limits_of(objects.get(CSINode, nodes.names[row]))
-        for driver, count in Counter(left.values()).items():
-            if driver in limits and in_use[driver] + count > limits[driver]:
-                return f"{driver}: {count} new volumes, {in_use[driver]} of {limits[driver]} in use"
-        return ""
-
-    def _in_use(
-        self, new: Attachables, nodes: NodeTable, row: int, objects: Objects
-    ) -> tuple[Counter[str], Attachables]:
-        """Return the volumes in use per driver, and the new volumes that no pod on the node uses.
-
-        As upstream, a new volume that is attached but not used by a pod counts twice.
-        """
-        used: Attachables = {}
-        for other in nodes.pods[row].values():
-            if other.pod.spec.volumes:
-                add_volumes_of(other.pod, objects, used, has_csi_node=True, is_new=False)
-        in_use = Counter(used.values())
-        attached = attached_to(self._attachments.on(nodes.names[row], objects), objects)
-        in_use.update(driver for name, driver in attached.items() if name not in used)
-        return in_use, {name: driver for name, driver in new.items() if name not in used}
-
-
-class _AttachmentsByNode:
-    """The volume attachments of each node, cached until one changes.
-
-    Attributes:
-        most: The largest number of attachments of a node, when they were last read.
-    """
-
-    def __init__(self) -> None:
-        self.most = 0
-        self._objects: Objects | None = None
-        self._version = -1
-        self._by_node: dict[str, list[VolumeAttachment]] = {}
-        self._counted: tuple[NodeColumns, int] | None = None
-        self._counts = np.zeros(0, np.int64)
-
-    def on(self, node_name: str, objects: Objects) -> Sequence[VolumeAttachment]:
-        """Return the attachments of a node in order of arrival."""
-        self._refresh(objects)
-        return self._by_node.get(node_name, ())
-
-    def counts(self, table: NodeColumns, objects: Objects) -> NDArray[np.int64]:
-        """Return the number of attachments per row of the table, as int64."""
-        self._refresh(objects)
-        counted = self._counted
-        if counted is None or counted[0] is not table or counted[1] != table.epoch:
-            self._counted = (table, table.epoch)
-            self._counts = np.zeros(len(table), np.int64)
-            for name, attachments in self._by_node.items():
-                row = table.row_of.get(name)
-                if row is not None:
-                    self._counts[row] = len(attachments)
-        return self._counts
-
-    def _refresh(self, objects: Objects) -> None:
-        version = objects.version(VolumeAttachment)
-        if objects is self._objects and version == self._version:
+        """Yield each rejection and the rows that it is for, as bool per row."""
+        rows = snapshot.rows_of(nodes)
+        self._in_use.update(snapshot)
+        is_doubtful, wanted = np.zeros(len(snapshot.nodes), np.bool_), Counter(new.values())
+        for driver, count in wanted.items():
+            is_doubtful |= self._in_use.at_most + count > csi_nodes.limit(driver)
+        is_doubtful = is_doubtful[rows]
+        if not snapshot.has_pods_of(nodes):
+            is_doubtful |= _has_new_pods(nodes, snapshot)
+        if not np.count_nonzero(is_doubtful):
             return
-        self._objects, self._version, self._counted = objects, version, None
-        self._by_node = {}
-        for attachment in objects.list(VolumeAttachment):
-            self._by_node.setdefault(attachment.spec.node_name, []).append(attachment)
-        self.most = max(map(len, self._by_node.values()), default=0)
+        full: list[int] = []
+        failed: dict[str, list[int]] = {}
+        for at in np.flatnonzero(is_doubtful & csi_nodes.has_limits[rows]).tolist():
+            volumes = self._volumes_on(at, nodes, snapshot)
+            limits = csi_nodes.limits[snapshot.nodes.row_of[nodes.names[at]]]
+            if volumes.error:
+                failed.setdefault(volumes.error, []).append(at)
+            elif _excess(_unused(new, wanted, volumes), volumes, limits):
+                full.append(at)
+        rejected = [(failure(error), places) for error, places in failed.items()]
+        for status, places in (*rejected, (self.rejection, full)):
+            mask = np.zeros(len(nodes), np.bool_)
+            mask[places] = True
+            yield mask, status
+
+    def _volumes_on(self, at: int, nodes: NodeTable, snapshot: Snapshot) -> NodeVolumes:
+        """Return the volumes on a row of `nodes`, whose pods may differ from the snapshot's."""
+        name, table = nodes.names[at], snapshot.nodes
+        row = table.row_of[name]
+        if snapshot.has_pods_of(nodes) or nodes.pods[at].keys() == table.pods[row].keys():
+            return self._in_use.on(row, snapshot)
+        return self._in_use.with_pods(nodes.pods[at].values(), name, snapshot)
+
+
+def _has_new_pods(nodes: NodeTable, snapshot: Snapshot) -> NDArray[np.bool_]:
+    """Return, as bool per row of a what-if table, whether it has pods that are not on that node."""
+    table = snapshot.nodes
+    if len(nodes) > _FEW_ROWS:
+        # Without a look at the pods, which would copy them for every row.
+        return nodes.pod_counts > table.pod_counts[snapshot.rows_of(nodes)]
+    known = [table.pods[table.row_of[name]].keys() for name in nodes.names]
+    return np.array([not p.keys() <= k for p, k in zip(nodes.pods, known, strict=True)], np.bool_)
+
+
+def _unused(new: Attachables, wanted: Counter[str], volumes: NodeVolumes) -> Counter[str]:
+    """Return driver -> number of new volumes that no pod on a node uses, of all that are wanted.
+
+    As upstream, this includes volumes that are attached to the node without a pod.
+    """
+    if new.keys().isdisjoint(volumes.used):
+        return wanted
+    return Counter(driver for name, driver in new.items() if name not in volumes.used)
+
+
+def _excess(unused: Mapping[str, int], volumes: NodeVolumes, limits: Mapping[str, int]) -> str:
+    """Return which driver exceeds its limit on a node, and by how many volumes; "" if none."""
+    for driver, count in unused.items():
+        in_use = volumes.in_use[driver]
+        if driver in limits and in_use + count > limits[driver]:
+            return f"{driver}: {count} new volumes, {in_use} of {limits[driver]} in use"
+    return ""
 
 
 def _required_drivers(volumes: Attachables, objects: Objects) -> Iterator[str]:

@@ -349,7 +349,7 @@ class VolumeBinding(
         if error:
             return failure(error)
         try:
-            await self._binder.wait_until_bound(check, written, self.args.bind_timeout_seconds)
+            await check.wait_until_bound(written, self.args.bind_timeout_seconds)
         except VolumeBindingError as problem:
             return failure(f"binding volumes: {problem}")
         # The informer has newer versions now.

@@ -47,7 +47,7 @@ from kubesched.framework.status import (
 )
 from kubesched.plugins.volumes.claims import after_named_claim_change, claim_not_found, named_claims
 from kubesched.plugins.volumes.describing import kinds_of_pod
-from kubesched.plugins.volumes.row_tally import RowTally
+from kubesched.snapshot.changed_rows import RowVersions
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -109,7 +109,8 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
-        self._disk_counts = RowTally(lambda pod: len(_disks_of(pod.spec.volumes)))
+        self._versions = RowVersions()
+        self._with_disks: set[int] = set()
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return pod deletions, and additions of nodes and claims."""
@@ -194,8 +195,10 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
         """Return the rows on which a pod may have a disk."""
         if not isinstance(nodes, NodeColumns):
             return range(len(nodes))
-        rows: list[int] = np.flatnonzero(self._disk_counts.of(nodes)).tolist()
-        return rows
+        for row in self._versions.changed(nodes):
+            has_disk = any(_disks_of(pod.spec.volumes) for pod in nodes.pods[row].values())
+            (self._with_disks.add if has_disk else self._with_disks.discard)(row)
+        return [row for row in self._with_disks if row < len(nodes)]
 
 
 def _disks_of(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:

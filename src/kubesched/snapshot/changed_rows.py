@@ -1,6 +1,6 @@
-"""ChangedRows reads the log of a node table: the rows that changed since the last time.
+"""The rows of a node table that changed since the last time, from its log or its row versions.
 
-Reads:    nodes.changes
+Reads:    nodes.changes, nodes.row_versions
 """
 
 from __future__ import annotations
@@ -38,6 +38,29 @@ class ChangedRows:
     def forget(self) -> None:
         """Return None the next time."""
         self._epoch = -1
+
+
+class RowVersions:
+    """A reader that compares the versions of all rows if the log does not say which changed."""
+
+    __slots__ = ("_log", "_versions")
+
+    def __init__(self) -> None:
+        self._log = ChangedRows()
+        self._versions = np.zeros(0, np.int64)
+
+    def changed(self, table: NodeColumns) -> set[int]:
+        """Return the rows whose pods may differ from those at the last call.
+
+        Rows may have moved since. Rows that the table no longer has are not listed.
+        """
+        logged = self._log.read(table)
+        if logged is not None:
+            for row in logged:
+                self._versions[row] = table.row_versions[row]
+            return set(logged)
+        before, self._versions = self._versions, np.array(table.row_versions, np.int64)
+        return set(np.flatnonzero(fitted(before, table) != self._versions).tolist())
 
 
 def fitted(kept: NDArray[np.int64], table: NodeColumns) -> NDArray[np.int64]:

@@ -34,6 +34,8 @@ class ChangeLog(Generic[T]):
     def since(self, version: int) -> Sequence[T] | None:
         """Return the changes since a version, oldest first; None if some were dropped."""
         count = self.version - version
+        if count == 0:
+            return ()
         if not 0 <= count <= len(self._latest):
             return None
         return tuple(islice(reversed(self._latest), count))[::-1]
@@ -86,6 +88,27 @@ class Objects:
         None if the version is older than the log of changes.
         """
         return self._logs.get(kind, _NO_CHANGES).since(version)
+
+
+class ChangedObjects:
+    """A reader of the changes of one kind."""
+
+    __slots__ = ("_kind", "_objects", "_version")
+
+    def __init__(self, kind: type[KubeObject]) -> None:
+        self._kind = kind
+        self._objects: Objects | None = None
+        self._version = 0
+
+    def read(self, objects: Objects) -> Sequence[tuple[str, str]] | None:
+        """Return (namespace, name) of each change since the last call, oldest first.
+
+        None if any object may have changed: the first time, and after too many changes.
+        """
+        is_known = objects is self._objects
+        changed = objects.changed_since(self._kind, self._version) if is_known else None
+        self._objects, self._version = objects, objects.version(self._kind)
+        return changed
 
 
 class ObjectStore(Objects):

@@ -37,3 +37,13 @@ class Snapshot(msgspec.Struct, frozen=True):
             return nodes.origin[1]
         row_of = self.nodes.row_of
         return np.array([row_of[name] for name in nodes.names], np.intp)
+
+    def has_pods_of(self, nodes: NodeTable) -> bool:
+        """Whether `nodes` is the table, or a selection of it with the same pods."""
+        if nodes is self.nodes:
+            return True
+        return (
+            isinstance(nodes, SelectedRows)
+            and nodes.origin is not None
+            and nodes.origin[0] is self.nodes
+        )

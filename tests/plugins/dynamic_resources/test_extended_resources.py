@@ -10,8 +10,8 @@ from kubesched.api.resource import EXTENDED_RESOURCE_CLAIM_ANNOTATION
 from kubesched.framework.dra import DeviceClasses
 from kubesched.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY_NAME,
+    ExtendedResources,
     NodeClaim,
-    claim_on_node,
     new_special_claim,
 )
 from tests.plugins.dynamic_resources.objects import device_class
@@ -40,7 +40,8 @@ def pod(*containers: Container, init: tuple[Container, ...] = ()) -> Pod:
 
 def special_claim(asking: Pod) -> NodeClaim:
     """The claim on nodes without GPUs."""
-    return claim_on_node(new_special_claim(asking), asking, [GPU], CLASSES)
+    extended = ExtendedResources(asking, [GPU], CLASSES, new_special_claim(asking))
+    return extended.claim_for([GPU])
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from kubesched.api.resource import Counter as SharedCounter
 from kubesched.client.watch_events import SharedParts
 from kubesched.framework.dra import AllocatedState, DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected
+from kubesched.plugins.dynamic_resources.extended_resources import NO_CLAIM
 from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import (
@@ -30,7 +31,6 @@ from kubesched.plugins.dynamic_resources.remembered_searches import (
     RememberedSearches,
 )
 from kubesched.plugins.dynamic_resources.requests import AllocationError
-from kubesched.plugins.dynamic_resources.state import NO_CLAIM
 from kubesched.testing.builders import make_node
 from tests.plugins.dynamic_resources.objects import (
     CLASS,

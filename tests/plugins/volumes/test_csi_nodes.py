@@ -18,7 +18,6 @@ def test_columns() -> None:
     assert [True, False, True] == columns.exists.tolist()
     assert [True, False, False] == columns.has_limits.tolist()
     assert [3, NO_LIMIT, NO_LIMIT] == columns.limit("d").tolist()
-    assert (3, NO_LIMIT) == (columns.least_limit("d"), columns.least_limit("e"))
     assert [True, False, True] == columns.has_driver("e").tolist()
     plugin = plugin_named(EBS)
     assert plugin is not None

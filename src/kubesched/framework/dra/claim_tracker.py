@@ -23,7 +23,7 @@ from kubesched.api.resource import (
     AllocationResult,
     ResourceClaim,
 )
-from kubesched.snapshot.objects import ChangeLog, Objects
+from kubesched.snapshot.objects import ChangedObjects, ChangeLog, Objects
 
 DeviceID = tuple[str, str, str]
 """Driver, pool and device name."""
@@ -112,8 +112,7 @@ class ClaimTracker:
         self._unseen: set[_Key] = set()
         self._changed: list[_Key] = []
         self._seen: dict[_Key, ResourceClaim] = {}
-        self._seen_in: Objects | None = None
-        self._seen_version = 0
+        self._stored = ChangedObjects(ResourceClaim)
         self._state = AllocatedState()
         # Uid of a pod -> the claim that was created for its extended resources.
         self._special: dict[str, _Key] = {}
@@ -217,9 +216,7 @@ class ClaimTracker:
 
     def _catch_up(self, objects: Objects) -> None:
         """Update the state with the claims that changed."""
-        changed: Iterable[_Key] | None = None
-        if objects is self._seen_in:
-            changed = objects.changed_since(ResourceClaim, self._seen_version)
+        changed: Iterable[_Key] | None = self._stored.read(objects)
         if changed is None:
             stored = [
                 (claim.metadata.namespace, claim.metadata.name)
@@ -230,8 +227,6 @@ class ClaimTracker:
         for key in dict.fromkeys((*changed, *written)):
             namespace, name = key
             self._see(key, self.get(objects, namespace, name))
-        self._seen_in = objects
-        self._seen_version = objects.version(ResourceClaim)
 
     def _see(self, key: _Key, claim: ResourceClaim | None) -> None:
         """Replace the known version of a claim."""

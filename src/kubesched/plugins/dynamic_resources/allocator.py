@@ -56,10 +56,10 @@ class Allocator:
         tries_max: int = 0,
     ) -> None:
         """Create an allocator that tries up to `tries_max` devices on a node; 0 means no limit."""
-        self.allocated = allocated
         self.features = features
         self.tries_max = tries_max
-        self.available = AvailableCounters(allocated.is_allocated)
+        self._allocated = allocated
+        self._available = AvailableCounters(allocated.is_allocated)
         self._classes = classes
         self._index = index
         self._matcher = matcher
@@ -67,8 +67,13 @@ class Allocator:
     def devices(self, node: Node) -> NodeDevices:
         """Return the devices that the node can use. Raises AllocationError."""
         return NodeDevices(
-            node, self._index, self._classes, self._matcher, self.features, self.allocated
+            node, self._index, self._classes, self._matcher, self.features, self._allocated
         )
+
+    def attempt(self, claims: Sequence[ResourceClaim]) -> AllocationAttempt:
+        """Return an attempt without devices. Raises AllocationError."""
+        counters = ConsumedCounters(self._available)
+        return AllocationAttempt(claims, self._allocated, counters, self.features)
 
     def allocate(
         self, node: Node, claims: Sequence[ResourceClaim]
@@ -93,12 +98,7 @@ class _Search:
         self._claims = claims
         self._devices_of_node = allocator.devices(node)
         self._wanted = [self._want(claim) for claim in claims]
-        self._attempt = AllocationAttempt(
-            claims,
-            allocator.allocated,
-            ConsumedCounters(allocator.available),
-            allocator.features,
-        )
+        self._attempt = allocator.attempt(claims)
         self._selected: dict[tuple[int, int], int] = {}
 
     def run(self) -> tuple[AllocationResult, ...] | None:

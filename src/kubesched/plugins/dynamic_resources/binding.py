@@ -9,7 +9,7 @@ Differs:  pods that share a claim write it one after another, each based on the 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -29,8 +29,8 @@ from kubesched.plugins.dynamic_resources.claims import (
     is_reserved_for,
     results_of,
 )
-from kubesched.plugins.dynamic_resources.extended_resources import is_in_memory
-from kubesched.plugins.dynamic_resources.state import DynamicResourcesState, NodeAllocation
+from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim, is_in_memory
+from kubesched.plugins.dynamic_resources.state import ClaimInformation
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import uid_of
 
@@ -56,46 +56,44 @@ class ClaimBinder:
     _writer: ClaimWriter
     _tracker: ClaimTracker
     _objects: Objects
-    _state: DynamicResourcesState
+    _claims: Sequence[ClaimInformation]
+    _special: NodeClaim
     _pod: Pod
     _node_name: str
     _observer: PluginObserver
 
     async def bind(self) -> None:
         """Write all claims that are not reserved for the pod yet. Raises ClaimBindingError."""
-        for at, claim in enumerate(self._state.claims):
-            if is_reserved_for(claim, self._pod):
+        for one in self._claims:
+            if is_reserved_for(one.claim, self._pod):
                 continue
             try:
-                self._state.claims[at] = await self._bind(at, claim)
+                await self._bind(one)
             except ApiError as error:
                 raise ClaimBindingError(str(error)) from error
 
-    async def _bind(self, at: int, claim: ResourceClaim) -> ResourceClaim:
-        allocation = self._state.allocations[at]
-        is_special = self._state.is_special(at)
-        if is_special and allocation is None and not claim.spec.devices.requests:
+    async def _bind(self, one: ClaimInformation) -> None:
+        if one.is_special and one.reserved is None and not one.claim.spec.devices.requests:
             # The node's allocatable amounts include the resources.
-            return claim
-        uids = {claim.metadata.uid, self._state.special_uid if is_special else ""}
+            return
+        uids = {one.claim.metadata.uid, one.uid}
         # If this write fails, another pod of the group may still succeed.
         user: str | None = uid_of(self._pod)
         try:
-            is_created = is_special and is_in_memory(claim)
+            is_created = one.is_special and is_in_memory(one.claim)
             if is_created:
-                claim = self._state.claims[at] = await self._create()
-                self._tracker.assume(claim, is_created=True)
-            async with self._tracker.turn(claim.metadata.uid):
-                claim = await self._write(self._newest(claim), allocation)
-                self._tracker.assume(claim, is_created=is_created)
+                one.claim = await self._create()
+                self._tracker.assume(one.claim, is_created=True)
+            async with self._tracker.turn(one.claim.metadata.uid):
+                one.claim = await self._write(self._newest(one.claim), one.reserved)
+                self._tracker.assume(one.claim, is_created=is_created)
             user = None
         finally:
-            if allocation is not None:
+            if one.reserved is not None:
                 for uid in uids:
                     self._tracker.remove_pending(uid, user)
-        if is_special:
-            await self._write_pod_status(claim)
-        return claim
+        if one.is_special:
+            await self._write_pod_status(one.claim)
 
     def _newest(self, claim: ResourceClaim) -> ResourceClaim:
         """Return the claim as the previous writer left it."""
@@ -104,11 +102,8 @@ class ClaimBinder:
         is_same = known is not None and known.metadata.uid == claim.metadata.uid
         return known if known is not None and is_same else claim
 
-    def _found(self) -> NodeAllocation:
-        return self._state.chosen.get(self._node_name) or NodeAllocation()
-
     async def _create(self) -> ResourceClaim:
-        special = self._found().special.claim
+        special = self._special.claim
         if special is None:
             raise ClaimBindingError(f"extended resource claim not found for node {self._node_name}")
         metadata: ObjectMeta = replace(special.metadata, name="", uid="")
@@ -125,7 +120,7 @@ class ClaimBinder:
         return created
 
     async def _write_pod_status(self, claim: ResourceClaim) -> None:
-        mappings = self._found().special.mappings
+        mappings = self._special.mappings
         key = self._pod.metadata.key
         if not mappings:
             raise ClaimBindingError(
@@ -184,7 +179,7 @@ class ClaimBinder:
     @property
     def must_wait(self) -> bool:
         """Whether a device is not ready yet."""
-        return any(has_binding_conditions(claim) for claim in self._state.claims)
+        return any(has_binding_conditions(one.claim) for one in self._claims)
 
     async def wait(self, timeout_seconds: float) -> None:
         """Wait until all devices are ready. Raises ClaimBindingError on failure or timeout."""
@@ -214,8 +209,8 @@ class ClaimBinder:
             raise BindingTimeoutError(words) from error
 
     def _report_wait(self, status: BindingConditionsStatus, seconds: float) -> None:
-        for claim in self._state.claims:
-            results = results_of(claim)
+        for one in self._claims:
+            results = results_of(one.claim)
             for result in results:
                 self._observer.binding_conditions_awaited(result.driver, status, seconds)
             for result in results:
@@ -224,12 +219,12 @@ class ClaimBinder:
 
     def _read_claims(self, timeout_seconds: float) -> bool:
         """Read the claims again; return whether all are ready for binding."""
-        for at, known in enumerate(self._state.claims):
-            namespace, name = known.metadata.namespace, known.metadata.name
+        for one in self._claims:
+            namespace, name = one.claim.metadata.namespace, one.claim.metadata.name
             claim = self._tracker.get(self._objects, namespace, name)
             if claim is None:
                 raise ClaimBindingError(f'could not find ResourceClaim "{namespace}/{name}"')
-            self._state.claims[at] = claim
+            one.claim = claim
             if not is_ready_for_binding(claim):
                 if is_timed_out(claim, timeout_seconds, self._writer.now):
                     raise BindingTimeoutError(f"device binding timeout: claim={name}")

@@ -49,46 +49,42 @@ class AvailableCounters:
             for device in item.spec.devices:
                 device_id = (item.spec.driver, item.spec.pool.name, device.name)
                 if self._is_allocated(device_id):
-                    _subtract_known(available, device)
+                    _consume(available, device, 1)
         return available
 
 
-def _subtract_known(available: _Counters, device: Device) -> None:
-    for consumption in device.consumes_counters:
-        amounts = available.get(consumption.counter_set, {})
-        for name, counter in consumption.counters.items():
-            if name in amounts:
-                amounts[name] -= nano_value(counter.value)
-
-
 class ConsumedCounters:
-    """The counters that the devices of one search consume."""
+    """The counters that the devices of one search leave."""
 
     def __init__(self, available: AvailableCounters) -> None:
         self._available = available
-        self._pools: dict[str, _Counters] = {}
+        self._left: dict[str, _Counters] = {}
 
     def take(self, pool: Pool, device: Device) -> bool:
         """Consume the device's counters if all suffice; return whether they do."""
-        self._book(pool, device, 1)
-        consumed = self._pools[pool.id[1]]
-        for set_name, amounts in self._available.of(pool).items():
-            taken = consumed.get(set_name, {})
-            if any(left < taken.get(name, 0) for name, left in amounts.items()):
-                self.give_back(pool, device)
-                return False
+        name = pool.id[1]
+        if name not in self._left:
+            available = self._available.of(pool)
+            self._left[name] = {key: dict(amounts) for key, amounts in available.items()}
+        left = self._left[name]
+        _consume(left, device, 1)
+        if any(amount < 0 for amounts in left.values() for amount in amounts.values()):
+            _consume(left, device, -1)
+            return False
         return True
 
     def give_back(self, pool: Pool, device: Device) -> None:
         """Undo one successful `take`."""
-        self._book(pool, device, -1)
+        _consume(self._left[pool.id[1]], device, -1)
 
-    def _book(self, pool: Pool, device: Device, sign: int) -> None:
-        consumed = self._pools.setdefault(pool.id[1], {})
-        for consumption in device.consumes_counters:
-            amounts = consumed.setdefault(consumption.counter_set, {})
-            for name, counter in consumption.counters.items():
-                amounts[name] = amounts.get(name, 0) + sign * nano_value(counter.value)
+
+def _consume(counters: _Counters, device: Device, times: int) -> None:
+    """Subtract what the device consumes of the counters that exist."""
+    for consumption in device.consumes_counters:
+        amounts = counters.get(consumption.counter_set, {})
+        for name, counter in consumption.counters.items():
+            if name in amounts:
+                amounts[name] -= times * nano_value(counter.value)
 
 
 # Capacity.

@@ -9,13 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kubesched.api.core import Node
-from kubesched.api.meta import NodeSelector
-from kubesched.api.resource import ALL, DeviceConstraint, ResourceClaim
+from kubesched.api.resource import ALL, AllocationResult, DeviceConstraint, ResourceClaim
 from kubesched.framework.dra import matches_node_selector
 from kubesched.plugins.dynamic_resources.allocator import Allocator
-from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt
 from kubesched.plugins.dynamic_resources.claims import results_of
-from kubesched.plugins.dynamic_resources.consumption import ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import NodeDevices, Wanted
 from kubesched.plugins.dynamic_resources.pools import CandidateDevice
 from kubesched.plugins.dynamic_resources.requests import ParsedRequest, requests_of
@@ -24,10 +21,13 @@ from kubesched.plugins.shared.node_selector_text import describe_selector
 _FREE = ""
 
 
-def describe_allocation(claim: ResourceClaim, selector: NodeSelector | None, node: Node) -> str:
+def describe_allocation(
+    claim: ResourceClaim, allocation: AllocationResult | None, node: Node
+) -> str:
     """Return why an allocated claim cannot be used on the node."""
     devices = ", ".join(f"{one.driver}/{one.pool}/{one.device}" for one in results_of(claim))
     text = f"claim {claim.metadata.name} is allocated {devices or 'no device'}"
+    selector = None if allocation is None else allocation.node_selector
     if selector is None or matches_node_selector(selector, node):
         return f"{text}, which cannot be made ready"
     return f"{text}: {describe_selector(selector, node)}"
@@ -91,12 +91,7 @@ class _Count:
 
     def _why_not_free(self, at: int, wanted: Wanted, candidate: CandidateDevice) -> str:
         allocator, request = self._allocator, wanted.request
-        attempt = AllocationAttempt(
-            self._claims,
-            allocator.allocated,
-            ConsumedCounters(allocator.available),
-            allocator.features,
-        )
+        attempt = allocator.attempt(self._claims)
         if not attempt.is_free(at, request, candidate.id):
             return "allocated"
         taints = candidate.device.taints

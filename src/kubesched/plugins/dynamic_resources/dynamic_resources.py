@@ -97,16 +97,16 @@ from kubesched.plugins.dynamic_resources.claims import (
     pod_resource_claims,
 )
 from kubesched.plugins.dynamic_resources.extended_resources import (
+    ExtendedResources,
     is_in_memory,
     new_special_claim,
-    requested_scalars,
+    requested_resources,
 )
-from kubesched.plugins.dynamic_resources.filtering import NodeFilter
 from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher, Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import RememberedSearches
 from kubesched.plugins.dynamic_resources.results import number_shares
-from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
+from kubesched.plugins.dynamic_resources.state import ClaimInformation, DynamicResourcesState
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, uid_of
@@ -232,33 +232,31 @@ class DynamicResources(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> PreFilterResult[DynamicResourcesState]:
         """Find the claims, and the devices if a claim must be allocated."""
-        scalars = requested_scalars(pod.template.requests) if self._extended_resources else {}
-        if not pod.spec.resource_claims and not scalars:
+        names = requested_resources(pod.template.requests) if self._extended_resources else []
+        if not pod.spec.resource_claims and not names:
             return PreFilterResult(_NO_CLAIMS, SKIP)
         try:
             claims = pod_resource_claims(pod.pod, self._getter(snapshot.objects))
         except ClaimsNotReadyError as error:
             return PreFilterResult(_NO_CLAIMS, unresolvable(str(error)))
-        special = self._special_claim(pod.pod, scalars, snapshot.objects)
-        if not claims and special is None:
+        extended = self._extended(pod.pod, names, snapshot.objects)
+        every = [ClaimInformation(claim) for claim in claims]
+        if extended is not None:
+            every.append(ClaimInformation(extended.claim, is_special=True))
+        if not every:
             return PreFilterResult(_NO_CLAIMS, SKIP)
-        has_special = special is not None
-        every = claims if special is None else [*claims, special]
-        classes = device_classes_of(snapshot.objects)
-        state = DynamicResourcesState(every, has_special, snapshot, scalars, classes)
-        problem = next(self._problems(state, self._group_of(pod.pod), snapshot.objects), None)
+        problem = next(self._problems(every, self._group_of(pod.pod), snapshot.objects), None)
         if problem is not None:
             return PreFilterResult(_NO_CLAIMS, problem)
-        if any(True for _ in state.to_allocate()):
+        is_timed_out = self._is_timed_out if self._binding_conditions else None
+        state = DynamicResourcesState(every, extended, snapshot, is_timed_out)
+        if state.to_allocate():
             self._prepare_search(state, snapshot.objects)
         return PreFilterResult(state)
 
     def filter(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where claims cannot be used or allocated; keep the allocations found."""
-        is_timed_out = self._is_timed_out if self._binding_conditions else None
-        node_filter = NodeFilter(state, pod.pod, is_timed_out)
-        assert state.snapshot is not None, "pre_filter sets it"
-        return node_filter.filter_all(nodes, state.snapshot)
+        return state.filter_all(nodes)
 
     def kinds_needed(self, pod: PodInfo, snapshot: Snapshot) -> Iterable[NeededKind]:
         """Return claims, and slices and classes if a claim must be allocated."""
@@ -285,8 +283,7 @@ class DynamicResources(
 
     def describe(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> str:
         """Return the requests that the node cannot satisfy, with counts of its devices."""
-        is_timed_out = self._is_timed_out if self._binding_conditions else None
-        return NodeFilter(state, pod.pod, is_timed_out).describe(nodes.nodes[0])
+        return state.describe(nodes.nodes[0])
 
     def post_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
@@ -334,24 +331,24 @@ class DynamicResources(
             return _NO_STATE
         if state.allocator is None:
             return SUCCESS
-        to_allocate = list(state.to_allocate())
+        to_allocate = state.to_allocate()
         found = state.allocation_on(node_name)
         if found is None or not found.results:
-            if all(map(state.is_special, to_allocate)):
+            if all(one.is_special for one in to_allocate):
                 # The node's allocatable amounts include the extended resources.
                 return SUCCESS
             return failure("claim allocation not found for node")
-        for at, result in zip(to_allocate, found.results, strict=True):
+        group = self._group_of(pod.pod)
+        for one, result in zip(to_allocate, found.results, strict=True):
             allocation = number_shares(result, self._new_id)
-            claim = state.claims[at]
-            if state.is_special(at) and found.special.claim is not None:
+            claim = one.claim
+            if one.is_special and found.special.claim is not None:
                 claim = found.special.claim
             status = replace(claim.status, allocation=allocation)
             allocated = with_finalizer(replace(claim, status=status))
-            group = self._group_of(pod.pod)
             pending = self._tracker.add_pending(claim.metadata.uid, allocated, pod.uid, group)
             # Another pod of the group may have numbered the shares already.
-            state.allocations[at] = pending.status.allocation
+            one.reserved = pending.status.allocation
         return SUCCESS
 
     def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -359,19 +356,16 @@ class DynamicResources(
         state = self._state(cycle)
         if state is None:
             return
-        for claim in state.user_claims:
-            self._forget_pending(claim.metadata.uid, claim, pod)
-            if (
-                self._writer is not None
-                and claim.status.allocation is not None
-                and is_reserved_for(claim, pod.pod)
-            ):
+        for one in state.claims:
+            claim, metadata = one.claim, one.claim.metadata
+            if self._tracker.remove_pending(one.uid, pod.uid):
+                self._tracker.restore(metadata.namespace, metadata.name)
+            if self._writer is None:
+                continue
+            if one.is_special and not is_in_memory(claim):
+                self._writer.delete_soon(claim)
+            elif claim.status.allocation is not None and is_reserved_for(claim, pod.pod):
                 self._writer.release_soon(claim, pod.pod)
-        special = state.special_claim
-        if special is not None:
-            self._forget_pending(state.special_uid, special, pod)
-            if self._writer is not None and not is_in_memory(special):
-                self._writer.delete_soon(special)
 
     def pre_bind_pre_flight(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Return success if the pod has claims to write."""
@@ -389,11 +383,17 @@ class DynamicResources(
             return SUCCESS
         if self._writer is None:
             return failure("no client to write ResourceClaims with")
-        state.forget_others(node_name)
-        observer = self.handle.services.observer
-        objects = self.handle.objects
+        special = state.end_search(node_name)
+        objects, observer = self.handle.objects, self.handle.services.observer
         binder = ClaimBinder(
-            self._writer, self._tracker, objects, state, pod.pod, node_name, observer
+            self._writer,
+            self._tracker,
+            objects,
+            state.claims,
+            special,
+            pod.pod,
+            node_name,
+            observer,
         )
         try:
             await binder.bind()
@@ -421,38 +421,39 @@ class DynamicResources(
         state = cycle.filter_states.get(self.name)
         return state if isinstance(state, DynamicResourcesState) else None
 
-    def _special_claim(
-        self, pod: Pod, scalars: dict[str, int], objects: Objects
-    ) -> ResourceClaim | None:
-        if not scalars or not any(map(device_classes_of(objects).backs, scalars)):
+    def _extended(
+        self, pod: Pod, names: Sequence[str], objects: Objects
+    ) -> ExtendedResources | None:
+        """Return the pod's extended resources with its special claim; None if it needs none."""
+        classes = device_classes_of(objects)
+        if not any(map(classes.backs, names)):
             return None
-        return self._tracker.special_claim(objects, uid_of(pod)) or new_special_claim(pod)
+        claim = self._tracker.special_claim(objects, uid_of(pod)) or new_special_claim(pod)
+        return ExtendedResources(pod, names, classes, claim)
 
     def _group_of(self, pod: Pod) -> str:
         """Return the name of the pod's group, or ""."""
         return pod_group_name_of(pod) if self._has_pod_groups else ""
 
     def _problems(
-        self, state: DynamicResourcesState, group: str, objects: Objects
+        self, claims: Iterable[ClaimInformation], group: str, objects: Objects
     ) -> Iterator[Status]:
-        """Note where claims can be used; yield why claims cannot be used or allocated at all."""
-        for at, claim in enumerate(state.claims):
-            uid, allocation = claim.metadata.uid, claim.status.allocation
+        """Note shared allocations; yield why claims cannot be used or allocated at all."""
+        for one in claims:
+            claim, allocation = one.claim, one.claim.status.allocation
             if allocation is not None:
-                state.available_on[at] = allocation.node_selector
                 try:
                     if allocation.node_selector is not None:
                         check_node_selector(allocation.node_selector)
                 except NodeSelectorError as error:
                     yield failure(str(error))
-            elif (shared := self._tracker.shared_allocation(uid, group)) is not None:
-                state.shared[at] = shared
-                state.available_on[at] = shared.node_selector
-            elif self._tracker.pending_allocation(uid) is not None:
+            elif (shared := self._tracker.shared_allocation(one.uid, group)) is not None:
+                one.shared = shared
+            elif self._tracker.pending_allocation(one.uid) is not None:
                 yield unresolvable(
                     f"resource claim {claim.metadata.key} is in the process of being allocated"
                 )
-            elif not state.is_special(at):
+            elif not one.is_special:
                 yield from self._problems_of_requests(claim, objects)
 
     def _problems_of_requests(self, claim: ResourceClaim, objects: Objects) -> Iterator[Status]:
@@ -484,12 +485,13 @@ class DynamicResources(
             index = PoolIndex(slices, partitionable=self._features.partitionable_devices)
             known = self._index = (objects, versions, index, DeviceMatcher())
         _, _, index, matcher = known
-        allocated, searches = self._tracker.allocated_state(objects), self._searches
-        if searches is None or searches.index is not index or searches.classes is not state.classes:
-            searches = self._searches = RememberedSearches(allocated, state.classes, index)
+        classes, allocated = device_classes_of(objects), self._tracker.allocated_state(objects)
+        searches = self._searches
+        if searches is None or searches.index is not index or searches.classes is not classes:
+            searches = self._searches = RememberedSearches(allocated, classes, index)
         state.remembered = searches
         state.allocator = Allocator(
-            allocated, state.classes, index, matcher, self._features, self._tries_max
+            allocated, classes, index, matcher, self._features, self._tries_max
         )
 
     def _is_timed_out(self, claim: ResourceClaim) -> bool:
@@ -505,15 +507,14 @@ class DynamicResources(
         unavailable = list(state.unavailable)
         # As upstream, the choice is random.
         self.handle.random.shuffle(unavailable)
-        for at in unavailable:
-            claim = state.claims[at]
-            if state.is_special(at):
+        for one in unavailable:
+            if one.is_special:
                 if is_leftover:
                     break
                 continue
-            if can_be_deallocated(claim, pod):
+            if can_be_deallocated(one.claim, pod):
                 if self._writer is not None:
-                    self._writer.deallocate_soon(replace(claim, status=ResourceClaimStatus()))
+                    self._writer.deallocate_soon(replace(one.claim, status=ResourceClaimStatus()))
                 return unschedulable("deallocation of ResourceClaim completed")
         if special is not None and is_leftover:
             if self._writer is not None:
@@ -525,10 +526,6 @@ class DynamicResources(
 
     def _new_id(self) -> str:
         return str(UUID(int=self.handle.random.getrandbits(128), version=4))
-
-    def _forget_pending(self, uid: str, claim: ResourceClaim, pod: PodInfo) -> None:
-        if self._tracker.remove_pending(uid, pod.uid):
-            self._tracker.restore(claim.metadata.namespace, claim.metadata.name)
 
 
 def _errors_of(args: DynamicResourcesArgs, gates: FeatureGates, path: str) -> Iterator[FieldError]:

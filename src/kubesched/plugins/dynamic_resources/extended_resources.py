@@ -5,14 +5,17 @@ Reads:    pod requests, DeviceClasses, ResourceClaims of earlier attempts; nodes
 Differs:  until the claim is created, its uid is derived from the pod's.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from kubesched.api.core import Container, ContainerExtendedResourceRequest, Pod, PodSpec
+from kubesched.api.core import Container, ContainerExtendedResourceRequest, Node, Pod, PodSpec
 from kubesched.api.meta import ObjectMeta, OwnerReference
-from kubesched.api.quantity import NANO, nano_value
+from kubesched.api.quantity import NANO, nano_value, value
 from kubesched.api.resource import (
     EXACT_COUNT,
     EXTENDED_RESOURCE_CLAIM_ANNOTATION,
@@ -23,6 +26,11 @@ from kubesched.api.resource import (
     ResourceClaimSpec,
 )
 from kubesched.framework.dra import DeviceClasses, is_dra_extended_resource_name
+from kubesched.framework.status import Status, unresolvable
+from kubesched.snapshot.node_table import NodeTable
+
+_LEFTOVER: Final = unresolvable("cannot schedule extended resource claim")
+_CANNOT_FIT: Final = unresolvable("cannot fit resource")
 
 IN_MEMORY_NAME = "<extended-resources>"
 """The special claim's name until it is created; not a valid object name."""
@@ -41,13 +49,81 @@ class NodeClaim:
     mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
 
 
-def requested_scalars(requests: Mapping[str, int]) -> dict[str, int]:
-    """Return the requests above 0 that devices could back."""
-    return {
-        name: amount
+NO_CLAIM: Final = NodeClaim()
+
+
+@dataclass(frozen=True, slots=True)
+class ExtendedResources:
+    """The extended resources that a pod requests, which a node offers or its devices provide.
+
+    Attributes:
+        pod: The pod.
+        names: The requested resources, sorted.
+        classes: The device classes, of which one at least backs one of the resources.
+        claim: The special claim; with requests if it was created in an earlier attempt.
+    """
+
+    pod: Pod
+    names: Sequence[str]
+    classes: DeviceClasses
+    claim: ResourceClaim
+
+    def of_devices(self, node: Node) -> tuple[str, ...] | Status:
+        """Return the resources that devices must provide, or the node's final status."""
+        if self.claim.spec.devices.requests:
+            return _LEFTOVER
+        backed: list[str] = []
+        for name in self.names:
+            offered = node.status.allocatable.get(name)
+            if self.classes.backs(name) and (offered is None or value(offered) == 0):
+                backed.append(name)
+            elif offered is None:
+                return _CANNOT_FIT
+        return tuple(backed)
+
+    def usually_of_devices(self) -> tuple[str, ...] | None:
+        """Return the resources that devices must provide on most nodes; None if no node fits.
+
+        Most nodes offer none of the resources that devices back, and all of the others.
+        """
+        if self.claim.spec.devices.requests:
+            return None
+        return tuple(filter(self.classes.backs, self.names))
+
+    def is_unusual(self, nodes: NodeTable) -> NDArray[np.bool_]:
+        """Return, as bool per row, whether other resources are needed than on most nodes."""
+        found = np.zeros(len(nodes), np.bool_)
+        for name in self.names:
+            offers = nodes.allocatable_of(name) != 0
+            found |= offers if self.classes.backs(name) else ~offers
+        return found
+
+    def not_offered_on(self, node: Node) -> list[str]:
+        """Return the resources that neither the node nor a device class offers."""
+        offered = node.status.allocatable
+        return [name for name in self.names if name not in offered and not self.classes.backs(name)]
+
+    def claim_for(self, resources: Iterable[str]) -> NodeClaim:
+        """Return the special claim for nodes on which devices must provide `resources`."""
+        requests: list[DeviceRequest] = []
+        mappings: list[ContainerExtendedResourceRequest] = []
+        for resource in sorted(resources):
+            device_class = self.classes.by_resource.get(resource)
+            if device_class is not None:
+                class_name = device_class.metadata.name
+                _add_requests(self.pod.spec, resource, class_name, requests, mappings)
+        requests.sort(key=lambda request: request.name)
+        spec = ResourceClaimSpec(devices=DeviceClaim(requests=tuple(requests)))
+        return NodeClaim(replace(self.claim, spec=spec), tuple(mappings))
+
+
+def requested_resources(requests: Mapping[str, int]) -> list[str]:
+    """Return the requested resources that devices could back, sorted."""
+    return sorted(
+        name
         for name, amount in requests.items()
         if amount != 0 and is_dra_extended_resource_name(name)
-    }
+    )
 
 
 def new_special_claim(pod: Pod) -> ResourceClaim:
@@ -71,21 +147,6 @@ def new_special_claim(pod: Pod) -> ResourceClaim:
 def is_in_memory(claim: ResourceClaim) -> bool:
     """Whether the special claim has not been created yet."""
     return claim.metadata.name == IN_MEMORY_NAME
-
-
-def claim_on_node(
-    special: ResourceClaim, pod: Pod, resources: Iterable[str], classes: DeviceClasses
-) -> NodeClaim:
-    """Return the special claim for nodes on which devices must provide `resources`."""
-    requests: list[DeviceRequest] = []
-    mappings: list[ContainerExtendedResourceRequest] = []
-    for resource in sorted(resources):
-        device_class = classes.by_resource.get(resource)
-        if device_class is not None:
-            _add_requests(pod.spec, resource, device_class.metadata.name, requests, mappings)
-    requests.sort(key=lambda request: request.name)
-    spec = ResourceClaimSpec(devices=DeviceClaim(requests=tuple(requests)))
-    return NodeClaim(replace(special, spec=spec), tuple(mappings))
 
 
 def _add_requests(

@@ -1,32 +1,91 @@
-"""DynamicResourcesState: the plugin's data about one pod during its cycle.
+"""DynamicResourcesState: the claims of one pod during its cycle, and where they can be allocated.
 
 If a pod requests extended resources that are backed by devices, the scheduler creates a claim for
 them, the special claim, in addition to the claims of the pod's spec.
 
-Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, stateData (v1.36)
+Upstream: pkg/scheduler/framework/plugins/dynamicresources/dynamicresources.go, stateData, Filter
+          (v1.36)
+Reads:    node.metadata, node.status.allocatable; the pod's claims
+Rejects:  UnschedulableAndUnresolvable.
 Invariants: the special claim, if any, is the last; claims are allocated in order.
-Differs:  nothing.
+Differs:  a pod that shares its group's pending allocation fits only where that allocation can be
+          used, and results stay in order of the claims; upstream does neither.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from kubesched.api.meta import NodeSelector
+import numpy as np
+
+from kubesched.api.core import Node
 from kubesched.api.resource import AllocationResult, ResourceClaim
-from kubesched.framework.dra import DeviceClasses
-from kubesched.plugins.dynamic_resources.allocator import Allocator
-from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
+from kubesched.framework.dra import matches_node_selector
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
+from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected, SearchExhausted
+from kubesched.plugins.dynamic_resources.claims import BindingFailedError, is_ready_for_binding
+from kubesched.plugins.dynamic_resources.describing import describe_allocation, describe_devices
+from kubesched.plugins.dynamic_resources.extended_resources import (
+    NO_CLAIM,
+    ExtendedResources,
+    NodeClaim,
+)
 from kubesched.plugins.dynamic_resources.remembered_searches import (
+    NOT_SEARCHED,
+    SOLVED,
+    UNSOLVED,
     ClaimSearch,
     Found,
     RememberedSearches,
     alternatives_score,
 )
+from kubesched.plugins.dynamic_resources.requests import AllocationError
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.snapshot import Snapshot
 
-NO_CLASSES: Final = DeviceClasses(())
-NO_CLAIM: Final = NodeClaim()
+_NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
+_NOT_ALLOCATABLE: Final = unresolvable("cannot allocate all claims")
+
+IsTimedOut = Callable[[ResourceClaim], bool]
+
+
+@dataclass(slots=True, eq=False)
+class ClaimInformation:
+    """One of the pod's claims.
+
+    Attributes:
+        claim: The claim as last read or written.
+        is_special: Whether it is the special claim.
+        uid: The claim's uid at the start of the cycle; the special claim gets another one.
+        shared: The pending allocation of the pod's group, which the pod reuses.
+        reserved: The allocation that is reserved for the pod.
+    """
+
+    claim: ResourceClaim
+    is_special: bool = False
+    uid: str = field(init=False)
+    shared: AllocationResult | None = None
+    reserved: AllocationResult | None = None
+
+    def __post_init__(self) -> None:
+        self.uid = self.claim.metadata.uid
+
+    @property
+    def allocation(self) -> AllocationResult | None:
+        """The claim's allocation, written or shared; None if devices must be found."""
+        return self.claim.status.allocation or self.shared
+
+    def is_usable_on(self, node: Node, is_timed_out: IsTimedOut | None) -> bool:
+        """Whether the allocation can be used on the node, and its devices may become ready."""
+        selector = None if self.allocation is None else self.allocation.node_selector
+        if selector is not None and not matches_node_selector(selector, node):
+            return False
+        if self.claim.status.allocation is None or is_timed_out is None:
+            return True
+        try:
+            return is_ready_for_binding(self.claim) or not is_timed_out(self.claim)
+        except BindingFailedError:
+            return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,69 +107,142 @@ class DynamicResourcesState:
 
     Attributes:
         claims: The pod's claims, the special one last.
-        has_special_claim: Whether the last claim is special.
+        extended: The extended resources that the special claim is for; None if there is none.
         snapshot: The snapshot of the cycle; None if the pod has no claims.
-        scalars: The pod's extended resource requests.
-        classes: The device classes.
-        special_uid: The special claim's uid at the start of the cycle.
-        available_on: Per claim, the node selector of its allocation.
-        allocations: Per claim, the reserved allocation.
-        shared: Per claim, the pending allocation of the pod's group, which the pod reuses.
+        is_timed_out: Returns whether the time for a claim's devices to become ready has passed;
+            None if devices are always ready.
         allocator: Allocates claims without an allocation; None if there are none.
         remembered: The results of searches for earlier pods, set with `allocator`.
         searches: Resources that devices must provide -> the search on the nodes that lack them.
         search_on: Name of a node that Filter asked about -> its search; None if it needs none.
         common_search: The search of the other nodes, whose results were known.
-        unavailable: Positions of allocated claims that a node could not use, in order.
+        unavailable: Allocated claims that a node could not use, in order.
         chosen: Node name -> allocations that are or were reserved there.
     """
 
-    claims: list[ResourceClaim] = field(default_factory=list)
-    has_special_claim: bool = False
+    claims: Sequence[ClaimInformation] = ()
+    extended: ExtendedResources | None = None
     snapshot: Snapshot | None = None
-    scalars: dict[str, int] = field(default_factory=dict)
-    classes: DeviceClasses = NO_CLASSES
-    special_uid: str = field(init=False, default="")
-    available_on: list[NodeSelector | None] = field(init=False)
-    allocations: list[AllocationResult | None] = field(init=False)
-    shared: list[AllocationResult | None] = field(init=False)
+    is_timed_out: IsTimedOut | None = None
     allocator: Allocator | None = None
     remembered: RememberedSearches | None = None
     searches: dict[tuple[str, ...], ClaimSearch] = field(default_factory=dict)
     search_on: dict[str, ClaimSearch | None] = field(default_factory=dict)
     common_search: ClaimSearch | None = None
-    unavailable: dict[int, None] = field(default_factory=dict)
+    unavailable: dict[ClaimInformation, None] = field(default_factory=dict)
     chosen: dict[str, NodeAllocation] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.available_on = [None] * len(self.claims)
-        self.allocations = [None] * len(self.claims)
-        self.shared = [None] * len(self.claims)
-        if self.has_special_claim:
-            self.special_uid = self.claims[-1].metadata.uid
 
     @property
     def special_claim(self) -> ResourceClaim | None:
         """The claim for extended resources."""
-        return self.claims[-1] if self.has_special_claim else None
+        return None if self.extended is None else self.claims[-1].claim
 
-    @property
-    def has_user_claims(self) -> bool:
-        """Whether the pod's spec names a claim."""
-        return len(self.claims) > self.has_special_claim
+    def to_allocate(self) -> list[ClaimInformation]:
+        """Return the claims without a written allocation."""
+        return [one for one in self.claims if one.claim.status.allocation is None]
 
-    @property
-    def user_claims(self) -> list[ResourceClaim]:
-        """The claims of the pod's spec."""
-        return self.claims[:-1] if self.has_special_claim else self.claims
+    # Filter.
 
-    def is_special(self, index: int) -> bool:
-        """Whether the claim at `index` is the special one."""
-        return self.has_special_claim and index == len(self.claims) - 1
+    def filter_all(self, nodes: NodeTable) -> NodeToStatus:
+        """Return the status of each row of `nodes`, a selection of the table or the table itself.
 
-    def to_allocate(self) -> Iterator[int]:
-        """Yield the positions of the claims without an allocation."""
-        return (at for at, claim in enumerate(self.claims) if claim.status.allocation is None)
+        If only the search for devices decides, nodes with a kept result are not searched again.
+        """
+        common = self.common_search = self._common_search()
+        if common is None:
+            return NodeToStatus.of([self.filter(node) for node in nodes.nodes])
+        assert self.snapshot is not None, "pre_filter sets it"
+        table, rows = self.snapshot.nodes, self.snapshot.rows_of(nodes)
+        index = np.array(common.results.outcomes(table)[rows])
+        if self.extended is not None:
+            index[self.extended.is_unusual(nodes)] = NOT_SEARCHED
+        missing = np.flatnonzero(index == NOT_SEARCHED)
+        asked = np.arange(len(table))[rows][missing].tolist()
+        found = NodeToStatus.of([self.filter(table.nodes[row]) for row in asked])
+        index[missing] = np.where(found.index, found.index + UNSOLVED, SOLVED)
+        return NodeToStatus(index, [SUCCESS, _NOT_ALLOCATABLE, *found.statuses[1:]])
+
+    def filter(self, node: Node) -> Status:
+        """Return success if the node satisfies all claims; keep the allocations found."""
+        name, resources = node.metadata.name, self._resources_of_devices(node)
+        if isinstance(resources, Status):
+            return resources
+        if self.extended is not None and not resources and len(self.claims) == 1:
+            self.search_on[name] = None
+            return SUCCESS
+        unusable = self._unusable_on(node)
+        if self.allocator is not None:
+            search = self.search_on[name] = self._search_for(resources)
+            status = _search(search, node, self.allocator)
+            if not status.is_success:
+                return status
+            self.chosen.pop(name, None)
+        if unusable:
+            # An allocation that is not written yet cannot be deallocated.
+            self.unavailable |= dict.fromkeys(one for one in unusable if one.shared is None)
+            return _NOT_AVAILABLE
+        return SUCCESS
+
+    def describe(self, node: Node) -> str:
+        """Return what the node lacks, by claim and request."""
+        resources = self._resources_of_devices(node)
+        if isinstance(resources, Status):
+            lacking = [] if self.extended is None else self.extended.not_offered_on(node)
+            return f"neither the node nor a DeviceClass offers {', '.join(lacking)}"
+        if self.allocator is not None:
+            search = self._search_for(resources)
+            if search.on(node, self.allocator) is None:
+                return describe_devices(self.allocator, node, search.claims)
+        return "; ".join(
+            describe_allocation(one.claim, one.allocation, node) for one in self._unusable_on(node)
+        )
+
+    def _resources_of_devices(self, node: Node) -> tuple[str, ...] | Status:
+        """Return the resources that devices must provide, or the node's final status."""
+        return () if self.extended is None else self.extended.of_devices(node)
+
+    def _unusable_on(self, node: Node) -> list[ClaimInformation]:
+        return [one for one in self.claims if not one.is_usable_on(node, self.is_timed_out)]
+
+    def _common_search(self) -> ClaimSearch | None:
+        """Return the search that decides on most nodes; None if more than a search decides."""
+        if self.allocator is None or any(one.allocation is not None for one in self.claims):
+            return None
+        resources = () if self.extended is None else self.extended.usually_of_devices()
+        return None if resources is None else self._search_for(resources)
+
+    def _search_for(self, resources: tuple[str, ...]) -> ClaimSearch:
+        """Return the search on the nodes where devices must provide these resources."""
+        known = self.searches.get(resources)
+        if known is None:
+            special = NO_CLAIM if self.extended is None else self.extended.claim_for(resources)
+            claims = [
+                special.claim if one.is_special and special.claim is not None else one.claim
+                for one in self.claims
+                if one.allocation is None
+            ]
+            assert self.remembered is not None, "pre_filter sets it with the allocator"
+            known = ClaimSearch(special, claims, self.remembered.of(claims))
+            self.searches[resources] = known
+        return known
+
+    # Score and Reserve.
+
+    def has_alternatives(self) -> bool:
+        """Whether a request has alternatives; otherwise all nodes score 0."""
+        return any(
+            request.exactly is None
+            for one in self.claims
+            for request in one.claim.spec.devices.requests
+        )
+
+    def score(self, node_name: str) -> int:
+        """Return a number that is higher the earlier the chosen alternatives are listed."""
+        _, found = self._found(node_name)
+        if found is None or found.results is None:
+            return 0
+        allocated = [(one.claim, one.allocation) for one in self.claims if one.allocation]
+        return found.score + sum(alternatives_score(*one) for one in allocated)
 
     def allocation_on(self, node_name: str) -> NodeAllocation | None:
         """Return the allocations that Filter found for a node; None if there are none."""
@@ -121,38 +253,34 @@ class DynamicResourcesState:
         if search is None or found is None or found.results is None:
             return None
         new = iter(found.results)
-        results = tuple(self.shared[at] or next(new) for at in self.to_allocate())
+        results = tuple(one.shared or next(new) for one in self.to_allocate())
         # The kept results change with the next pod, and this pod may be reserved twice.
         chosen = self.chosen[node_name] = NodeAllocation(results, search.special)
         return chosen
 
-    def forget_others(self, node_name: str) -> None:
-        """Keep only what was found for the chosen node: the pod may wait long for its binding."""
+    def end_search(self, node_name: str) -> NodeClaim:
+        """Return the special claim as the chosen node needs it; drop the results of Filter.
+
+        The pod may wait long for its binding.
+        """
         found = self.allocation_on(node_name)
-        self.chosen = {} if found is None else {node_name: found}
-        self.searches, self.search_on = {}, {}
+        self.searches, self.search_on, self.chosen = {}, {}, {}
         self.common_search = self.remembered = self.allocator = self.snapshot = None
-
-    def has_alternatives(self) -> bool:
-        """Whether a request has alternatives; otherwise all nodes score 0."""
-        return any(
-            request.exactly is None
-            for claim in self.claims
-            for request in claim.spec.devices.requests
-        )
-
-    def score(self, node_name: str) -> int:
-        """Return a number that is higher the earlier the chosen alternatives are listed."""
-        _, found = self._found(node_name)
-        if found is None or found.results is None:
-            return 0
-        total = found.score
-        for claim, shared in zip(self.claims, self.shared, strict=True):
-            allocation = claim.status.allocation or shared
-            if allocation is not None:
-                total += alternatives_score(claim, allocation)
-        return total
+        return NO_CLAIM if found is None else found.special
 
     def _found(self, node_name: str) -> tuple[ClaimSearch | None, Found | None]:
         search = self.search_on.get(node_name, self.common_search)
         return search, None if search is None else search.results.latest(node_name)
+
+
+def _search(search: ClaimSearch, node: Node, allocator: Allocator) -> Status:
+    try:
+        results = search.on(node, allocator)
+    except AllocationError as error:
+        return failure(str(error))
+    except NodeRejected as rejected:
+        return unresolvable(str(rejected))
+    except SearchExhausted:
+        name = node.metadata.name
+        return failure(f"node {name}: timed out trying to allocate devices")
+    return _NOT_ALLOCATABLE if results is None else SUCCESS

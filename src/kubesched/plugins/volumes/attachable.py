@@ -8,7 +8,7 @@ Differs:  volumes that are not provisioned yet get a fixed prefix, where upstrea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from kubesched.api.core import Pod
@@ -30,9 +30,6 @@ from kubesched.plugins.volumes.csi_translation import (
 from kubesched.snapshot.objects import Objects
 
 _NOT_PROVISIONED: Final = "\x00"
-
-UNCERTAIN: Final = 1 << 32
-"""The count of a volume that perhaps cannot be identified."""
 
 Attachables = dict[str, str]
 """`driver/handle` -> driver."""
@@ -56,17 +53,6 @@ def may_attach(volume: Volume) -> bool:
         or volume.ephemeral is not None
         or plugin_of(volume) is not None
     )
-
-
-def count_at_most(volumes: Sequence[Volume]) -> int:
-    """Return an upper bound for the attached volumes; UNCERTAIN or more if some need a lookup."""
-    count = 0
-    for volume in volumes:
-        if volume.persistent_volume_claim is not None:
-            count += 1 if volume.persistent_volume_claim.claim_name else UNCERTAIN
-        elif may_attach(volume):
-            count += UNCERTAIN
-    return count
 
 
 def add_volumes_of(
@@ -94,7 +80,7 @@ def add_volumes_of(
             found[f"{driver}/{handle}"] = driver
 
 
-def attached_to(attachments: Sequence[VolumeAttachment], objects: Objects) -> Attachables:
+def attached_to(attachments: Iterable[VolumeAttachment], objects: Objects) -> Attachables:
     """Return the CSI volumes of volume attachments."""
     found: Attachables = {}
     for attachment in attachments:

@@ -118,23 +118,6 @@ class VolumeBinder:
             self.revert(PodVolumes(unwritten, assumed.dynamic_provisions[len(provisions) :]))
         return PodVolumes(tuple(bindings), tuple(provisions)), error
 
-    async def wait_until_bound(
-        self, check: BindingCheck, written: PodVolumes, timeout_seconds: float
-    ) -> None:
-        """Wait until the volume controller has bound everything; check once per second.
-
-        Raises:
-            VolumeBindingError: Binding is no longer possible, or timed out.
-        """
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                while True:
-                    await asyncio.sleep(_POLL_SECONDS)
-                    if check.is_bound(written):
-                        return
-        except TimeoutError:
-            raise VolumeBindingError("context deadline exceeded") from None
-
 
 class BindingCheck(msgspec.Struct, frozen=True):
     """Checks whether a pod's volumes are bound, according to the informer cache.
@@ -151,12 +134,22 @@ class BindingCheck(msgspec.Struct, frozen=True):
     snapshot: Snapshot
     writer: VolumeWriter
 
-    def is_bound(self, written: PodVolumes) -> bool:
-        """Return whether everything is bound.
+    async def wait_until_bound(self, written: PodVolumes, timeout_seconds: float) -> None:
+        """Wait until the volume controller has bound everything; check once per second.
 
         Raises:
-            VolumeBindingError: Binding is no longer possible.
+            VolumeBindingError: Binding is no longer possible, or timed out.
         """
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                is_bound = False
+                while not is_bound:
+                    await asyncio.sleep(_POLL_SECONDS)
+                    is_bound = self._is_bound(written)
+        except TimeoutError:
+            raise VolumeBindingError("context deadline exceeded") from None
+
+    def _is_bound(self, written: PodVolumes) -> bool:
         if self.node_name not in self.snapshot.nodes.row_of:
             text = f'failed to get node "{self.node_name}": node "{self.node_name}" not found'
             raise VolumeBindingError(text)

@@ -30,6 +30,7 @@ class CsiNodeColumns:
         nodes: The CSINode per row; None if the node has none.
         exists: Bool per row: whether the node has a CSINode.
         cases: The values that occur in `exists`, True first.
+        limits: Driver -> limit per row, for drivers that have a limit there.
         has_limits: Bool per row: whether a driver has a limit there.
         limited: The drivers that have a limit on some row.
     """
@@ -38,12 +39,10 @@ class CsiNodeColumns:
         self.nodes = nodes
         self.exists = np.array([node is not None for node in nodes], np.bool_)
         self.cases = tuple(sorted({node is not None for node in nodes}, reverse=True))
-        limits = [limits_of(node) for node in nodes]
-        self.has_limits = np.array([bool(one) for one in limits], np.bool_)
-        self.limited = frozenset[str]().union(*limits)
-        self._limits = limits
+        self.limits = [limits_of(node) for node in nodes]
+        self.has_limits = np.array([bool(one) for one in self.limits], np.bool_)
+        self.limited = frozenset[str]().union(*self.limits)
         self._limit_columns: dict[str, NDArray[np.int64]] = {}
-        self._least_limits: dict[str, int] = {}
         self._migrated: dict[str, NDArray[np.bool_] | None] = {}
 
     def limit(self, driver: str) -> NDArray[np.int64]:
@@ -51,15 +50,9 @@ class CsiNodeColumns:
         column = self._limit_columns.get(driver)
         if column is None:
             column = self._limit_columns[driver] = np.array(
-                [limits.get(driver, NO_LIMIT) for limits in self._limits], np.int64
+                [limits.get(driver, NO_LIMIT) for limits in self.limits], np.int64
             )
-            self._least_limits[driver] = int(column.min(initial=NO_LIMIT))
         return column
-
-    def least_limit(self, driver: str) -> int:
-        """Return the smallest limit of a driver's volumes on any row, or NO_LIMIT."""
-        self.limit(driver)
-        return self._least_limits[driver]
 
     def has_driver(self, driver: str) -> NDArray[np.bool_]:
         """Return, as bool per row, whether the driver is installed."""

@@ -25,7 +25,7 @@ from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import STORAGE, class_of_volume
 from kubesched.plugins.volumes.node_access import NodeAccess, pairs_of, terms_of_volume
-from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.objects import ChangedObjects, Objects
 
 NO_VOLUME: Final = -1
 _FILESYSTEM: Final = "Filesystem"
@@ -195,19 +195,21 @@ class VolumesByClass:
 
     def __init__(self, assumed: AssumeCache[PersistentVolume]) -> None:
         self._assumed = assumed
-        self._objects: Objects | None = None
-        self._versions = (0, 0)
+        self._changed = ChangedObjects(PersistentVolume)
+        self._version_assumed = 0
         self._class_of: dict[str, str] = {}
         self._classes: dict[str, ClassVolumes] = {}
 
     def of(self, objects: Objects, storage_class: str) -> ClassVolumes:
         """Return the volumes of a class."""
-        changed = self._changed(objects)
-        if changed is None:
+        written = self._changed.read(objects)
+        assumed = self._assumed.changes.since(self._version_assumed)
+        self._version_assumed = self._assumed.changes.version
+        if written is None or assumed is None:
             self._class_of, self._classes = {}, {}
-            changed = [volume.metadata.name for volume in objects.list(PersistentVolume)]
-        self._objects = objects
-        self._versions = objects.version(PersistentVolume), self._assumed.changes.version
+            changed = {volume.metadata.name for volume in objects.list(PersistentVolume)}
+        else:
+            changed = {name for _, name in written} | set(assumed)
         for name in changed:
             self._follow(objects, name)
         found = self._classes.get(storage_class)
@@ -215,17 +217,6 @@ class VolumesByClass:
             found = self._classes[storage_class] = ClassVolumes()
         found.arrange()
         return found
-
-    def _changed(self, objects: Objects) -> Iterable[str] | None:
-        """Return the names of the volumes that have changed; None if that is not known."""
-        if objects is not self._objects:
-            return None
-        stored, assumed = self._versions
-        written = objects.changed_since(PersistentVolume, stored)
-        assumptions = self._assumed.changes.since(assumed)
-        if written is None or assumptions is None:
-            return None
-        return {name for _, name in written} | set(assumptions)
 
     def _follow(self, objects: Objects, name: str) -> None:
         before = self._class_of.pop(name, None)

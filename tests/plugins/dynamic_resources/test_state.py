@@ -15,7 +15,6 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import NodeToStatus
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
-from kubesched.plugins.dynamic_resources.filtering import NodeFilter
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node
@@ -80,8 +79,7 @@ def _filtered(
     cycle.filter_states[plugin.name] = state
     assert state is not None
     if one_by_one:
-        alone = NodeFilter(state, pod.pod, None)
-        statuses = NodeToStatus.of([alone.filter(nodes.nodes[row]) for row in rows])
+        statuses = NodeToStatus.of([state.filter(nodes.nodes[row]) for row in rows])
     elif len(rows) < len(nodes):
         statuses = plugin.filter(state, pod, nodes.take(np.array(rows, np.intp)))
     else:

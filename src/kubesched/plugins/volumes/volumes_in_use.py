@@ -93,7 +93,8 @@ class VolumesInUse:
         if len(self.at_most) != len(table):
             self.at_most = fitted(self.at_most, table)
         stale |= {table.row_of.get(name, -1) for name in self._attachments.update(objects)}
-        stale |= self._changed_readers(objects)
+        if self._counted:
+            stale |= self._changed_readers(objects)
         for row in stale:
             self._counted.pop(row, None)
             if 0 <= row < len(table):
@@ -104,6 +105,9 @@ class VolumesInUse:
         """Return the volumes on a row."""
         found = self._counted.get(row)
         if found is None:
+            if not self._counted:
+                # Earlier changes are in the first count.
+                self._changed_readers(snapshot.objects)
             pods, name = snapshot.nodes.pods[row].values(), snapshot.nodes.names[row]
             objects = _ReadObjects(snapshot.objects, self._readers, row)
             found = self._counted[row] = count_volumes(pods, self._attachments.on(name), objects)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from random import Random
 
 import pytest
 from msgspec.structs import replace
@@ -10,6 +11,9 @@ from msgspec.structs import replace
 from kubesched.api.codec import Source, decode_object
 from kubesched.api.core import Pod
 from kubesched.api.errors import TooManyRequestsError
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.plugins.registry import in_tree_setup
+from kubesched.simulator import virtual_loop
 from kubesched.simulator.node_life import evict
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_pod
@@ -71,6 +75,25 @@ async def test_a_rehearsal_settles_after_each_change(rehearsal: Rehearsal) -> No
     both = {"big": "second", "late": "first"}
     expected = [{}, {"big": "second"}, {"big": "second"}, both]
     assert expected == found
+
+
+def test_the_given_random_source_breaks_ties() -> None:
+    """If it always returns 0, the node that was loaded first is chosen."""
+
+    class First(Random):
+        def random(self) -> float:
+            return 0.0
+
+    async def main() -> dict[str, str]:
+        gates = FeatureGates()
+        rehearsal = Rehearsal(in_tree_setup(gates), random=First(0))
+        pods = [make_pod(f"pod-{at}", requests={"cpu": 1}) for at in range(3)]
+        rehearsal.load([*map(node, ("z", "a", "m")), *pods])
+        await rehearsal.settle()
+        return placed(rehearsal)
+
+    expected = {"pod-0": "z", "pod-1": "a", "pod-2": "m"}
+    assert expected == virtual_loop.run(main())
 
 
 def test_a_drained_pod_moves_if_its_budget_allows() -> None:

@@ -196,8 +196,17 @@ class Rehearsal:
     and the pods on them.
     """
 
-    def __init__(self, setup: SchedulerSetup, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        setup: SchedulerSetup,
+        *,
+        seed: int = 0,
+        random: Random | None = None,
+    ) -> None:
         """Set up an empty cluster; `seed` is of the random source that breaks ties.
+
+        `random` breaks ties in place of a source with this seed. If its `random()` is always 0,
+        ties go to the node that was loaded first.
 
         Raises:
             ConfigError: with every field error of the configuration.
@@ -216,7 +225,7 @@ class Rehearsal:
                 NO_FAULTS,
                 is_instant=True,
             ),
-            random=Random(seed),
+            random=random or Random(seed),
             options=replace(options, max_in_unschedulable_pods_seconds=_NEVER_SECONDS),
             writers=Writers(InstantClaimWriter(self.server), InstantVolumeWriter(self.server)),
             report_plugin_error=self._end_on_plugin_error,

@@ -4,9 +4,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
+# Type checks without a cache take a minute or two on one core.
+SIDE_BY_SIDE := $(MAKE) --no-print-directory -j3
 PYTEST := pytest -q -n auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help setup demo tour check test coverage sim faults rewrite lint types format docs bench lock clean
+.PHONY: help setup demo tour check test pytest coverage sim faults rewrite lint types format docs bench lock clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -27,11 +29,14 @@ demo: .venv/.ready  ## Run a cluster here: placed, preempted, the leader killed 
 tour: .venv/.ready  ## Place a saved cluster's pods, and explain one that does not fit
 	@$(BIN)/kubesched demo
 
-check: .venv/.ready lint types  ## Run linters, type checks and the tests of what differs from main, or all fast tests
-	$(BIN)/python -m $(PYTEST) $$($(BIN)/python -m tests.changed)
+check: .venv/.ready  ## Run linters, type checks and the tests of what differs from main, or all fast tests
+	@TESTS="$$($(BIN)/python -m tests.changed)" $(SIDE_BY_SIDE) lint types pytest
 
-test: .venv/.ready lint types  ## Run linters, type checks and all tests, in parallel
-	$(BIN)/python -m $(PYTEST)
+test: .venv/.ready  ## Run linters, type checks and all tests, side by side
+	@TESTS= $(SIDE_BY_SIDE) lint types pytest
+
+pytest: .venv/.ready
+	$(BIN)/python -m $(PYTEST) $$TESTS
 
 coverage: .venv/.ready  ## Measure the branch coverage of all tests, processes included; fails below the floor
 	$(BIN)/coverage erase

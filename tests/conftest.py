@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 
@@ -20,3 +21,9 @@ pytest_plugins = ["kubesched.testing.pytest_plugin"]
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage rarely, and never visit what is there before the first test."""
+    gc.freeze()
+    gc.set_threshold(50_000)

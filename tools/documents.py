@@ -9,7 +9,8 @@ that fails and prints nothing is an error, too.
 
 Pages show what a terminal of 80 columns does, and for pipes what they print there.
 
-`--check` only compares, and exits 1 if a page is stale.
+`--check` only compares, and exits 1 if a page is stale. Commands are looked up in the directory
+`COMMANDS_FIRST`, if that is set, beside this Python, and on the path.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def _console(body: str, directory: Path) -> str:
 
 
 def _run(command: list[str], directory: Path) -> str:
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    first = os.environ.get("COMMANDS_FIRST", "")
+    places = (first, str(Path(sys.executable).parent), os.environ["PATH"])
+    path = os.pathsep.join(filter(None, places))
     found = subprocess.run(  # noqa: S603 - commands of our documents
         command,
         cwd=directory,
@@ -93,6 +96,7 @@ def _run(command: list[str], directory: Path) -> str:
             "LC_ALL": "C",
             "PYTHONUTF8": "1",
             "KUBESCHED_DEBUG": "",
+            "PYTHONUNBUFFERED": "",
             # Shells do not export it: a pipe has no width.
             "COLUMNS": "" if " | " in command[-1] else "80",
         },

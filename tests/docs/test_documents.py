@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.docs.commands import forked_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -34,21 +38,30 @@ def _runs_something(page: Path) -> bool:
     return any(_blocks(page, kind) for kind in ("console", "python"))
 
 
-def _check(tool: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 - our own tools
+def _check(tool: str, *arguments: str, commands: Path | str = "") -> tuple[str, int]:
+    """Return what a tool writes to stderr, and its exit code."""
+    found = subprocess.run(  # noqa: S603 - our own tools
         [sys.executable, ROOT / "tools" / tool, "--check", *arguments],
+        env={**os.environ, "COMMANDS_FIRST": str(commands)},
         capture_output=True,
         encoding="utf-8",
         check=False,
     )
+    return found.stderr, found.returncode
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory with the command `kubesched`, for tests that run it many times."""
+    with forked_commands(tmp_path_factory.mktemp("commands")) as found:
+        yield found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if _runs_something(page)], ids=_name)
-def test_a_page_shows_what_its_commands_print(page: Path) -> None:
+def test_a_page_shows_what_its_commands_print(page: Path, commands: Path) -> None:
     """Commands and programs are run again; copied files are compared."""
-    found = _check("documents.py", str(page))
-    assert ("", 0) == (found.stderr, found.returncode)
+    assert ("", 0) == _check("documents.py", str(page), commands=commands)
 
 
 def test_blocks_that_run_are_not_indented() -> None:
@@ -80,32 +93,29 @@ def test_output_on_stderr_and_failures_are_errors(tmp_path: Path) -> None:
     for block in ("console\n$ kubesched simulate nobody.json\n", "python\nraise SystemExit(1)\n"):
         page = tmp_path / "page.md"
         page.write_text(f"```{block}```\n", encoding="utf-8")
-        assert 1 == _check("documents.py", str(page)).returncode
+        _, code = _check("documents.py", str(page))
+        assert 1 == code
 
 
 @pytest.mark.slow
 def test_the_picture_in_the_readme_is_current() -> None:
     """It shows what the command prints."""
-    found = _check("picture.py")
-    assert ("", 0) == (found.stderr, found.returncode)
+    assert ("", 0) == _check("picture.py")
 
 
 def test_the_page_of_divergences_is_current() -> None:
     """It is generated from the modules' heads."""
-    found = _check("divergences.py")
-    assert ("", 0) == (found.stderr, found.returncode)
+    assert ("", 0) == _check("divergences.py")
 
 
 def test_the_configuration_reference_is_current() -> None:
     """Fields, plugins and feature gates."""
-    found = _check("configuration.py")
-    assert ("", 0) == (found.stderr, found.returncode)
+    assert ("", 0) == _check("configuration.py")
 
 
 def test_the_reference_of_scenarios_is_current() -> None:
     """Fields of scenarios and sweeps."""
-    found = _check("scenarios.py")
-    assert ("", 0) == (found.stderr, found.returncode)
+    assert ("", 0) == _check("scenarios.py")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)

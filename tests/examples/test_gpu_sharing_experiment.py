@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -13,7 +15,7 @@ import pytest
 from kubesched.api.codec import DecodeError
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.sweep.functions import SweepCase
-from kubesched.sweep.plan import SweepRun, plan_of
+from kubesched.sweep.plan import SweepCell, SweepRun, plan_of
 from kubesched.sweep.running import case_of
 from kubesched.sweep.spec import load_sweep
 
@@ -25,11 +27,17 @@ report, sharing = map(gpu_sharing, ("report", "gpu_sharing"))
 LIKE = EXAMPLES / "openb-like"
 NODES, PODS = LIKE / "nodes.csv", LIKE / "pods.csv"
 SWEEP = EXAMPLES / "gpu-sharing" / "openb.yaml"
-CELLS = {str(cell.labels["plugins"]): cell for cell in plan_of(load_sweep(SWEEP), SWEEP).cells}
+POLICIES = [each.name for each in load_sweep(SWEEP).plugins]
+
+
+@cache
+def _cells() -> Mapping[str, SweepCell]:
+    """Return the cells of the experiment by policy."""
+    return {str(cell.labels["plugins"]): cell for cell in plan_of(load_sweep(SWEEP), SWEEP).cells}
 
 
 def _case(policy: str, seed: int) -> SweepCase:
-    return case_of(SweepRun(CELLS[policy], seed))
+    return case_of(SweepRun(_cells()[policy], seed))
 
 
 # The random source.
@@ -130,7 +138,7 @@ def test_samples_are_means_per_percent() -> None:
     assert {None} == set(found[4:])
 
 
-@pytest.mark.parametrize("policy", CELLS)
+@pytest.mark.parametrize("policy", POLICIES)
 def test_a_run_allocates_no_device_twice(policy: str) -> None:
     """Only pods that could not be placed are missing."""
     nodes, pods = openb_trace.read_nodes(NODES), openb_trace.read_pods(PODS)
@@ -160,7 +168,7 @@ def test_a_run_allocates_no_device_twice(policy: str) -> None:
 @pytest.mark.slow
 def test_runs_with_and_without_memory_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     """For every policy but the random one."""
-    cases = [_case(policy, 43) for policy in CELLS if policy != "random"]
+    cases = [_case(policy, 43) for policy in POLICIES if policy != "random"]
     expected = [runs.run(case) for case in cases]
     monkeypatch.setattr(sharing.GpuSharing, "sign", lambda _self, _pod: UNSIGNED)
     assert expected == [runs.run(case) for case in cases]

@@ -49,7 +49,7 @@ from kubesched.plugins.volumes.attachable import (
     may_attach,
 )
 from kubesched.plugins.volumes.claims import after_claim_change
-from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, CsiNodes, limits_of
+from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodeColumns, CsiNodes, limits_of
 from kubesched.plugins.volumes.csi_translation import plugin_of
 from kubesched.plugins.volumes.describing import kinds_of_claims, kinds_of_limits
 from kubesched.plugins.volumes.volumes_in_use import NodeVolumes, VolumesInUse
@@ -180,19 +180,13 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         self, new: Attachables, nodes: NodeTable, snapshot: Snapshot, csi_nodes: CsiNodeColumns
     ) -> Iterator[tuple[NDArray[np.bool_], Status]]:
         """Yield each rejection and the rows that it is for, as bool per row."""
-        rows = snapshot.rows_of(nodes)
-        self._in_use.update(snapshot)
-        is_doubtful, wanted = np.zeros(len(snapshot.nodes), np.bool_), Counter(new.values())
-        for driver, count in wanted.items():
-            is_doubtful |= self._in_use.at_most + count > csi_nodes.limit(driver)
-        is_doubtful = is_doubtful[rows]
-        if not snapshot.has_pods_of(nodes):
-            is_doubtful |= _has_new_pods(nodes, snapshot)
-        if not np.count_nonzero(is_doubtful):
+        wanted = Counter(new.values())
+        is_doubtful = self._doubtful(wanted, nodes, snapshot, csi_nodes)
+        if is_doubtful is None:
             return
         full: list[int] = []
         failed: dict[str, list[int]] = {}
-        for at in np.flatnonzero(is_doubtful & csi_nodes.has_limits[rows]).tolist():
+        for at in np.flatnonzero(is_doubtful).tolist():
             volumes = self._volumes_on(at, nodes, snapshot)
             limits = csi_nodes.limits[snapshot.nodes.row_of[nodes.names[at]]]
             if volumes.error:
@@ -204,6 +198,30 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
             mask = np.zeros(len(nodes), np.bool_)
             mask[places] = True
             yield mask, status
+
+    def _doubtful(
+        self,
+        wanted: Counter[str],
+        nodes: NodeTable,
+        snapshot: Snapshot,
+        csi_nodes: CsiNodeColumns,
+    ) -> NDArray[np.bool_] | None:
+        """Return the rows where an exact count may exceed a limit, or fail; None if no row."""
+        in_use, limited, has_pods = self._in_use, csi_nodes.limited, snapshot.has_pods_of(nodes)
+        in_use.update(snapshot)
+        if has_pods and all(
+            in_use.most + count <= limited.get(driver, NO_LIMIT) for driver, count in wanted.items()
+        ):
+            return None
+        in_use.most = int(in_use.at_most.max(initial=0))
+        rows = snapshot.rows_of(nodes)
+        is_doubtful = np.zeros(len(snapshot.nodes), np.bool_)
+        for driver, count in wanted.items():
+            is_doubtful |= in_use.at_most + count > csi_nodes.limit(driver)
+        is_doubtful = is_doubtful[rows]
+        if not has_pods:
+            is_doubtful |= _has_new_pods(nodes, snapshot)
+        return is_doubtful & csi_nodes.has_limits[rows] if is_doubtful.any() else None
 
     def _volumes_on(self, at: int, nodes: NodeTable, snapshot: Snapshot) -> NodeVolumes:
         """Return the volumes on a row of `nodes`, whose pods may differ from the snapshot's."""

@@ -32,7 +32,7 @@ class CsiNodeColumns:
         cases: The values that occur in `exists`, True first.
         limits: Driver -> limit per row, for drivers that have a limit there.
         has_limits: Bool per row: whether a driver has a limit there.
-        limited: The drivers that have a limit on some row.
+        limited: Driver -> its least limit, for drivers that have a limit on some row.
     """
 
     def __init__(self, nodes: list[CSINode | None]) -> None:
@@ -41,7 +41,10 @@ class CsiNodeColumns:
         self.cases = tuple(sorted({node is not None for node in nodes}, reverse=True))
         self.limits = [limits_of(node) for node in nodes]
         self.has_limits = np.array([bool(one) for one in self.limits], np.bool_)
-        self.limited = frozenset[str]().union(*self.limits)
+        self.limited: dict[str, int] = {}
+        for limits in self.limits:
+            for driver, limit in limits.items():
+                self.limited[driver] = min(limit, self.limited.get(driver, limit))
         self._limit_columns: dict[str, NDArray[np.int64]] = {}
         self._migrated: dict[str, NDArray[np.bool_] | None] = {}
 

@@ -7,7 +7,7 @@ Differs:  not in upstream; for explain.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import NodeSelector
@@ -77,7 +77,7 @@ def kinds_of_new_volumes(pod: Pod, objects: Objects) -> Iterator[NeededKind]:
             yield NeededKind(CSIStorageCapacity, "they report the capacity for volumes")
 
 
-def kinds_of_limits(pod: Pod, objects: Objects, limited: frozenset[str]) -> Iterator[NeededKind]:
+def kinds_of_limits(pod: Pod, objects: Objects, limited: Collection[str]) -> Iterator[NeededKind]:
     """Yield the kinds that determine the number and limit of volumes on a node.
 
     `limited` are the drivers that have a limit on some node.
@@ -91,7 +91,7 @@ def kinds_of_limits(pod: Pod, objects: Objects, limited: frozenset[str]) -> Iter
     except AttachableError:
         if objects.knows(PersistentVolumeClaim):
             return
-    if not objects.knows(CSINode) or not limited.isdisjoint(found.values()):
+    if not objects.knows(CSINode) or any(driver in limited for driver in found.values()):
         yield NeededKind(VolumeAttachment, "they count towards the limit of a node's volumes")
 
 

@@ -75,10 +75,12 @@ class VolumesInUse:
     Attributes:
         at_most: int64 per row: an upper bound of the volumes of any driver; NO_LIMIT or more if the
             volumes of a pod perhaps cannot be identified.
+        most: An upper bound of these.
     """
 
     def __init__(self) -> None:
         self.at_most = np.zeros(0, np.int64)
+        self.most = 0
         self._counted: dict[int, NodeVolumes] = {}
         self._versions = RowVersions()
         self._changed = [ChangedObjects(kind) for kind in _READ]
@@ -99,7 +101,9 @@ class VolumesInUse:
             self._counted.pop(row, None)
             if 0 <= row < len(table):
                 attached = len(self._attachments.on(table.names[row]))
-                self.at_most[row] = attached + _bound(table.pods[row].values())
+                bound = attached + _bound(table.pods[row].values())
+                self.at_most[row] = bound
+                self.most = max(self.most, bound)
 
     def on(self, row: int, snapshot: Snapshot) -> NodeVolumes:
         """Return the volumes on a row."""

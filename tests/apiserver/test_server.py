@@ -514,6 +514,17 @@ def test_repeated_fields_of_yaml() -> None:
     assert ('duplicate field "data"', 'duplicate field "data.b"') == answer.warnings
 
 
+def test_a_kind_that_is_no_text() -> None:
+    """It is refused, also if it is empty."""
+
+    async def asked() -> list[int]:
+        server = new_server()
+        wrong: list[dict[str, object]] = [{"kind": []}, {"kind": 0}, {"apiVersion": {}}]
+        return [(await ask(server, "POST", PODS, POD | one)).status for one in wrong]
+
+    assert [400, 400, 400] == run(asked())
+
+
 def test_bytes_that_are_no_text() -> None:
     """They are read as U+FFFD, in objects and in patches."""
 

@@ -317,8 +317,9 @@ def _set_kind(value: Plain, resources: Resources, resource: Resource) -> None:
     Raises:
         StatusError: They differ from those of the path.
     """
-    kind = value.get("kind") or resource.kind
-    version = value.get("apiVersion") or resource.api_version
+    kind, version = value.get("kind"), value.get("apiVersion")
+    kind = resource.kind if kind in (None, "") else kind
+    version = resource.api_version if version in (None, "") else version
     if kind != resource.kind or version not in (resource.api_version, _OLD_VERSIONS.get(kind)):
         raise _other_kind(kind, version, resources, resource)
     value |= {"kind": resource.kind, "apiVersion": resource.api_version}

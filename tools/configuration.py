@@ -101,8 +101,9 @@ def fields(struct: type[msgspec.Struct], defaults: dict[str, Any]) -> str:
     rows = []
     for field in msgspec.structs.fields(struct):
         default = defaults.get(field.encode_name, default_of(field))
-        text = texts[field.name]
-        rows.append((f"`{field.encode_name}`", shown(default), text))
+        if field.name not in texts:
+            sys.exit(f"{struct.__name__}: name {field.name} under Attributes in the docstring")
+        rows.append((f"`{field.encode_name}`", shown(default), texts[field.name]))
     return table(("field", "default", "meaning"), rows)
 
 

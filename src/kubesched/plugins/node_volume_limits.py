@@ -49,7 +49,7 @@ from kubesched.plugins.volumes.attachable import (
     may_attach,
 )
 from kubesched.plugins.volumes.claims import after_claim_change
-from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodeColumns, CsiNodes, limits_of
+from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, CsiNodes, limits_of
 from kubesched.plugins.volumes.csi_translation import plugin_of
 from kubesched.plugins.volumes.describing import kinds_of_claims, kinds_of_limits
 from kubesched.plugins.volumes.volumes_in_use import NodeVolumes, VolumesInUse
@@ -207,13 +207,10 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         csi_nodes: CsiNodeColumns,
     ) -> NDArray[np.bool_] | None:
         """Return the rows where an exact count may exceed a limit, or fail; None if no row."""
-        in_use, limited, has_pods = self._in_use, csi_nodes.limited, snapshot.has_pods_of(nodes)
+        in_use, has_pods = self._in_use, snapshot.has_pods_of(nodes)
         in_use.update(snapshot)
-        if has_pods and all(
-            in_use.most + count <= limited.get(driver, NO_LIMIT) for driver, count in wanted.items()
-        ):
+        if has_pods and in_use.have_room(wanted, csi_nodes.limited):
             return None
-        in_use.most = int(in_use.at_most.max(initial=0))
         rows = snapshot.rows_of(nodes)
         is_doubtful = np.zeros(len(snapshot.nodes), np.bool_)
         for driver, count in wanted.items():

@@ -9,7 +9,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
@@ -75,12 +75,12 @@ class VolumesInUse:
     Attributes:
         at_most: int64 per row: an upper bound of the volumes of any driver; NO_LIMIT or more if the
             volumes of a pod perhaps cannot be identified.
-        most: An upper bound of these.
     """
 
     def __init__(self) -> None:
         self.at_most = np.zeros(0, np.int64)
-        self.most = 0
+        # An upper bound of `at_most`.
+        self._most = 0
         self._counted: dict[int, NodeVolumes] = {}
         self._versions = RowVersions()
         self._changed = [ChangedObjects(kind) for kind in _READ]
@@ -103,7 +103,17 @@ class VolumesInUse:
                 attached = len(self._attachments.on(table.names[row]))
                 bound = attached + _bound(table.pods[row].values())
                 self.at_most[row] = bound
-                self.most = max(self.most, bound)
+                self._most = max(self._most, bound)
+
+    def have_room(self, wanted: Mapping[str, int], limits: Mapping[str, int]) -> bool:
+        """Whether all rows surely have room for as many volumes per driver; False is no certainty.
+
+        `limits` are the least limits of drivers that have one.
+        """
+        room = min(limits.get(driver, NO_LIMIT) - count for driver, count in wanted.items())
+        if self._most > room:
+            self._most = int(self.at_most.max(initial=0))
+        return self._most <= room
 
     def on(self, row: int, snapshot: Snapshot) -> NodeVolumes:
         """Return the volumes on a row."""

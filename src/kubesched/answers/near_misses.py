@@ -261,9 +261,7 @@ def _references(pod: Pod, objects: Objects) -> Iterator[tuple[type[KubeObject], 
         claim = objects.get(PersistentVolumeClaim, name, namespace)
         if claim is not None and not claim.spec.volume_name and claim.spec.storage_class_name:
             yield StorageClass, "", claim.spec.storage_class_name
-    generated = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
-    for entry in pod.spec.resource_claims:
-        name = entry.resource_claim_name or generated.get(entry.name) or ""
+    for entry, name in pod.resource_claims():
         if entry.resource_claim_name is not None:
             yield ResourceClaim, namespace, name
         elif not name and entry.resource_claim_template_name:

@@ -187,14 +187,13 @@ _Asking: TypeAlias = Callable[[int], ResourceClaim]
 def _lower_device_counts(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     """Yield the change of each number of devices, in the pod's claims, after which it is placed."""
     pod, objects = trial.pod, trial.cluster.cache.objects
-    generated = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
-    for entry in pod.spec.resource_claims:
-        name = entry.resource_claim_name or generated.get(entry.name) or ""
-        claim = objects.get(ResourceClaim, name, pod.metadata.namespace)
+    for entry, claim_name in pod.resource_claims():
+        claim = objects.get(ResourceClaim, claim_name, pod.metadata.namespace)
         if claim is None or claim.status.allocation is not None:
             continue
         template = entry.resource_claim_template_name
-        kind, name = ("ResourceClaimTemplate", template) if template else ("ResourceClaim", name)
+        kind = "ResourceClaimTemplate" if template else "ResourceClaim"
+        name = template or claim_name
         for at, request in enumerate(claim.spec.devices.requests):
             wanted = 0 if request.exactly is None else request.exactly.count
             path = ("spec", "devices", "requests", at, "exactly", "count")

@@ -6,6 +6,7 @@ Differs:  only fields that scheduling, explaining and simulating read are kept: 
           endpoints and configuration sources, of events.k8s.io none.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -355,6 +356,12 @@ class Pod(KubeObject):
 
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    def resource_claims(self) -> Iterator[tuple[PodResourceClaim, str]]:
+        """Yield each entry of `spec.resourceClaims` with its claim's name, "" if not created."""
+        created = {one.name: one.resource_claim_name for one in self.status.resource_claim_statuses}
+        for entry in self.spec.resource_claims:
+            yield entry, entry.resource_claim_name or created.get(entry.name) or ""
 
 
 class PodTemplateSpec(KubeStruct):

@@ -95,13 +95,16 @@ class InstantServer(ObjectServer):
         """Delete a pod, without grace; see `ObjectServer.delete_pod`."""
         pod = self.pod(namespace, name, uid)
         super().delete_pod(namespace, name, uid, 0)
-        if pod is not None and pod.spec.resource_claims:
-            for claim in self.all(ResourceClaim):
-                self.release_claim(claim, pod)
+        if pod is not None:
+            special = pod.status.extended_resource_claim_status
+            claims = [claim for _, claim in pod.resource_claims()]
+            claims += [] if special is None else [special.resource_claim_name]
+            for claim in claims:
+                self.release_claim(namespace, claim, pod)
 
-    def release_claim(self, claim: ResourceClaim, pod: Pod) -> None:
+    def release_claim(self, namespace: str, name: str, pod: Pod) -> None:
         """Remove a pod from a claim; with the last pod, the devices are released."""
-        found = self.find(ResourceClaim, claim.metadata.namespace, claim.metadata.name)
+        found = self.find(ResourceClaim, namespace, name)
         if found is not None:
             users = found.status.reserved_for
             left = tuple(user for user in users if user.uid != pod.metadata.uid)
@@ -168,7 +171,8 @@ class InstantClaimWriter:
 
     def release_soon(self, claim: ResourceClaim, pod: Pod) -> None:
         """Remove the pod from the claim soon."""
-        self._server.soon(lambda: self._server.release_claim(claim, pod))
+        of = claim.metadata
+        self._server.soon(lambda: self._server.release_claim(of.namespace, of.name, pod))
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
         """Return the claim as stored."""

@@ -8,7 +8,9 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,7 @@ from kubesched.api.resource import Device, DeviceClass, ResourceSlice
 from kubesched.cel.values import CelError
 from kubesched.framework.dra import (
     AllocatedState,
+    DeviceID,
     NodeSelectorError,
     device_classes_of,
     is_dra_extended_resource_name,
@@ -28,6 +31,60 @@ from kubesched.framework.handle import Handle
 from kubesched.plugins.node_resources.scoring import Demands, DeviceCount, Devices
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.snapshot import Snapshot
+
+
+class _SlicesByNode:
+    """All slices; those that name a node are found by it."""
+
+    def __init__(self, slices: Iterable[ResourceSlice]) -> None:
+        self._by_node: dict[str, list[ResourceSlice]] = {}
+        self._others: list[ResourceSlice] = []
+        for item in slices:
+            name = item.spec.node_name
+            (self._by_node.setdefault(name, []) if name else self._others).append(item)
+
+    def of(self, node: Node) -> Iterable[ResourceSlice]:
+        """Return the slices that may have devices for the node."""
+        return chain(self._by_node.get(node.metadata.name, ()), self._others)
+
+
+class _CountedDevices:
+    """The devices of one class, counted per node; `find` returns those on a node."""
+
+    def __init__(
+        self, find: Callable[[Node], Sequence[DeviceID]], allocated: AllocatedState
+    ) -> None:
+        self._find = find
+        self._allocated = allocated
+        self._version = allocated.changes.version
+        self._devices: dict[str, Sequence[DeviceID]] = {}
+        self._nodes: dict[DeviceID, list[str]] = {}
+        self._counts: dict[str, DeviceCount] = {}
+
+    def update(self, allocated: AllocatedState) -> None:
+        """Forget the counts of nodes that can use devices that were allocated or released."""
+        changed = allocated.changes.since(self._version)
+        if changed is None or allocated is not self._allocated:
+            self._counts.clear()
+        else:
+            for device in changed:
+                for name in self._nodes.get(device, ()):
+                    self._counts.pop(name, None)
+        self._allocated, self._version = allocated, allocated.changes.version
+
+    def on(self, node: Node) -> DeviceCount:
+        """Return the count on a node."""
+        name = node.metadata.name
+        count = self._counts.get(name)
+        if count is None:
+            devices = self._devices.get(name)
+            if devices is None:
+                devices = self._devices[name] = self._find(node)
+                for device in devices:
+                    self._nodes.setdefault(device, []).append(name)
+            taken = sum(map(self._allocated.is_allocated, devices))
+            count = self._counts[name] = DeviceCount(len(devices), taken)
+        return count
 
 
 class BackingDevices:
@@ -45,6 +102,10 @@ class BackingDevices:
         self._handle = handle
         self.enabled = handle.feature_gates.enabled("DRAExtendedResource")
         self._matching: set[tuple[str, str, str, str]] = set()
+        self._counted_for: tuple[object, ...] = ()
+        self._slices = _SlicesByNode(())
+        # Resource -> what is counted so far.
+        self._counted: dict[str, _CountedDevices] = {}
 
     def back(self, resource: str, objects: Objects) -> bool:
         """Whether a device class backs the resource."""
@@ -66,12 +127,26 @@ class BackingDevices:
         if not self.enabled or not snapshot.objects.any(DeviceClass):
             return demands
         classes = device_classes_of(snapshot.objects).by_resource
+        self._update(snapshot)
         devices = {
             at: self._count_per_node(resource, classes[resource], snapshot, feasible)
             for at, resource in enumerate(demands.scored.resources)
             if resource in classes
         }
         return Demands(demands.scored, demands.amounts, devices)
+
+    def _update(self, snapshot: Snapshot) -> None:
+        """Forget counts that nodes, slices or classes changed, and what was allocated since."""
+        table, objects = snapshot.nodes, snapshot.objects
+        read = objects.version(ResourceSlice), objects.version(DeviceClass)
+        allocated = self._handle.services.claim_tracker.allocated_state(objects)
+        counted_for = (table, table.epoch, objects, read)
+        if counted_for != self._counted_for:
+            self._counted_for = counted_for
+            self._counted.clear()
+            self._slices = _SlicesByNode(objects.list(ResourceSlice))
+        for counted in self._counted.values():
+            counted.update(allocated)
 
     def _count_per_node(
         self,
@@ -81,35 +156,29 @@ class BackingDevices:
         feasible: NDArray[np.bool_],
     ) -> Devices:
         """Count on feasible nodes whose allocatable amounts lack the resource."""
-        nodes = snapshot.nodes
-        slices = tuple(snapshot.objects.list(ResourceSlice))
-        allocated = self._handle.services.claim_tracker.allocated_state(snapshot.objects)
+        nodes, counted = snapshot.nodes, self._counted.get(resource)
+        if counted is None:
+            allocated = self._handle.services.claim_tracker.allocated_state(snapshot.objects)
+            find = partial(self._devices_of, device_class)
+            counted = self._counted[resource] = _CountedDevices(find, allocated)
         counts: dict[str, DeviceCount] = {}
         for row in np.flatnonzero(feasible & (nodes.allocatable_of(resource) == 0)).tolist():
-            count = self._count_on(nodes.nodes[row], device_class, slices, allocated)
+            count = counted.on(nodes.nodes[row])
             if count.allocatable:
                 counts[nodes.names[row]] = count
         return counts
 
-    def _count_on(
-        self,
-        node: Node,
-        device_class: DeviceClass,
-        slices: Iterable[ResourceSlice],
-        allocated: AllocatedState,
-    ) -> DeviceCount:
-        """Count the devices of the class on a node; 0 if a selector cannot be evaluated."""
-        total = taken = 0
+    def _devices_of(self, device_class: DeviceClass, node: Node) -> Sequence[DeviceID]:
+        """Return the devices of the class on a node; none if a selector cannot be evaluated."""
         try:
-            for item in slices:
-                driver, pool = item.spec.driver, item.spec.pool.name
-                for device in _devices_on(item, node):
-                    if self._matches(device_class, driver, pool, device):
-                        total += 1
-                        taken += allocated.is_allocated((driver, pool, device.name))
+            return [
+                (item.spec.driver, item.spec.pool.name, device.name)
+                for item in self._slices.of(node)
+                for device in _devices_on(item, node)
+                if self._matches(device_class, item.spec.driver, item.spec.pool.name, device)
+            ]
         except (CelError, cel.DeviceSelectorError, NodeSelectorError):
-            return DeviceCount(0, 0)
-        return DeviceCount(total, taken)
+            return ()
 
     def _matches(self, device_class: DeviceClass, driver: str, pool: str, device: Device) -> bool:
         variables = None

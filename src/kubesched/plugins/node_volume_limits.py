@@ -180,13 +180,20 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
         self, new: Attachables, nodes: NodeTable, snapshot: Snapshot, csi_nodes: CsiNodeColumns
     ) -> Iterator[tuple[NDArray[np.bool_], Status]]:
         """Yield each rejection and the rows that it is for, as bool per row."""
-        wanted = Counter(new.values())
-        is_doubtful = self._doubtful(wanted, nodes, snapshot, csi_nodes)
-        if is_doubtful is None:
+        wanted, in_use, has_pods = Counter(new.values()), self._in_use, snapshot.has_pods_of(nodes)
+        in_use.update(snapshot)
+        if has_pods and in_use.have_room(wanted, csi_nodes.limited):
             return
-        full: list[int] = []
-        failed: dict[str, list[int]] = {}
-        for at in np.flatnonzero(is_doubtful).tolist():
+        rows = snapshot.rows_of(nodes)
+        may_exceed = in_use.may_exceed(wanted, csi_nodes.limit)[rows]
+        if has_pods:
+            is_sure = in_use.is_counted_without(new)[rows]
+        else:
+            is_sure = np.zeros(len(nodes), np.bool_)
+            may_exceed |= _has_new_pods(nodes, snapshot)
+        may_exceed &= csi_nodes.has_limits[rows]
+        full, failed = np.flatnonzero(may_exceed & is_sure).tolist(), dict[str, list[int]]()
+        for at in np.flatnonzero(may_exceed & ~is_sure).tolist():
             volumes = self._volumes_on(at, nodes, snapshot)
             limits = csi_nodes.limits[snapshot.nodes.row_of[nodes.names[at]]]
             if volumes.error:
@@ -198,27 +205,6 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
             mask = np.zeros(len(nodes), np.bool_)
             mask[places] = True
             yield mask, status
-
-    def _doubtful(
-        self,
-        wanted: Counter[str],
-        nodes: NodeTable,
-        snapshot: Snapshot,
-        csi_nodes: CsiNodeColumns,
-    ) -> NDArray[np.bool_] | None:
-        """Return the rows where an exact count may exceed a limit, or fail; None if no row."""
-        in_use, has_pods = self._in_use, snapshot.has_pods_of(nodes)
-        in_use.update(snapshot)
-        if has_pods and in_use.have_room(wanted, csi_nodes.limited):
-            return None
-        rows = snapshot.rows_of(nodes)
-        is_doubtful = np.zeros(len(snapshot.nodes), np.bool_)
-        for driver, count in wanted.items():
-            is_doubtful |= in_use.at_most + count > csi_nodes.limit(driver)
-        is_doubtful = is_doubtful[rows]
-        if not has_pods:
-            is_doubtful |= _has_new_pods(nodes, snapshot)
-        return is_doubtful & csi_nodes.has_limits[rows] if is_doubtful.any() else None
 
     def _volumes_on(self, at: int, nodes: NodeTable, snapshot: Snapshot) -> NodeVolumes:
         """Return the volumes on a row of `nodes`, whose pods may differ from the snapshot's."""

@@ -6,11 +6,14 @@ Reads:    nodes.changes, nodes.row_versions
 from __future__ import annotations
 
 from array import array
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.snapshot.node_columns import NodeColumns
+
+Number = TypeVar("Number", np.int64, np.bool_)
 
 
 class ChangedRows:
@@ -63,12 +66,12 @@ class RowVersions:
         return set(np.flatnonzero(fitted(before, table) != self._versions).tolist())
 
 
-def fitted(kept: NDArray[np.int64], table: NodeColumns) -> NDArray[np.int64]:
+def fitted(kept: NDArray[Number], table: NodeColumns) -> NDArray[Number]:
     """Return the numbers that are kept per row, in the last axis, for the table's rows of now.
 
     Those of new rows are 0, which is no row's version.
     """
     added = len(table) - kept.shape[-1]
     if added > 0:
-        return np.concatenate((kept, np.zeros((*kept.shape[:-1], added), np.int64)), axis=-1)
+        return np.concatenate((kept, np.zeros((*kept.shape[:-1], added), kept.dtype)), axis=-1)
     return kept[..., : len(table)]

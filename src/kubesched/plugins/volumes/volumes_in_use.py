@@ -9,11 +9,12 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.storage import StorageClass, VolumeAttachment
@@ -79,6 +80,12 @@ class VolumesInUse:
 
     def __init__(self) -> None:
         self.at_most = np.zeros(0, np.int64)
+        # Bool per row: whether all volumes there are identified and counted.
+        self._is_counted = np.zeros(0, np.bool_)
+        # Driver -> volumes in use, as int64 per row; 0 on rows that are not counted.
+        self._in_use: dict[str, NDArray[np.int64]] = {}
+        # Volume -> the counted rows whose pods use it.
+        self._rows_using: dict[str, set[int]] = {}
         # An upper bound of `at_most`.
         self._most = 0
         self._counted: dict[int, NodeVolumes] = {}
@@ -93,12 +100,15 @@ class VolumesInUse:
         table, objects = snapshot.nodes, snapshot.objects
         stale = self._versions.changed(table)
         if len(self.at_most) != len(table):
+            stale |= {row for row in self._counted if row >= len(table)}
             self.at_most = fitted(self.at_most, table)
+            self._is_counted = fitted(self._is_counted, table)
+            self._in_use = {name: fitted(one, table) for name, one in self._in_use.items()}
         stale |= {table.row_of.get(name, -1) for name in self._attachments.update(objects)}
         if self._counted:
             stale |= self._changed_readers(objects)
         for row in stale:
-            self._counted.pop(row, None)
+            self._forget(row)
             if 0 <= row < len(table):
                 attached = len(self._attachments.on(table.names[row]))
                 bound = attached + _bound(table.pods[row].values())
@@ -126,8 +136,52 @@ class VolumesInUse:
             objects = _ReadObjects(snapshot.objects, self._readers, row)
             found = self._counted[row] = count_volumes(pods, self._attachments.on(name), objects)
             if not found.error:
-                self.at_most[row] = max(found.in_use.values(), default=0)
+                self._keep(row, found)
         return found
+
+    def may_exceed(
+        self, wanted: Mapping[str, int], limit: Callable[[str], NDArray[np.int64]]
+    ) -> NDArray[np.bool_]:
+        """Return, as bool per row, where as many more volumes per driver may exceed a limit.
+
+        `limit` returns a driver's limit per row.
+        """
+        exceeds = np.zeros(len(self.at_most), np.bool_)
+        for driver, count in wanted.items():
+            counts = self._in_use.get(driver, 0)
+            exceeds |= np.where(self._is_counted, counts, self.at_most) + count > limit(driver)
+        return exceeds
+
+    def is_counted_without(self, volumes: Iterable[str]) -> NDArray[np.bool_]:
+        """Return, as bool per row, where counts are exact and no pod uses one of the volumes."""
+        found = self._is_counted.copy()
+        for name in volumes:
+            found[list(self._rows_using.get(name, ()))] = False
+        return found
+
+    def _keep(self, row: int, found: NodeVolumes) -> None:
+        self.at_most[row] = max(found.in_use.values(), default=0)
+        self._is_counted[row] = True
+        for driver, count in found.in_use.items():
+            if driver not in self._in_use:
+                self._in_use[driver] = np.zeros(len(self.at_most), np.int64)
+            self._in_use[driver][row] = count
+        for name in found.used:
+            self._rows_using.setdefault(name, set()).add(row)
+
+    def _forget(self, row: int) -> None:
+        found = self._counted.pop(row, None)
+        if found is None:
+            return
+        for name in found.used:
+            rows = self._rows_using[name]
+            rows.discard(row)
+            if not rows:
+                del self._rows_using[name]
+        if row < len(self._is_counted):
+            self._is_counted[row] = False
+            for column in self._in_use.values():
+                column[row] = 0
 
     def with_pods(self, pods: Iterable[PodInfo], node_name: str, snapshot: Snapshot) -> NodeVolumes:
         """Return the volumes on a node if it had these pods."""

@@ -14,9 +14,9 @@ from kubesched.framework.cluster_event import (
     POD,
     Action,
     ClusterEvent,
-    Filing,
     QueueingHint,
 )
+from kubesched.framework.filing import Filing
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
 from kubesched.queue.moves import QueueMove, QueuePlace
@@ -59,9 +59,9 @@ REGISTERED_IN_OTHER: Final = (
 )
 
 
-def name_of(old: object | None, new: object | None) -> str | None:
+def name_of(old: object | None, new: object | None) -> tuple[str] | None:
     """Return the name of the changed pod, or None if another kind changed."""
-    return new.metadata.name if isinstance(new, Pod) else None
+    return (new.metadata.name,) if isinstance(new, Pod) else None
 
 
 # The plugin Volumes weighs changes of a pod for that pod alone.
@@ -99,7 +99,7 @@ class Answers:
         """Return the plugin's hint."""
 
         def hint(pod: Pod, old: object | None, new: object | None) -> bool:
-            if plugin == "Volumes" and name_of(old, new) not in (None, pod.metadata.name):
+            if plugin == "Volumes" and name_of(old, new) not in (None, (pod.metadata.name,)):
                 return False
             self.asked.append((plugin, pod.metadata.name))
             if plugin in self.raising:

@@ -5,7 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
-from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent, Filing
+from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent
+from kubesched.framework.filing import Filing
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.hinting import QueueingHints, QueueingStrategy, ask_hint
 from kubesched.queue.moves import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterChange, QueuePlace
@@ -321,7 +322,7 @@ def test_an_event_with_a_name_finds_the_pods_filed_under_it() -> None:
     """One without a name finds all rejected pods."""
     filing = Filing(
         lambda pod: pod.metadata.labels.values(),
-        lambda old, new: new if isinstance(new, str) else None,
+        lambda old, new: new if isinstance(new, tuple) else None,
     )
     filed = Registration("Volumes", CLAIM_ADD, lambda pod, old, new: True, filing=filing)
     all_hints = QueueingHints({PROFILE: [filed, Registration("Fit", NODE_ADD)]})
@@ -330,15 +331,16 @@ def test_an_event_with_a_name_finds_the_pods_filed_under_it() -> None:
     topics = all_hints.topics_of_pod(queued)
     about = (PROFILE, "Volumes")
     assert (about, (*about, "mine"), (*about, "other")) == topics
-    for name, is_found in (("mine", True), ("other", True), ("third", False), (None, True)):
-        found = all_hints.topics_of_change(ClusterChange(CLAIM_ADD, None, name))
+    changes = {("mine",): True, ("third", "other"): True, ("third",): False, (): False, None: True}
+    for names, is_found in changes.items():
+        found = all_hints.topics_of_change(ClusterChange(CLAIM_ADD, None, names))
         assert found is not None
         assert is_found == bool(set(found) & set(topics))
 
 
 def test_a_hint_without_a_filing_is_called_for_all_pods() -> None:
     """Also if the plugin has another hint with a filing for the event."""
-    nothing = Filing(lambda pod: (), lambda old, new: "nothing")
+    nothing = Filing(lambda pod: (), lambda old, new: ["nothing"])
     filed = Registration("Volumes", CLAIM_ADD, lambda pod, old, new: False, filing=nothing)
     all_hints = QueueingHints({PROFILE: [filed, Registration("Volumes", CLAIM_ADD)]})
     topics = all_hints.topics_of_change(ClusterChange(CLAIM_ADD))

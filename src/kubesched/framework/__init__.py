@@ -16,9 +16,9 @@ from kubesched.framework.cluster_event import (
     Action,
     ClusterEvent,
     ClusterEventWithHint,
-    Filing,
 )
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.filing import Filing
 from kubesched.framework.handle import FilterReads, Handle
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.normalize import (

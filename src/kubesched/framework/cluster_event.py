@@ -9,7 +9,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import IntFlag
 from typing import Final
 
@@ -17,6 +17,7 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.framework.filing import Filing
 
 
 class Action(IntFlag):
@@ -100,22 +101,6 @@ class ClusterEvent(msgspec.Struct, frozen=True):
 
 # (waiting pod, old object, new object) -> whether to retry the pod.
 QueueingHint = Callable[[Pod, object | None, object | None], bool]
-
-
-class Filing(msgspec.Struct, frozen=True):
-    """An index of waiting pods by name, so that an event need not call the hint for every pod.
-
-    A hint with a filing returns false unless the change has one of the pod's names. Neither
-    function raises.
-
-    Attributes:
-        of_pod: Returns the pod's names, such as those of the claims it uses.
-        of_change: Returns the name of a change, given the old and the new object; None to call the
-            hint for all pods.
-    """
-
-    of_pod: Callable[[Pod], Iterable[str]]
-    of_change: Callable[[object | None, object | None], str | None]
 
 
 class ClusterEventWithHint(msgspec.Struct, frozen=True):

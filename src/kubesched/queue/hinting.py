@@ -18,7 +18,8 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Pod
-from kubesched.framework.cluster_event import ClusterEvent, Filing
+from kubesched.framework.cluster_event import ClusterEvent
+from kubesched.framework.filing import Filing
 from kubesched.framework.plugin_error import PluginError, ReportPluginError, log_plugin_error
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.moves import ClusterChange
@@ -108,7 +109,7 @@ class QueueingHints:
         if not filings:
             return topics
         pod = queued.pod_info.pod
-        narrower = [(*topic, about) for topic, filing in filings for about in filing.of_pod(pod)]
+        narrower = [(*topic, name) for topic, filing in filings for name in filing.of_pod(pod)]
         return tuple(dict.fromkeys([*topics, *narrower]))
 
     def _topics_of_rejectors(
@@ -128,8 +129,8 @@ class QueueingHints:
             return None
         topics = list(matches.topics)
         for topic, filing in matches.filings:
-            about = filing.of_change(change.old, change.new)
-            topics.append(topic if about is None else (*topic, about))
+            names = filing.of_change(change.old, change.new)
+            topics += [topic] if names is None else [(*topic, name) for name in names]
         return topics
 
     def strategy(self, queued: QueuedPodInfo, change: ClusterChange) -> QueueingStrategy:

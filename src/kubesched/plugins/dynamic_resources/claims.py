@@ -6,7 +6,7 @@ Reads:    pod.spec.resourceClaims, pod.status.resourceClaimStatuses; ResourceCla
 Differs:  the claims of pod groups, an alpha feature, are not supported.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from kubesched.api.conditions import find_condition, is_condition_true
@@ -18,7 +18,7 @@ from kubesched.api.resource import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
-from kubesched.framework.cluster_event import Filing
+from kubesched.framework.filing import Filing
 
 GetClaim = Callable[[str, str], ResourceClaim | None]
 """(namespace, name) -> claim, or None."""
@@ -191,14 +191,14 @@ def _claims_of(pod: Pod) -> Iterator[str]:
             yield f"{pod.metadata.namespace}/{name}"
 
 
-def _claim_of(old: object | None, new: object | None) -> str | None:
-    """Return the changed claim; None if it was deallocated, which may help any pod."""
+def _claim_of(old: object | None, new: object | None) -> Iterable[str] | None:
+    """Return the name of the changed claim; None if it was deallocated, which may help any pod."""
     if not isinstance(new, ResourceClaim):
         return None
     before = old if isinstance(old, ResourceClaim) else None
     if _is_deallocation(before, new):
         return None
-    return new.metadata.key
+    return (new.metadata.key,)
 
 
 BY_CLAIM: Final = Filing(_claims_of, _claim_of)

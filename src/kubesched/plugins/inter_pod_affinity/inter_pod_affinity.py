@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.api.core import Namespace, Node, Pod
+from kubesched.api.core import Namespace
 from kubesched.api.field_errors import FieldError, child
 from kubesched.api.integers import Int32
 from kubesched.config.args import PluginArgs
@@ -48,6 +48,11 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.plugins.inter_pod_affinity.describing import describe_affinity
+from kubesched.plugins.inter_pod_affinity.hints import (
+    BY_LABELS,
+    after_node_change,
+    after_pod_change,
+)
 from kubesched.plugins.inter_pod_affinity.state import (
     NO_REQUIREMENTS,
     AffinityState,
@@ -62,12 +67,10 @@ from kubesched.plugins.shared.template_memo import TemplateMemo
 from kubesched.plugins.shared.topology_domains import DomainSums
 from kubesched.snapshot.affinity_terms import (
     AffinityTerm,
-    AffinityTerms,
     OwnedTerm,
     TermBucket,
     TermIndex,
     TermKind,
-    affinity_terms_of,
 )
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
@@ -82,7 +85,6 @@ _STATUSES: Final = (
 )
 _LACKS_AFFINITY, _VIOLATES_ANTI_AFFINITY, _VIOLATES_EXISTING = 1, 2, 3
 _NO_LABELS: Final[dict[str, str]] = {}
-_NO_TERMS: Final = AffinityTerms()
 _HARD_WEIGHT_MAX: Final = 100
 
 AffinityScores = tuple[tuple[str, NDArray[np.int64]], ...]
@@ -143,8 +145,8 @@ class InterPodAffinity(
         pods = Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
         nodes = Action.ADD | Action.UPDATE_NODE_LABEL
         return (
-            retry_on(POD, pods, _after_pod_change, per_template=True),
-            retry_on(NODE, nodes, _after_node_change, per_template=True),
+            retry_on(POD, pods, after_pod_change, per_template=True, filing=BY_LABELS),
+            retry_on(NODE, nodes, after_node_change, per_template=True),
         )
 
     def pre_filter(
@@ -341,64 +343,3 @@ def _selecting(index: TermIndex) -> Iterator[AffinityTerm]:
 def _reads_namespaces(term: AffinityTerm) -> bool:
     """Whether a term selects namespaces by label."""
     return bool(term.namespace_selector.requirements)
-
-
-def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """Whether the addition, deletion or update of a pod may make `pod` schedulable."""
-    before = old if isinstance(old, Pod) else None
-    after = new if isinstance(new, Pod) else None
-    if before is not None and after is not None and pod.metadata.uid == after.metadata.uid:
-        return True
-    if any(other is not None and not _has_place(other) for other in (before, after)):
-        return False
-    terms = affinity_terms_of(pod) or _NO_TERMS
-    if terms.error:
-        return True
-    wanted, shunned = terms.required_affinity, terms.required_anti_affinity
-    if before is None:
-        return after is None or _are_all_about(wanted, after)
-    if after is None:
-        return _are_all_about(shunned, before) or _shuns(before, pod)
-    begins = not _are_all_about(wanted, before) and _are_all_about(wanted, after)
-    return begins or (_are_all_about(shunned, before) and not _are_all_about(shunned, after))
-
-
-def _after_node_change(pod: Pod, old: object | None, new: object | None) -> bool:
-    """Whether the addition or update of a node may make `pod` schedulable."""
-    terms = affinity_terms_of(pod) or _NO_TERMS
-    if terms.error or not isinstance(new, Node):
-        return True
-    after = new.metadata.labels
-    if not isinstance(old, Node):
-        comes_with_key = any(term.topology_key in after for term in terms.required_affinity)
-        # A node without the key cannot violate anti-affinity.
-        return comes_with_key or bool(terms.required_anti_affinity)
-    before = old.metadata.labels
-    return any(
-        term.topology_key in after and before.get(term.topology_key) != after[term.topology_key]
-        for term in terms.required_affinity
-    ) or any(
-        term.topology_key in before and before[term.topology_key] != after.get(term.topology_key)
-        for term in terms.required_anti_affinity
-    )
-
-
-def _has_place(pod: Pod) -> bool:
-    return bool(pod.spec.node_name or pod.status.nominated_node_name)
-
-
-def _shuns(pod: Pod, other: Pod) -> bool:
-    terms = affinity_terms_of(pod) or _NO_TERMS
-    return bool(terms.error) or _are_all_about(terms.required_anti_affinity, other)
-
-
-def _are_all_about(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
-    """Whether there are terms and all match `pod`.
-
-    As upstream, and unlike in a scheduling cycle, namespace selectors are matched as if the
-    namespace had no labels.
-    """
-    metadata = pod.metadata
-    return bool(terms) and all(
-        term.matches(metadata.namespace, metadata.labels, _NO_LABELS) for term in terms
-    )

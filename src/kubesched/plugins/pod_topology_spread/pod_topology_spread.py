@@ -10,7 +10,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import ClassVar, Final
 
@@ -22,6 +22,7 @@ from kubesched.api.requirements import SelectorError
 from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.filing import ANY_POD, Filing, names_of_labels, names_of_pods
 from kubesched.framework.handle import Handle
 from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.plugin import (
@@ -122,10 +123,11 @@ class PodTopologySpread(
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return changes of pods, their labels and tolerations; of nodes, labels and taints."""
+        by_labels = Filing(self._names_of, names_of_pods)
         pods = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         nodes = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         return (
-            retry_on(POD, pods, self._after_pod_change, per_template=True),
+            retry_on(POD, pods, self._after_pod_change, per_template=True, filing=by_labels),
             retry_on(NODE, nodes, self._after_node_change, per_template=True),
         )
 
@@ -312,6 +314,16 @@ class PodTopologySpread(
                 for constraint in constraints.items
             )
         )
+
+    def _names_of(self, pod: Pod) -> Iterator[str]:
+        """Yield the labels that pods need to count for a hard constraint of the pod."""
+        constraints = self._hard_constraints(pod)
+        # Default constraints change with Services and controllers.
+        if constraints.error or not pod.spec.topology_spread_constraints:
+            yield ANY_POD
+            return
+        for constraint in constraints.items:
+            yield from names_of_labels(constraint.selector.needed_labels)
 
     def _hard_constraints(self, pod: Pod) -> SpreadConstraints:
         # The objects of the cycle that rejected the pod are kept up to date.

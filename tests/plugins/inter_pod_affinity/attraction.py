@@ -212,16 +212,26 @@ namespace_selectors = st.sampled_from(
 )
 
 
+# Strategies are made once: to make one takes longer than to draw from it.
+topology_keys = st.sampled_from(["zone", "host", "rack"])
+reaches = st.sampled_from(["own", "own", "named", "selected", "both"])
+namespace_lists = st.lists(st.sampled_from(sorted(NAMESPACES)), min_size=1)
+
+
 @st.composite
 def terms(draw: st.DrawFn) -> Json:
     """A term, mostly for the owner's namespace."""
-    written = term(draw(expressions), draw(st.sampled_from(["zone", "host", "rack"])))
-    reach = draw(st.sampled_from(["own", "own", "named", "selected", "both"]))
+    written = term(draw(expressions), draw(topology_keys))
+    reach = draw(reaches)
     if reach in {"named", "both"}:
-        written["namespaces"] = draw(st.lists(st.sampled_from(sorted(NAMESPACES)), min_size=1))
+        written["namespaces"] = draw(namespace_lists)
     if reach in {"selected", "both"}:
         written["namespaceSelector"] = draw(namespace_selectors)
     return written
+
+
+required_terms = st.lists(terms(), max_size=2)
+preferred_terms = st.lists(st.tuples(st.sampled_from([1, 1, 2, 50]), terms()), max_size=2)
 
 
 @st.composite
@@ -229,24 +239,37 @@ def affinities(draw: st.DrawFn) -> Json:
     """One kind of affinity; often none."""
     affinity: Json = {}
     if draw(st.booleans()):
-        affinity[REQUIRED] = draw(st.lists(terms(), max_size=2))
+        affinity[REQUIRED] = draw(required_terms)
     if draw(st.booleans()):
-        weighted = st.tuples(st.sampled_from([1, 1, 2, 50]), terms())
-        affinity |= preferred(*draw(st.lists(weighted, max_size=2)))
+        affinity |= preferred(*draw(preferred_terms))
     return affinity
+
+
+namespaces = st.sampled_from(["default", "default", "other", "plain", "unknown"])
+app_labels = st.sampled_from([{"app": "foo"}, {"app": "foo"}, {"app": "bar"}, {}])
+affinities_or_none = st.none() | affinities()
+
+
+def draw_pod(draw: st.DrawFn, name: str, node_name: str) -> Pod:
+    """Draw a pod with or without affinity."""
+    return make_pod(
+        name,
+        namespace=draw(namespaces),
+        labels=draw(app_labels),
+        node_name=node_name,
+        pod_affinity=draw(affinities_or_none),
+        pod_anti_affinity=draw(affinities_or_none),
+    )
 
 
 @st.composite
 def pods_to_place(draw: st.DrawFn, name: str = "incoming", node_name: str = "") -> Pod:
     """A pod with or without affinity."""
-    return make_pod(
-        name,
-        namespace=draw(st.sampled_from(["default", "default", "other", "plain", "unknown"])),
-        labels=draw(st.sampled_from([{"app": "foo"}, {"app": "foo"}, {"app": "bar"}, {}])),
-        node_name=node_name,
-        pod_affinity=draw(st.one_of(st.none(), affinities())),
-        pod_anti_affinity=draw(st.one_of(st.none(), affinities())),
-    )
+    return draw_pod(draw, name, node_name)
+
+
+zones = st.sampled_from(["a", "a", "b", None])
+racks = st.sampled_from(["r1", "", None])
 
 
 @st.composite
@@ -254,15 +277,12 @@ def clusters(draw: st.DrawFn) -> tuple[list[Node], list[Pod]]:
     """A few nodes of which some lack labels, and pods on them."""
     nodes = []
     for at in range(draw(st.integers(1, 5))):
-        labels = {
-            "host": f"n{at}",
-            "zone": draw(st.sampled_from(["a", "a", "b", None])),
-            "rack": draw(st.sampled_from(["r1", "", None])),
-        }
+        labels = {"host": f"n{at}", "zone": draw(zones), "rack": draw(racks)}
         present = {key: value for key, value in labels.items() if value is not None}
         nodes.append(make_node(f"n{at}", labels=present))
+    places = st.sampled_from(nodes)
     pods = [
-        draw(pods_to_place(f"p{at}", draw(st.sampled_from(nodes)).metadata.name))
+        draw_pod(draw, f"p{at}", draw(places).metadata.name)
         for at in range(draw(st.integers(0, 6)))
     ]
     return nodes, pods

@@ -320,25 +320,27 @@ selectors = st.sampled_from(
         {"matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["x"]}]},
     ]
 )
-optional: Json = {
-    "minDomains": st.integers(1, 4),
-    "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
-    "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore"]),
-}
+# Strategies are made once: to make one takes longer than to draw from it.
+options = st.fixed_dictionaries(
+    {},
+    optional={
+        "minDomains": st.integers(1, 4),
+        "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
+        "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore"]),
+    },
+)
 pod_labels = st.fixed_dictionaries(
     {"app": st.sampled_from(["foo", "bar"])}, optional={"tier": st.sampled_from(["x", "y"])}
 )
-
-
-@st.composite
-def constraint_lists(draw: st.DrawFn, action: str) -> list[Json]:
-    """One to three constraints on distinct keys."""
-    keys = draw(st.lists(st.sampled_from([ZONE, HOSTNAME, "rack"]), min_size=1, unique=True))
-    return [
-        constraint(key, draw(st.integers(1, 3)), draw(selectors), whenUnsatisfiable=action)
-        | draw(st.fixed_dictionaries({}, optional=optional))
-        for key in keys
-    ]
+key_lists = st.lists(st.sampled_from([ZONE, HOSTNAME, "rack"]), min_size=1, unique=True)
+zones = st.sampled_from(["a", "a", "b", "c", "", None])
+racks = st.sampled_from(["r1", "r2", None])
+pools = st.sampled_from(["x", "x", None])
+taint_lists = st.sampled_from([[], [], [TAINT]])
+namespaces = st.sampled_from(["default", "default", "default", "other"])
+pod_metadata = st.sampled_from([{}, {}, {"deletionTimestamp": "2026-01-01T00:00:00Z"}])
+toleration_lists = st.sampled_from([[], [{"operator": "Exists"}]])
+node_selectors = st.sampled_from([None, None, {"pool": "x"}])
 
 
 @st.composite
@@ -347,22 +349,21 @@ def clusters(draw: st.DrawFn) -> tuple[list[Node], list[Pod]]:
     nodes = []
     for at in range(draw(st.integers(1, 6))):
         labels = {
-            HOSTNAME: draw(st.sampled_from([f"h{at}", "shared"])),
-            ZONE: draw(st.sampled_from(["a", "a", "b", "c", "", None])),
-            "rack": draw(st.sampled_from(["r1", "r2", None])),
-            "pool": draw(st.sampled_from(["x", "x", None])),
+            HOSTNAME: "shared" if draw(st.booleans()) else f"h{at}",
+            ZONE: draw(zones),
+            "rack": draw(racks),
+            "pool": draw(pools),
         }
         present = {key: value for key, value in labels.items() if value is not None}
-        taints = draw(st.sampled_from([[], [], [TAINT]]))
-        nodes.append(make_node(f"n{at}", labels=present, taints=taints))
-    gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+        nodes.append(make_node(f"n{at}", labels=present, taints=draw(taint_lists)))
+    places = st.sampled_from([node.metadata.name for node in nodes])
     pods = [
         make_pod(
             f"p{at}",
-            namespace=draw(st.sampled_from(["default", "default", "default", "other"])),
+            namespace=draw(namespaces),
             labels=draw(pod_labels),
-            node_name=draw(st.sampled_from([node.metadata.name for node in nodes])),
-            metadata=draw(st.sampled_from([{}, {}, gone])),
+            node_name=draw(places),
+            metadata=draw(pod_metadata),
         )
         for at in range(draw(st.integers(0, 14)))
     ]
@@ -371,14 +372,17 @@ def clusters(draw: st.DrawFn) -> tuple[list[Node], list[Pod]]:
 
 @st.composite
 def incoming(draw: st.DrawFn, action: str) -> tuple[list[Json], Pod]:
-    """Draw constraints and a pod that has them."""
-    constraints = draw(constraint_lists(action))
-    tolerations = draw(st.sampled_from([[], [{"operator": "Exists"}]]))
+    """Draw one to three constraints on distinct keys, and a pod that has them."""
+    constraints = [
+        constraint(key, draw(st.integers(1, 3)), draw(selectors), whenUnsatisfiable=action)
+        | draw(options)
+        for key in draw(key_lists)
+    ]
     pod = make_pod(
         "incoming",
         labels=draw(pod_labels),
-        node_selector=draw(st.sampled_from([None, None, {"pool": "x"}])),
-        tolerations=tolerations,
+        node_selector=draw(node_selectors),
+        tolerations=draw(toleration_lists),
         topology_spread_constraints=constraints,
     )
     return constraints, pod

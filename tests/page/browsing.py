@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]  # without types
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, sync_playwright
 
 _FLAGS: Final = (
     "--no-sandbox",
@@ -28,28 +28,42 @@ def chromium() -> str:
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
-    """Start a Chromium."""
+def browser() -> Iterator[BrowserContext]:
+    """Start a Chromium with one window, whose tabs are the pages; a window takes a second."""
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=chromium(), args=[*_FLAGS])
-        yield launched
+        window = launched.new_context()
+        window.new_page()  # a window closes with its last tab
+        yield window
         launched.close()
+
+
+def new_page(
+    window: BrowserContext, *, scheme: str = "light", width: int = 1280, height: int = 900
+) -> Page:
+    """Open an empty page."""
+    page = window.new_page()
+    page.set_viewport_size({"width": width, "height": height})
+    page.emulate_media(
+        color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce"
+    )
+    return page
 
 
 @contextmanager
 def opened(
-    chromium: Browser, file: Path, *, scheme: str = "light", width: int = 1280, height: int = 900
+    window: BrowserContext,
+    file: Path,
+    *,
+    scheme: str = "light",
+    width: int = 1280,
+    height: int = 900,
 ) -> Iterator[tuple[Page, list[str]]]:
     """Open a file, and return its page and a list of its errors.
 
     Wrong are errors, messages on the console, and any request but that of the file.
     """
-    context = chromium.new_context(
-        color_scheme="dark" if scheme == "dark" else "light",
-        viewport={"width": width, "height": height},
-        reduced_motion="reduce",
-    )
-    page = context.new_page()
+    page = new_page(window, scheme=scheme, width=width, height=height)
     wrong: list[str] = []
     address = file.resolve().as_uri()
     page.on("console", lambda message: wrong.append(f"console: {message.text}"))
@@ -61,7 +75,7 @@ def opened(
     page.goto(address)
     page.wait_for_selector("main article")
     yield page, wrong
-    context.close()
+    page.close()
 
 
 def violations(page: Page) -> list[str]:

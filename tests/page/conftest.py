@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import BrowserContext
 
 from kubesched import Cluster
 from kubesched.page.render import render
@@ -18,7 +18,7 @@ _MISSING = "there is no chromium; Debian's package of that name has it"
 
 
 @pytest.fixture(scope="module")
-def window() -> Iterator[Browser]:
+def window() -> Iterator[BrowserContext]:
     """A headless Chromium; tests that need one are skipped without it, but not in CI.
 
     While it runs, this thread can run no event loop: simulate before, or in another thread.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import BrowserContext, Page
 
 from kubesched import Cluster
 from kubesched.cli.files import write_text
@@ -64,7 +64,7 @@ def _states(page: Page, name: str) -> Iterator[str]:
     yield "-node"
 
 
-def take(window: Browser, files: list[Path], folder: Path) -> None:
+def take(window: BrowserContext, files: list[Path], folder: Path) -> None:
     """Take screenshots of pages."""
     for file in files:
         for scheme in ("light", "dark"):

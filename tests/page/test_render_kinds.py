@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import BrowserContext
 
 from kubesched.cli.files import write_text
 from kubesched.page.render import render
@@ -51,7 +51,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("kind", LEADS)
-def test_pages_are_complete(kind: str, pages: dict[str, Path], window: Browser) -> None:
+def test_pages_are_complete(kind: str, pages: dict[str, Path], window: BrowserContext) -> None:
     """The answer is the heading; no errors, requests or violations, also on a phone."""
     with opened(window, pages[kind], width=390) as (page, wrong):
         lead = page.locator("h1").inner_text()
@@ -64,7 +64,7 @@ def test_pages_are_complete(kind: str, pages: dict[str, Path], window: Browser) 
     assert [] == wrong
 
 
-def test_a_decision_is_drilled_down(pages: dict[str, Path], window: Browser) -> None:
+def test_a_decision_is_drilled_down(pages: dict[str, Path], window: BrowserContext) -> None:
     """The map shows the outcome per node, and a node's filters are a click away."""
     with opened(window, pages["PodExplanation"]) as (page, _):
         assert "outcome" == page.get_by_label("Colour by").input_value()
@@ -79,7 +79,7 @@ def test_a_decision_is_drilled_down(pages: dict[str, Path], window: Browser) -> 
     assert "NodeResourcesFit: cpu: requested 7.5" in verdict
 
 
-def test_a_table_is_sorted_and_filtered(pages: dict[str, Path], window: Browser) -> None:
+def test_a_table_is_sorted_and_filtered(pages: dict[str, Path], window: BrowserContext) -> None:
     """Headings sort it, and the words in its filter select rows."""
     with opened(window, pages["TopReport"]) as (page, _):
         table = page.locator(".ClusterView table").last
@@ -93,7 +93,7 @@ def test_a_table_is_sorted_and_filtered(pages: dict[str, Path], window: Browser)
         assert first == table.locator("tbody tr").last.inner_text()
 
 
-def test_charts_are_zoomed_by_keyboard(pages: dict[str, Path], window: Browser) -> None:
+def test_charts_are_zoomed_by_keyboard(pages: dict[str, Path], window: BrowserContext) -> None:
     """All of them together, and the times shown are announced."""
     with opened(window, pages["TimelineComparison"]) as (page, _):
         group = page.get_by_role("group", name="Zoom of the charts")

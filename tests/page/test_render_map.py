@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import BrowserContext
 
 from kubesched import Cluster
 from kubesched.page.render import render
@@ -14,7 +14,7 @@ from tests.page.browsing import opened, violations
 pytestmark = pytest.mark.slow
 
 
-def test_the_answer_comes_first(window: Browser, map_file: Path) -> None:
+def test_the_answer_comes_first(window: BrowserContext, map_file: Path) -> None:
     """How full, what is free, what waits; without a request or an error."""
     with opened(window, map_file) as (page, wrong):
         lead = page.locator("h1").inner_text()
@@ -23,7 +23,7 @@ def test_the_answer_comes_first(window: Browser, map_file: Path) -> None:
     assert [] == wrong
 
 
-def test_pods_that_fit_are_counted_apart(window: Browser, tmp_path: Path) -> None:
+def test_pods_that_fit_are_counted_apart(window: BrowserContext, tmp_path: Path) -> None:
     """They wait for the scheduler, and for no reason."""
     file = tmp_path / "map.html"
     view = Cluster.from_files("examples/demo/cluster.yaml").view()
@@ -32,7 +32,7 @@ def test_pods_that_fit_are_counted_apart(window: Browser, tmp_path: Path) -> Non
         assert "8 pods are pending; 6 of them fit now." in page.locator("h1").inner_text()
 
 
-def test_on_a_phone_a_row_shows_only_what_it_has(window: Browser, tmp_path: Path) -> None:
+def test_on_a_phone_a_row_shows_only_what_it_has(window: BrowserContext, tmp_path: Path) -> None:
     """A pod that stays goes to no node, so this heading is left out."""
     file = tmp_path / "drain.html"
     report = Cluster.from_files("examples/drain-and-upgrade/cluster.yaml").drain("a-1")
@@ -50,7 +50,7 @@ def test_on_a_phone_a_row_shows_only_what_it_has(window: Browser, tmp_path: Path
     assert ["On node", "Outcome"] == stays
 
 
-def test_a_node_is_opened_by_mouse_and_closed(window: Browser, map_file: Path) -> None:
+def test_a_node_is_opened_by_mouse_and_closed(window: BrowserContext, map_file: Path) -> None:
     """Its pods and requests appear beside the map."""
     with opened(window, map_file) as (page, _):
         page.locator("canvas").click(position={"x": 8, "y": 50})
@@ -60,7 +60,7 @@ def test_a_node_is_opened_by_mouse_and_closed(window: Browser, map_file: Path) -
         assert 0 == page.locator("aside").count()
 
 
-def test_nodes_are_reached_by_keyboard(window: Browser, map_file: Path) -> None:
+def test_nodes_are_reached_by_keyboard(window: BrowserContext, map_file: Path) -> None:
     """Arrows announce a node, Enter opens it."""
     with opened(window, map_file) as (page, _):
         page.locator("canvas").focus()
@@ -71,7 +71,7 @@ def test_nodes_are_reached_by_keyboard(window: Browser, map_file: Path) -> None:
         assert spoken.startswith(page.locator("aside h3").inner_text())
 
 
-def test_a_workload_is_found(window: Browser, map_file: Path) -> None:
+def test_a_workload_is_found(window: BrowserContext, map_file: Path) -> None:
     """The number of nodes with it is announced."""
     with opened(window, map_file) as (page, _):
         page.get_by_label("Find").fill("ml/train")
@@ -83,7 +83,7 @@ def test_a_workload_is_found(window: Browser, map_file: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_rules_of_accessibility_hold(
-    window: Browser, map_file: Path, scheme: str, width: int
+    window: BrowserContext, map_file: Path, scheme: str, width: int
 ) -> None:
     """As axe checks them, with everything opened."""
     with opened(window, map_file, scheme=scheme, width=width) as (page, wrong):

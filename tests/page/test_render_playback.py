@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from kubesched.page.render import render
 from kubesched.plugins.registry import in_tree_registry
@@ -60,7 +60,7 @@ def go_to(page: Page, seconds: float) -> None:
     page.get_by_role("slider", name="Time").fill(str(seconds))
 
 
-def test_the_slider_moves_the_cluster(file: Path, window: Browser) -> None:
+def test_the_slider_moves_the_cluster(file: Path, window: BrowserContext) -> None:
     """The sentence describes the cluster at the slider's time."""
     with opened(window, file) as (page, wrong):
         found = {}
@@ -71,7 +71,7 @@ def test_the_slider_moves_the_cluster(file: Path, window: Browser) -> None:
         assert [] == wrong
 
 
-def test_the_map_shows_the_moment(file: Path, window: Browser) -> None:
+def test_the_map_shows_the_moment(file: Path, window: BrowserContext) -> None:
     """The table beside the map has the nodes' states of the slider's time."""
     with opened(window, file) as (page, wrong):
         canvas = page.get_by_role("application")
@@ -89,7 +89,7 @@ def test_the_map_shows_the_moment(file: Path, window: Browser) -> None:
         assert [] == wrong
 
 
-def test_the_keyboard_is_enough(file: Path, window: Browser) -> None:
+def test_the_keyboard_is_enough(file: Path, window: BrowserContext) -> None:
     """Home, End and arrows on the slider; n and p for events; space to play."""
     with opened(window, file) as (page, wrong):
         clock = page.locator(".clock")
@@ -113,7 +113,7 @@ def test_the_keyboard_is_enough(file: Path, window: Browser) -> None:
         assert [] == wrong
 
 
-def test_playing_ends_at_the_end_and_begins_again(file: Path, window: Browser) -> None:
+def test_playing_ends_at_the_end_and_begins_again(file: Path, window: BrowserContext) -> None:
     """The button has the label of its next action."""
     with opened(window, file) as (page, _):
         go_to(page, 3590)
@@ -123,7 +123,7 @@ def test_playing_ends_at_the_end_and_begins_again(file: Path, window: Browser) -
         expect(page.locator(".clock")).not_to_have_text("1:00:00")
 
 
-def test_charts_choose_times_and_zoom(file: Path, window: Browser) -> None:
+def test_charts_choose_times_and_zoom(file: Path, window: BrowserContext) -> None:
     """A click is a time, a drag a range, and a button brings all back."""
     with opened(window, file) as (page, wrong):
         plot = page.locator(".u-over").first
@@ -143,7 +143,7 @@ def test_charts_choose_times_and_zoom(file: Path, window: Browser) -> None:
         assert [] == wrong
 
 
-def test_events_of_a_playback(file: Path, window: Browser) -> None:
+def test_events_of_a_playback(file: Path, window: BrowserContext) -> None:
     """Drain, failure and lost pods are described, and are links to their time."""
     with opened(window, file) as (page, _):
         headline = "11 pods in 1 h: 1 node failed, 1 node was cordoned, 3 pods were lost."
@@ -166,7 +166,7 @@ def test_events_of_a_playback(file: Path, window: Browser) -> None:
         expect(page.locator(".now")).to_contain_text("1 unreachable")
 
 
-def test_the_report_is_below_the_playback(file: Path, window: Browser) -> None:
+def test_the_report_is_below_the_playback(file: Path, window: BrowserContext) -> None:
     """Waits, the charts that the playback lacks, and totals; drags zoom all of them."""
     with opened(window, file) as (page, wrong):
         report = page.get_by_role("article", name="timeline report")
@@ -183,7 +183,7 @@ def test_the_report_is_below_the_playback(file: Path, window: Browser) -> None:
         assert [] == wrong
 
 
-def test_pods_that_wait_have_their_reason(file: Path, window: Browser) -> None:
+def test_pods_that_wait_have_their_reason(file: Path, window: BrowserContext) -> None:
     """That of their last attempt at the slider's time; there is nothing more to ask."""
     with opened(window, file) as (page, _):
         go_to(page, 3500)
@@ -195,7 +195,9 @@ def test_pods_that_wait_have_their_reason(file: Path, window: Browser) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_accessibility_rules_hold(file: Path, window: Browser, scheme: str, width: int) -> None:
+def test_accessibility_rules_hold(
+    file: Path, window: BrowserContext, scheme: str, width: int
+) -> None:
     """Axe finds nothing, and nothing is wider than the window."""
     with opened(window, file, scheme=scheme, width=width) as (page, wrong):
         assert [] == violations(page)

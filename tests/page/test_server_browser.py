@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from kubesched.page.server import PageServer
 from kubesched.testing import SandboxCluster
-from tests.page.browsing import violations
+from tests.page.browsing import new_page, violations
 from tests.page.test_shown import shown_live
 from tests.testing.test_sandbox_cluster import pod
 
@@ -46,9 +46,9 @@ def serving(kubeconfig: Path) -> Iterator[str]:
 
 
 @contextmanager
-def live_page(window: Browser, url: str) -> Iterator[tuple[Page, list[str]]]:
+def live_page(window: BrowserContext, url: str) -> Iterator[tuple[Page, list[str]]]:
     """Open an address; yields the page, and its errors and requests to others."""
-    page = window.new_page(viewport={"width": 1280, "height": 900})
+    page = new_page(window)
     wrong: list[str] = []
     origin = url.partition("#")[0]
     page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
@@ -67,7 +67,7 @@ def _asking(cpu: str) -> list[dict[str, object]]:
     return [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
 
 
-def test_the_page_follows_the_cluster_and_answers(window: Browser) -> None:
+def test_the_page_follows_the_cluster_and_answers(window: BrowserContext) -> None:
     """A bound pod fills its node, a pending one has its cause, and its question an answer."""
     with (
         SandboxCluster(nodes=1) as cluster,
@@ -97,7 +97,7 @@ def test_the_page_follows_the_cluster_and_answers(window: Browser) -> None:
         assert [] == wrong
 
 
-def test_page_without_token(window: Browser) -> None:
+def test_page_without_token(window: BrowserContext) -> None:
     """It shows only what to do."""
     with (
         SandboxCluster(nodes=1, scheduler=False, controllers=False) as cluster,
@@ -108,7 +108,7 @@ def test_page_without_token(window: Browser) -> None:
         assert "" == page.locator("main").text_content()
 
 
-def test_server_that_has_ended(window: Browser) -> None:
+def test_server_that_has_ended(window: BrowserContext) -> None:
     """The page says so, and keeps its content."""
     with SandboxCluster(nodes=1, scheduler=False, controllers=False) as cluster:
         context = serving(cluster.kubeconfig)

@@ -14,7 +14,18 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
+from functools import cache
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    NamedTuple,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 from msgspec import Meta
@@ -48,6 +59,22 @@ def _type_word(found: re.Match[str]) -> str:
     return _TYPES.get(found[1], found[1]) + found[2]
 
 
+class _Field(NamedTuple):
+    name: str
+    type: Any
+    required: bool
+
+
+@cache
+def _fields_of(cls: type[msgspec.Struct]) -> Mapping[str, _Field]:
+    """Return a struct's fields by their encoded names; to find their types takes long."""
+    hints = get_type_hints(cls, include_extras=True)
+    return {
+        field.encode_name: _Field(field.name, hints[field.name], field.required)
+        for field in msgspec.structs.fields(cls)
+    }
+
+
 # The result for a value that cannot be decoded; its parent uses the default instead.
 _FAULTY = object()
 
@@ -79,12 +106,11 @@ def _decode(annotation: Any, raw: object, path: str, errors: list[FieldError]) -
     return _decode_leaf(annotation, raw, path, errors)
 
 
-def _decode_struct(cls: type[Any], raw: object, path: str, errors: list[FieldError]) -> object:
+def _decode_struct(cls: Any, raw: object, path: str, errors: list[FieldError]) -> object:
     if not isinstance(raw, Mapping):
         errors.append(invalid(path, _printable(raw), f"must be a mapping, not {_kind_of(raw)}"))
         return _FAULTY
-    hints = get_type_hints(cls, include_extras=True)
-    fields = {field.encode_name: field for field in msgspec.structs.fields(cls)}
+    fields = _fields_of(cls)
     values: dict[str, Any] = {}
     for name, value in raw.items():
         place = child(path, str(name))
@@ -92,14 +118,14 @@ def _decode_struct(cls: type[Any], raw: object, path: str, errors: list[FieldErr
             errors.append(FieldError(place, _unknown_field(str(name), place, fields)))
         elif value is not None:
             field = fields[name]
-            decoded = _decode(hints[field.name], value, place, errors)
+            decoded = _decode(field.type, value, place, errors)
             if decoded is not _FAULTY:
                 values[field.name] = decoded
     for name, field in fields.items():
         if field.required and raw.get(name) is None:
             errors.append(required(child(path, name)))
         if field.required and field.name not in values:
-            values[field.name] = _zero(hints[field.name])
+            values[field.name] = _zero(field.type)
     return cls(**values)
 
 
@@ -165,9 +191,8 @@ def _zero(annotation: Any) -> object:
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if _is_struct(annotation):
-        hints = get_type_hints(annotation, include_extras=True)
-        fields = msgspec.structs.fields(annotation)
-        return annotation(**{f.name: _zero(hints[f.name]) for f in fields if f.required})
+        fields = _fields_of(annotation).values()
+        return annotation(**{f.name: _zero(f.type) for f in fields if f.required})
     origin = get_origin(annotation) or annotation
     return origin() if origin in {str, int, float, bool, bytes, dict, list, tuple} else None
 

@@ -242,12 +242,12 @@ def _multi_point_errors(
         disabled = _names(plugin_set(plugins, point).disabled)
         if ALL in disabled:
             continue
+        listed = {*explicit, *disabled}
         seen: set[str] = set()
         for i, plugin in enumerate(plugins.multi_point.enabled):
-            place = child(path, ExtensionPoint.MULTI_POINT.value, "enabled", i)
             if plugin.name not in implemented:
                 message = f"{point.interface} {go_quote(plugin.name)} does not exist"
-            elif point not in implemented[plugin.name] or plugin.name in {*explicit, *disabled}:
+            elif point not in implemented[plugin.name] or plugin.name in listed:
                 continue
             elif plugin.name in seen:
                 message = _already_registered(plugin.name, point)
@@ -256,6 +256,7 @@ def _multi_point_errors(
                 continue
             if i not in reported:
                 reported.add(i)
+                place = child(path, ExtensionPoint.MULTI_POINT.value, "enabled", i)
                 yield FieldError(place, message)
 
 

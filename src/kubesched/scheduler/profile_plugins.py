@@ -7,6 +7,7 @@ Differs:  all field errors of a configuration are reported at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
+from functools import cache
 from typing import Final, TypeVar, cast
 
 import msgspec
@@ -203,9 +204,11 @@ def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[
                 yield plugin.name
 
 
-def implemented_points(registry: Registry) -> dict[str, list[ExtensionPoint]]:
+def implemented_points(registry: Registry) -> dict[str, tuple[ExtensionPoint, ...]]:
     """Return the extension points that each plugin implements, by name."""
-    return {
-        name: [point for point, kind in _CLASSES.items() if issubclass(plugin, kind)]
-        for name, plugin in registry.items()
-    }
+    return {name: _points_of(plugin) for name, plugin in registry.items()}
+
+
+@cache
+def _points_of(plugin: type[Plugin]) -> tuple[ExtensionPoint, ...]:
+    return tuple(point for point, kind in _CLASSES.items() if issubclass(plugin, kind))

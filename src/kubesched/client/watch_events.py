@@ -18,7 +18,9 @@ Differs:  upstream's objects share nothing.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from copy import copy
+from functools import cache
 from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -80,7 +82,7 @@ class SharedParts:
     """Shares the parts of the objects of one class."""
 
     def __init__(self, type_: type[KubeObject]) -> None:
-        hints = get_type_hints(type_)
+        hints = _hints_of(type_)
         self._tables: _Tables = defaultdict(dict)
         self._sections = tuple(
             (name, hints[name], _fields_of(hints[name], _WORDS, self._tables, name))
@@ -165,7 +167,7 @@ def _stored(table: _Table, value: Any) -> Any:
 
 def _fields_of(type_: Any, words: frozenset[str], tables: _Tables, place: str) -> _Fields:
     """Return the shared fields of a class."""
-    hints = get_type_hints(type_)
+    hints = _hints_of(type_)
     texts: list[tuple[str, _Table]] = []
     values: list[tuple[str, _Table]] = []
     pieces: list[tuple[str, _Fields, _Table, _Table]] = []
@@ -182,6 +184,12 @@ def _fields_of(type_: Any, words: frozenset[str], tables: _Tables, place: str) -
             texts.append((name, tables[name]))
     maps = tuple(name for name in type_.__struct_fields__ if get_origin(hints[name]) is dict)
     return _Fields(tuple(texts), tuple(values), tuple(pieces), maps)
+
+
+@cache
+def _hints_of(type_: Any) -> Mapping[str, Any]:
+    """Return the types of a class's fields; to find them takes long."""
+    return get_type_hints(type_)
 
 
 def _leaves(hint: Any) -> set[Any]:

@@ -16,28 +16,40 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 NAMESPACES = {"default": {"team": "x"}, "other": {"team": "y"}, "plain": {}}
 
 
+# Strategies are made once: to make one takes longer than to draw from it.
+APPS = st.sampled_from(["foo", "bar"])
+NAMESPACE_LISTS = st.lists(st.sampled_from(sorted(NAMESPACES)), min_size=1)
+NAMESPACE_SELECTORS = st.sampled_from(
+    [{}, {}, {"matchLabels": {"team": "x"}}, {"matchLabels": {"team": "y"}}]
+)
+
+
 @st.composite
 def terms(draw: st.DrawFn) -> dict[str, Any]:
     """A term that names namespaces, selects them, or uses the owner's."""
-    app = draw(st.sampled_from(["foo", "bar"]))
-    term: dict[str, Any] = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app}}}
+    selector = {"matchLabels": {"app": draw(APPS)}}
+    term: dict[str, Any] = {"topologyKey": "zone", "labelSelector": selector}
     if draw(st.booleans()):
-        term["namespaces"] = draw(st.lists(st.sampled_from(sorted(NAMESPACES)), min_size=1))
+        term["namespaces"] = draw(NAMESPACE_LISTS)
     if draw(st.booleans()):
-        team = {"matchLabels": {"team": draw(st.sampled_from(["x", "y"]))}}
-        term["namespaceSelector"] = draw(st.sampled_from([{}, team]))
+        term["namespaceSelector"] = draw(NAMESPACE_SELECTORS)
     return term
+
+
+TERM_LISTS = st.lists(terms())
+SHORT_TERM_LISTS = st.lists(terms(), max_size=2)
+OWN_NAMESPACES = st.sampled_from(["default", "other"])
 
 
 @st.composite
 def owners(draw: st.DrawFn) -> PodInfo:
     """A pod with terms of every kind."""
-    weighted = [{"weight": 1, "podAffinityTerm": term} for term in draw(st.lists(terms()))]
+    weighted = [{"weight": 1, "podAffinityTerm": term} for term in draw(TERM_LISTS)]
     return PodInfo(
         make_pod(
-            namespace=draw(st.sampled_from(["default", "other"])),
-            pod_affinity={REQUIRED: draw(st.lists(terms(), max_size=2)), PREFERRED: weighted},
-            pod_anti_affinity={REQUIRED: draw(st.lists(terms(), max_size=2)), PREFERRED: weighted},
+            namespace=draw(OWN_NAMESPACES),
+            pod_affinity={REQUIRED: draw(SHORT_TERM_LISTS), PREFERRED: weighted},
+            pod_anti_affinity={REQUIRED: draw(SHORT_TERM_LISTS), PREFERRED: weighted},
         )
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from itertools import count
 
 import msgspec
@@ -120,7 +121,10 @@ APPS = st.sampled_from(["", "x", "y"])
 PORTS = st.sampled_from([(), (), (80,), (81,), (80, 81)])
 
 
-def pods_on(names: list[str], prefix: str, *, is_bound: bool) -> st.SearchStrategy[list[BoundPod]]:
+@cache
+def pods_on(
+    names: tuple[str, ...], prefix: str, *, is_bound: bool
+) -> st.SearchStrategy[list[BoundPod]]:
     """Draw pods on nodes, or nominated to them."""
     drawn = st.builds(
         BoundPod,
@@ -146,18 +150,21 @@ BUDGETS = st.builds(
     namespace=st.sampled_from(["default", "default", "other"]),
     disrupted=st.sampled_from([(), ("p0",), ("p1", "p2")]),
 )
+BUDGET_LISTS = st.lists(BUDGETS, max_size=3)
+ZONES = st.sampled_from("ab")
+STATUSES = st.sampled_from([REJECTED, REJECTED, REJECTED, NEVER])
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Draw a small cluster in which preemption usually helps."""
-    names = [f"n{number}" for number in range(draw(st.integers(1, 4)))]
+    names = tuple(f"n{number}" for number in range(draw(st.integers(1, 4))))
     return Case(
         cpus={name: draw(st.integers(1, 4)) for name in names},
-        zones={name: draw(st.sampled_from("ab")) for name in names},
+        zones={name: draw(ZONES) for name in names},
         pods=draw(pods_on(names, "p", is_bound=True)),
         nominated=draw(pods_on(names, "q", is_bound=False)),
-        budgets=draw(st.lists(BUDGETS, max_size=3)),
+        budgets=draw(BUDGET_LISTS),
         preemptor=BoundPod(
             "new",
             "",
@@ -166,7 +173,7 @@ def cases(draw: st.DrawFn) -> Case:
             draw(APPS),
             draw(PORTS),
         ),
-        statuses=[draw(st.sampled_from([REJECTED, REJECTED, REJECTED, NEVER])) for _ in names],
+        statuses=[draw(STATUSES) for _ in names],
         is_crowded=draw(st.booleans()),
     )
 

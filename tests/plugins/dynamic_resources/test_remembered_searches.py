@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.core import Node
 from kubesched.api.resource import (
     AllocationResult,
     CounterSet,
@@ -47,7 +47,8 @@ from tests.plugins.dynamic_resources.objects import (
 )
 from tests.plugins.dynamic_resources.test_allocator_twin import some_claims
 
-NODES = (make_node("n1"), make_node("n2"))
+# The last two have no devices of their own.
+NODES = tuple(make_node(f"n{at}") for at in range(1, 5))
 Answer = tuple[AllocationResult, ...] | str | None
 CAPACITY = {"memory": DeviceCapacity(value="1Gi")}
 COUNTERS = (CounterSet(name="set", counters={"memory": SharedCounter(value=2)}),)
@@ -96,23 +97,23 @@ class _Allocating:
         self, claims: Sequence[ResourceClaim], without: AllocatedState | None = None
     ) -> list[Answer]:
         """Per node what one pod's allocator finds, or one that remembers nothing."""
-        index, matcher, results = self._index, self._matcher, self._searches.of(claims)
         if without is not None:
-            index, matcher, results = PoolIndex(self._slices), DeviceMatcher(), NodeResults()
-        allocator = Allocator(without or self.state, self._classes, index, matcher)
-        search = ClaimSearch(NO_CLAIM, claims, results)
-        return [_answer(search, node, allocator) for node in NODES]
+            new = Allocator(without, self._classes, PoolIndex(self._slices), DeviceMatcher())
+            return [_answer(partial(new.allocate, node, claims)) for node in NODES]
+        allocator = Allocator(self.state, self._classes, self._index, self._matcher)
+        search = ClaimSearch(NO_CLAIM, claims, self._searches.of(claims))
+        return [_answer(partial(search.on, node, allocator)) for node in NODES]
 
 
-def _answer(search: ClaimSearch, node: Node, allocator: Allocator) -> Answer:
+def _answer(search: Callable[[], Answer]) -> Answer:
     try:
-        return search.on(node, allocator)
+        return search()
     except (AllocationError, NodeRejected) as error:
         return str(error)
 
 
 steps = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(0, 1), st.booleans(), st.booleans()), max_size=14
+    st.tuples(st.integers(0, 2), st.integers(0, 3), st.booleans(), st.booleans()), max_size=14
 )
 
 
@@ -122,7 +123,7 @@ steps = st.lists(
 def test_what_is_remembered_is_what_a_new_search_finds(
     asked: list[list[ResourceClaim]], story: list[tuple[int, int, bool, bool]], has_rival: bool
 ) -> None:
-    """While claims of three kinds are allocated on two nodes, and allocations end.
+    """While claims of three kinds are allocated on four nodes, and allocations end.
 
     Another driver may have the very same devices; the class is for those of one driver.
     """
@@ -189,7 +190,7 @@ def test_pools_of_two_drivers_that_share_an_account_are_searched_again() -> None
     def answers(results: NodeResults) -> list[Answer]:
         allocator = Allocator(state, classes, index, DeviceMatcher())
         search = ClaimSearch(NO_CLAIM, asked, results)
-        return [_answer(search, node, allocator) for node in NODES]
+        return [_answer(partial(search.on, node, allocator)) for node in NODES]
 
     answers(searches.of(asked))
     state.count(allocation_of(result("z0", "plain")), 1, consumable=True)

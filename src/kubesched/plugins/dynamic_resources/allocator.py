@@ -10,23 +10,28 @@ Differs:  the search ends after a number of tries, where upstream uses the clock
           generated when the node is chosen.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from kubesched.api.core import Node
 from kubesched.api.resource import ALL, ALLOCATION_RESULTS_MAX, AllocationResult, ResourceClaim
-from kubesched.framework.dra import AllocatedState, DeviceClasses
+from kubesched.framework.dra import AllocatedState, DeviceClasses, DeviceID
 from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt, GiveBack
 from kubesched.plugins.dynamic_resources.consumption import AvailableCounters, ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import (
     DeviceMatcher,
     Features,
     NodeDevices,
+    UnusableDevices,
     Wanted,
 )
 from kubesched.plugins.dynamic_resources.pools import CandidateDevice, PoolIndex
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest, requests_of
 from kubesched.plugins.dynamic_resources.results import allocation_result
+
+Devices = tuple[tuple[DeviceID, str], ...]
+"""Devices, each with the name of its slice."""
 
 _ALL_FEATURES: Final = Features()
 
@@ -64,6 +69,11 @@ class Allocator:
         self._index = index
         self._matcher = matcher
 
+    @property
+    def shares_devices(self) -> bool:
+        """Whether several nodes may be able to use a device."""
+        return self._index.has_shared
+
     def devices(self, node: Node) -> NodeDevices:
         """Return the devices that the node can use. Raises AllocationError."""
         return NodeDevices(
@@ -76,28 +86,55 @@ class Allocator:
         return AllocationAttempt(claims, self._allocated, counters, self.features)
 
     def allocate(
-        self, node: Node, claims: Sequence[ResourceClaim]
+        self,
+        node: Node,
+        claims: Sequence[ResourceClaim],
+        unusable: UnusableDevices | None = None,
     ) -> tuple[AllocationResult, ...] | None:
         """Return one result per claim, or None if there is no solution on the node.
+
+        Args:
+            node: The node.
+            claims: The claims.
+            unusable: Devices that earlier searches for equal claims could not use; they are left
+                out, and more are added.
 
         Raises:
             AllocationError: A claim, class or device is invalid.
             NodeRejected: There is no solution, and pools of the node are invalid.
             SearchExhausted: The search exceeded its number of tries.
         """
-        return _Search(self, node, claims).run()
+        return _Search(self, node, claims, unusable).run()
+
+    def deciding_devices(self, node: Node, claims: Sequence[ResourceClaim]) -> Devices | None:
+        """Return the devices that the claims may get on the node.
+
+        On nodes with the same devices, a search finds the same. None if that is not sure: devices
+        are the node's own, pools are incomplete or invalid, or something else is invalid.
+        """
+        try:
+            return _Search(self, node, claims).deciding_devices()
+        except AllocationError:
+            return None
 
 
 class _Search:
     """One search on one node."""
 
-    def __init__(self, allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> None:
+    def __init__(
+        self,
+        allocator: Allocator,
+        node: Node,
+        claims: Sequence[ResourceClaim],
+        unusable: UnusableDevices | None = None,
+    ) -> None:
         self._features = allocator.features
         self._tries_left = allocator.tries_max or None
         self._node = node
         self._claims = claims
         self._devices_of_node = allocator.devices(node)
-        self._wanted = [self._want(claim) for claim in claims]
+        self._unusable = unusable
+        self._wanted = [self._want(at, claim) for at, claim in enumerate(claims)]
         self._attempt = allocator.attempt(claims)
         self._selected: dict[tuple[int, int], int] = {}
 
@@ -112,13 +149,34 @@ class _Search:
             raise NodeRejected("invalid resource pools were encountered")
         return None
 
-    def _want(self, claim: ResourceClaim) -> list[tuple[Wanted, ...]]:
-        """Return, per request of the claim, its alternatives. Raises AllocationError."""
+    def deciding_devices(self) -> Devices | None:
+        node = self._devices_of_node
+        if any(pool.is_incomplete or pool.is_invalid for pool in node.pools):
+            return None
+        requests = [
+            (claim, wanted)
+            for claim, every in zip(self._claims, self._wanted, strict=True)
+            for wanted in chain.from_iterable(every)
+        ]
+        found = [
+            candidate
+            for candidate in node.candidates
+            if any(node.is_selectable(claim, wanted, candidate) for claim, wanted in requests)
+        ]
+        if any(candidate.slice.spec.node_name for candidate in found):
+            return None
+        return tuple((candidate.id, candidate.slice.metadata.name) for candidate in found)
+
+    def _want(self, at: int, claim: ResourceClaim) -> list[tuple[Wanted, ...]]:
+        """Return, per request of claim number `at`, its alternatives. Raises AllocationError."""
         every: list[tuple[Wanted, ...]] = []
-        for alternatives in requests_of(claim):
+        for request, alternatives in enumerate(requests_of(claim)):
             self._check_features(claim, alternatives)
             want = self._devices_of_node.want
             every.append(tuple(want(claim, one) for one in alternatives))
+            if self._unusable is not None:
+                for number, wanted in enumerate(every[-1]):
+                    wanted.unusable = self._unusable.of_request(at, request, number)
         least = sum(min(one.count for one in alternatives) for alternatives in every)
         if least > ALLOCATION_RESULTS_MAX:
             raise AllocationError(
@@ -195,16 +253,32 @@ class _Search:
             return give_back is not None and self._go_on(
                 give_back, claim, request, wanted, taken, 0
             )
-        candidates = self._devices_of_node.candidates
-        for at in range(start, len(candidates)):
-            if not self._may_take(claim, wanted, candidates[at]):
-                continue
-            give_back = self._attempt.take(claim, wanted, candidates[at], must=False)
-            if give_back is not None and self._go_on(
-                give_back, claim, request, wanted, taken, at + 1
-            ):
+        for next_start, candidate in self._takeable(claim, wanted, start):
+            give_back = self._attempt.take(claim, wanted, candidate, must=False)
+            if give_back is None:
+                if self._unusable is not None and self._attempt.lacks_counters(candidate):
+                    self._leave_out(wanted, candidate)
+            elif self._go_on(give_back, claim, request, wanted, taken, next_start):
                 return True
         return False
+
+    def _takeable(
+        self, claim: int, wanted: Wanted, start: int
+    ) -> Iterator[tuple[int, CandidateDevice]]:
+        """Yield the candidates from `start` on that may be taken, each with its number plus 1."""
+        for number, candidate in enumerate(self._devices_of_node.candidates[start:], start + 1):
+            if candidate.id in wanted.unusable:
+                continue
+            if self._may_take(claim, wanted, candidate):
+                yield number, candidate
+            elif self._unusable is not None and not self._attempt.uses_pool(candidate.id[:2]):
+                self._leave_out(wanted, candidate)
+
+    def _leave_out(self, wanted: Wanted, candidate: CandidateDevice) -> None:
+        """Let later searches leave a device out, if several nodes can use it."""
+        spec = candidate.slice.spec
+        if self._unusable is not None and not (spec.node_name or spec.per_device_node_selection):
+            self._unusable.add(wanted.unusable, candidate.id)
 
     def _go_on(
         self, give_back: GiveBack, claim: int, request: int, wanted: Wanted, taken: int, start: int

@@ -22,7 +22,7 @@ from kubesched.plugins.dynamic_resources.consumption import (
     has_capacity,
 )
 from kubesched.plugins.dynamic_resources.node_devices import Features, Wanted
-from kubesched.plugins.dynamic_resources.pools import CandidateDevice
+from kubesched.plugins.dynamic_resources.pools import CandidateDevice, PoolID
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
 from kubesched.plugins.dynamic_resources.results import Chosen
 
@@ -116,6 +116,19 @@ class AllocationAttempt:
         self._users: dict[DeviceID, set[int]] = {}
         self._capacity: dict[DeviceID, dict[str, int]] = {}
         self.chosen: list[list[Chosen]] = [[] for _ in claims]
+
+    def lacks_counters(self, candidate: CandidateDevice) -> bool:
+        """Whether the device cannot be taken, whatever else is, because it needs more counters."""
+        device = candidate.device
+        return (
+            self._features.partitionable_devices
+            and not device.allow_multiple_allocations
+            and not self._counters.suffice(candidate.pool, device)
+        )
+
+    def uses_pool(self, pool: PoolID) -> bool:
+        """Whether a device of the pool is taken."""
+        return any(one.candidate.id[:2] == pool for chosen in self.chosen for one in chosen)
 
     def is_free(self, claim: int, request: ParsedRequest, device: DeviceID) -> bool:
         """Whether no claim has the device; with admin access, whether this claim does not."""

@@ -73,6 +73,10 @@ class ConsumedCounters:
             return False
         return True
 
+    def suffice(self, pool: Pool, device: Device) -> bool:
+        """Whether the counters would suffice if nothing had been taken."""
+        return ConsumedCounters(self._available).take(pool, device)
+
     def give_back(self, pool: Pool, device: Device) -> None:
         """Undo one successful `take`."""
         _consume(self._left[pool.id[1]], device, -1)

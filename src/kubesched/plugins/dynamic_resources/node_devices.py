@@ -24,6 +24,7 @@ from kubesched.framework.dra import AllocatedState, DeviceClasses, DeviceID
 from kubesched.plugins.dynamic_resources.consumption import has_capacity
 from kubesched.plugins.dynamic_resources.pools import (
     CandidateDevice,
+    PoolID,
     PoolIndex,
     candidates_of,
     matches_node,
@@ -52,6 +53,7 @@ class Wanted:
         count: How many devices it needs.
         all_devices: The devices, with mode All.
         selectable: Device -> whether the request may get it, as a cache.
+        unusable: Devices that the request cannot get, from earlier searches.
     """
 
     request: ParsedRequest
@@ -59,6 +61,34 @@ class Wanted:
     count: int
     all_devices: list[CandidateDevice] = field(default_factory=list)
     selectable: dict[DeviceID, bool] = field(default_factory=dict)
+    unusable: set[DeviceID] = field(default_factory=set)
+
+
+class UnusableDevices:
+    """Devices of several nodes that equal claims cannot get until their pools change."""
+
+    def __init__(self) -> None:
+        self._by_request: dict[tuple[int, ...], set[DeviceID]] = {}
+        self._by_pool: dict[PoolID, list[tuple[set[DeviceID], DeviceID]]] = {}
+
+    def of_request(self, *place: int) -> set[DeviceID]:
+        """Return those for a request, given by the numbers of claim, request and alternative."""
+        return self._by_request.setdefault(place, set())
+
+    def add(self, devices: set[DeviceID], device: DeviceID) -> None:
+        """Add a device to what `of_request` returned."""
+        devices.add(device)
+        self._by_pool.setdefault(device[:2], []).append((devices, device))
+
+    def forget(self, pool: PoolID) -> None:
+        """Forget the devices of a pool in which a device was allocated or released."""
+        for devices, device in self._by_pool.pop(pool, ()):
+            devices.discard(device)
+
+    def clear(self) -> None:
+        """Forget all devices."""
+        for pool in tuple(self._by_pool):
+            self.forget(pool)
 
 
 class DeviceMatcher:

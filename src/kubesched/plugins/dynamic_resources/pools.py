@@ -130,6 +130,11 @@ class PoolIndex:
                     self._readers.setdefault(pool.id, {})[name] = None
         return known[1]
 
+    @property
+    def has_shared(self) -> bool:
+        """Whether a slice may be for several nodes."""
+        return bool(self._shared)
+
     def readers(self, pool: PoolID) -> Iterable[str]:
         """Return the names of the nodes asked about so far that can use devices of the pool."""
         return self._readers.get(pool, ())

@@ -1,7 +1,9 @@
 """RememberedSearches: keeps the results of device searches for pods with equal claims.
 
 Pods of a template have equal claims, and an allocation changes the devices of few nodes. So a node
-is searched again only if one of its devices, or its labels, changed.
+is searched again only if one of its devices, or its labels, changed. Devices that many nodes can
+use change for all of them: there, one search serves all nodes on which the claims may get the same
+devices, and leaves out the devices that earlier searches could not use.
 
 Reads:      claim.spec.devices; the log of changed devices
 Invariants: a kept result equals that of a new search (a property test compares them).
@@ -10,7 +12,7 @@ Invariants: a kept result equals that of a new search (a property test compares 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -21,8 +23,9 @@ from numpy.typing import NDArray
 from kubesched.api.core import Node
 from kubesched.api.resource import FIRST_AVAILABLE_MAX, AllocationResult, ResourceClaim
 from kubesched.framework.dra import AllocatedState, DeviceClasses
-from kubesched.plugins.dynamic_resources.allocator import Allocator
+from kubesched.plugins.dynamic_resources.allocator import Allocator, Devices
 from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
+from kubesched.plugins.dynamic_resources.node_devices import UnusableDevices
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.snapshot.node_columns import NodeColumns
 
@@ -46,10 +49,19 @@ class Found(NamedTuple):
 
 
 class NodeResults:
-    """The results for claims with equal specs, by node."""
+    """The results for claims with equal specs, by node.
+
+    Attributes:
+        unusable: Devices that no search for these claims can use.
+    """
 
     def __init__(self) -> None:
+        self.unusable = UnusableDevices()
         self._found: dict[str, Found] = {}
+        # Node name -> its labels, and the number of the devices that decide there, or None.
+        self._kinds: dict[str, tuple[Mapping[str, str], int | None]] = {}
+        self._numbers: dict[Devices, int] = {}
+        self._found_by_kind: dict[int, Found] = {}
         self._outcomes: NDArray[np.int32] = np.zeros(0, np.int32)
         self._table: NodeColumns | None = None
         self._epoch = -1
@@ -74,15 +86,40 @@ class NodeResults:
         self._set_outcome(name, UNSOLVED if results is None else SOLVED)
         return found
 
+    def kind(self, node: Node, deciding_devices: Callable[[], Devices | None]) -> int | None:
+        """Return a number that nodes share on which a search finds the same; None if unknown."""
+        name, labels = node.metadata.name, node.metadata.labels
+        known = self._kinds.get(name)
+        if known is None or known[0] != labels:
+            devices = deciding_devices()
+            number = None
+            if devices is not None:
+                number = self._numbers.setdefault(devices, len(self._numbers))
+            known = self._kinds[name] = labels, number
+        return known[1]
+
+    def found_on_kind(self, kind: int | None) -> Found | None:
+        """Return what a search found on a node of this kind."""
+        return None if kind is None else self._found_by_kind.get(kind)
+
+    def put_kind(self, kind: int, found: Found) -> None:
+        """Keep the result of a search for all nodes of this kind."""
+        self._found_by_kind[kind] = found
+
     def forget_all(self) -> None:
         """Drop all results."""
         self._found.clear()
+        self._found_by_kind.clear()
+        self.unusable.clear()
         self._outcomes.fill(NOT_SEARCHED)
 
     def forget(self, name: str) -> None:
         """Drop the result for a node."""
         if self._found.pop(name, None) is not None:
             self._set_outcome(name, NOT_SEARCHED)
+        kind = self._kinds.get(name)
+        if kind is not None and kind[1] is not None:
+            self._found_by_kind.pop(kind[1], None)
 
     def outcomes(self, table: NodeColumns) -> NDArray[np.int32]:
         """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change."""
@@ -122,12 +159,24 @@ class ClaimSearch:
         Raises:
             AllocationError, NodeRejected, SearchExhausted: See `Allocator.allocate`.
         """
-        found = self.results.get(node)
-        if found is None:
-            results = allocator.allocate(node, self.claims)
-            score = sum(map(alternatives_score, self.claims, results or ()))
-            found = self.results.put(node, results, score)
+        kept = self.results
+        found = kept.get(node)
+        if found is not None:
+            return found.results
+        if not allocator.shares_devices:
+            return self._put(node, allocator.allocate(node, self.claims)).results
+        kind = kept.kind(node, lambda: allocator.deciding_devices(node, self.claims))
+        known = kept.found_on_kind(kind)
+        if known is not None:
+            return kept.put(node, known.results, known.score).results
+        found = self._put(node, allocator.allocate(node, self.claims, kept.unusable))
+        if kind is not None:
+            kept.put_kind(kind, found)
         return found.results
+
+    def _put(self, node: Node, results: Results) -> Found:
+        score = sum(map(alternatives_score, self.claims, results or ()))
+        return self.results.put(node, results, score)
 
 
 def alternatives_score(claim: ResourceClaim, allocation: AllocationResult) -> int:
@@ -191,6 +240,8 @@ class RememberedSearches:
                 results.forget_all()
             return
         for pool in dict.fromkeys(device[:2] for device in changed):
+            for results in self._by_claims.values():
+                results.unusable.forget(pool)
             for name in self.index.readers(pool):
                 for results in self._by_claims.values():
                     results.forget(name)

@@ -29,6 +29,7 @@ from msgspec.structs import FieldInfo, fields, replace
 
 from kubesched.api.codec import encode_json
 from kubesched.api.core import Node, Pod
+from kubesched.api.csi_translation import MIGRATED_PLUGINS
 from kubesched.api.meta import KubeObject, KubeStruct
 from kubesched.api.resource import DeviceClass
 from kubesched.api.storage import CSIDriver
@@ -42,7 +43,6 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import READ_KINDS
 from kubesched.inputs.sources import ClusterSource
 from kubesched.plugins.image_locality import normalized_image_name
-from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 
 # Fields.

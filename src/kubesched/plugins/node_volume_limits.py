@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Pod
+from kubesched.api.csi_translation import plugin_of
 from kubesched.api.storage import CSIDriver, CSINode, VolumeAttachment
 from kubesched.framework.cluster_event import (
     CSI_NODE,
@@ -50,7 +51,6 @@ from kubesched.plugins.volumes.attachable import (
 )
 from kubesched.plugins.volumes.claims import after_claim_change
 from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, CsiNodes, limits_of
-from kubesched.plugins.volumes.csi_translation import plugin_of
 from kubesched.plugins.volumes.describing import kinds_of_claims, kinds_of_limits
 from kubesched.plugins.volumes.volumes_in_use import NodeVolumes, VolumesInUse
 from kubesched.snapshot.node_table import NodeTable

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Pod
+from kubesched.api.csi_translation import MIGRATED_PLUGINS
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.api.integers import Int64
 from kubesched.api.quantity import Quantity, value
@@ -70,7 +71,6 @@ from kubesched.plugins.volumes.claims import (
     ownership_error,
     waits_for_consumer,
 )
-from kubesched.plugins.volumes.csi_translation import MIGRATED_PLUGINS
 from kubesched.plugins.volumes.decisions import Decider, PodVolumes, StorageColumns
 from kubesched.plugins.volumes.describing import (
     describe_provision,

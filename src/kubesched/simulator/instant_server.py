@@ -19,6 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kubesched.api.core import FINISHED, Pod, PodExtendedResourceClaimStatus
+from kubesched.api.csi_translation import plugin_named
 from kubesched.api.errors import NotFoundError
 from kubesched.api.meta import Condition, KubeObject, ResourceEventHandler
 from kubesched.api.resource import AllocatedDeviceStatus, ResourceClaim
@@ -29,7 +30,6 @@ from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECT
 from kubesched.cluster.controllers.claims import provisioned_volume
 from kubesched.cluster.store import Change, ChangeType
 from kubesched.plugins.volumes.claims import class_of_claim
-from kubesched.plugins.volumes.csi_translation import plugin_named
 from kubesched.simulator.object_server import ObjectServer, key_of
 
 _SECONDS_PER_POD: Final = 1.0

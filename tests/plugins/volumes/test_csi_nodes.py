@@ -1,7 +1,7 @@
 """CSINodes per row, and when their cached columns change."""
 
+from kubesched.api.csi_translation import plugin_named
 from kubesched.plugins.volumes.csi_nodes import NO_LIMIT, CsiNodes
-from kubesched.plugins.volumes.csi_translation import plugin_named
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.testing.builders import make_node, make_table
 from tests.plugins.volume_objects import make_csi_node

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from kubesched.api.core import Pod
+from kubesched.api.csi_translation import TranslationError, csi_identity, plugin_named, plugin_of
 from kubesched.api.storage import StorageClass, VolumeAttachment
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim, Volume
 from kubesched.plugins.volumes.claims import (
@@ -20,12 +21,6 @@ from kubesched.plugins.volumes.claims import (
     claim_of,
     class_of_claim,
     ownership_error,
-)
-from kubesched.plugins.volumes.csi_translation import (
-    TranslationError,
-    csi_identity,
-    plugin_named,
-    plugin_of,
 )
 from kubesched.snapshot.objects import Objects
 

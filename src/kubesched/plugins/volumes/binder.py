@@ -14,6 +14,12 @@ import msgspec
 import numpy as np
 
 from kubesched.api.core import Pod
+from kubesched.api.csi_translation import (
+    TranslationError,
+    csi_node_affinity,
+    is_migrated_on,
+    plugin_of,
+)
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.storage import CSINode
@@ -22,12 +28,6 @@ from kubesched.api.well_known import BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.framework.services import VolumeWriter
 from kubesched.plugins.volumes.assume_cache import AssumeCache, AssumeError
 from kubesched.plugins.volumes.claims import claims_of, is_fully_bound, ownership_error
-from kubesched.plugins.volumes.csi_translation import (
-    TranslationError,
-    csi_node_affinity,
-    is_migrated_on,
-    plugin_of,
-)
 from kubesched.plugins.volumes.decisions import DynamicProvision, PodVolumes, StaticBinding
 from kubesched.plugins.volumes.matching import is_bound_to
 from kubesched.plugins.volumes.node_access import NodeAccess, required_of

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.csi_translation import InTreePlugin, is_migrated_on
 from kubesched.api.storage import CSINode
-from kubesched.plugins.volumes.csi_translation import InTreePlugin, is_migrated_on
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import Objects
 

@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.csi_translation import TranslationError, csi_node_affinity, plugin_of
 from kubesched.api.storage import CSIStorageCapacity
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import SELECTED_NODE
@@ -22,7 +23,6 @@ from kubesched.framework.status import NodeToStatus, Status, failure, unresolvab
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import class_of_claim, class_of_volume
 from kubesched.plugins.volumes.csi_nodes import CsiNodes
-from kubesched.plugins.volumes.csi_translation import TranslationError, csi_node_affinity, plugin_of
 from kubesched.plugins.volumes.describing import describe_bound_claim, describe_delayed_claim
 from kubesched.plugins.volumes.matching import (
     NO_VOLUME,

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.csi_translation import TranslationError, csi_node_affinity
 from kubesched.api.meta import NodeSelector
 from kubesched.api.storage import (
     CSIDriver,
@@ -31,7 +32,6 @@ from kubesched.plugins.volumes.claims import (
     is_fully_bound,
     known_claims,
 )
-from kubesched.plugins.volumes.csi_translation import TranslationError, csi_node_affinity
 from kubesched.plugins.volumes.matching import why_not_matching
 from kubesched.plugins.volumes.node_access import NodeAccess, label_terms, required_of
 from kubesched.plugins.volumes.provisioning import (

@@ -5,9 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubesched.api.meta import NodeSelector
-from kubesched.api.volume import Volume
-from kubesched.plugins.volumes.csi_translation import (
+from kubesched.api.csi_translation import (
     TranslationError,
     csi_identity,
     csi_node_affinity,
@@ -15,6 +13,8 @@ from kubesched.plugins.volumes.csi_translation import (
     plugin_named,
     plugin_of,
 )
+from kubesched.api.meta import NodeSelector
+from kubesched.api.volume import Volume
 from tests.plugins.volume_objects import (
     BETA_REGION,
     BETA_ZONE,

@@ -30,9 +30,6 @@ from kubesched.plugins.dynamic_resources.pools import CandidateDevice, PoolIndex
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest, requests_of
 from kubesched.plugins.dynamic_resources.results import allocation_result
 
-Devices = tuple[tuple[DeviceID, str], ...]
-"""Devices, each with the name of its slice."""
-
 _ALL_FEATURES: Final = Features()
 
 
@@ -106,7 +103,9 @@ class Allocator:
         """
         return _Search(self, node, claims, unusable).run()
 
-    def deciding_devices(self, node: Node, claims: Sequence[ResourceClaim]) -> Devices | None:
+    def deciding_devices(
+        self, node: Node, claims: Sequence[ResourceClaim]
+    ) -> tuple[DeviceID, ...] | None:
         """Return the devices that the claims may get on the node.
 
         On nodes with the same devices, a search finds the same. None if that is not sure: devices
@@ -149,7 +148,7 @@ class _Search:
             raise NodeRejected("invalid resource pools were encountered")
         return None
 
-    def deciding_devices(self) -> Devices | None:
+    def deciding_devices(self) -> tuple[DeviceID, ...] | None:
         node = self._devices_of_node
         if any(pool.is_incomplete or pool.is_invalid for pool in node.pools):
             return None
@@ -165,7 +164,7 @@ class _Search:
         ]
         if any(candidate.slice.spec.node_name for candidate in found):
             return None
-        return tuple((candidate.id, candidate.slice.metadata.name) for candidate in found)
+        return tuple(candidate.id for candidate in found)
 
     def _want(self, at: int, claim: ResourceClaim) -> list[tuple[Wanted, ...]]:
         """Return, per request of claim number `at`, its alternatives. Raises AllocationError."""

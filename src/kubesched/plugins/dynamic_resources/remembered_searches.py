@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node
 from kubesched.api.resource import FIRST_AVAILABLE_MAX, AllocationResult, ResourceClaim
-from kubesched.framework.dra import AllocatedState, DeviceClasses
-from kubesched.plugins.dynamic_resources.allocator import Allocator, Devices
+from kubesched.framework.dra import AllocatedState, DeviceClasses, DeviceID
+from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
 from kubesched.plugins.dynamic_resources.node_devices import UnusableDevices
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
@@ -36,6 +36,8 @@ SOLVED, UNSOLVED, NOT_SEARCHED = 0, 1, 2
 _CLAIMS_MAX: Final = 256
 _RESULTS_MAX: Final = 100_000
 """About 1 KiB each."""
+_GROUPS_MAX: Final = 64
+"""Each has a list of thousands of devices, perhaps; nodes of further groups are searched alone."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -58,10 +60,10 @@ class NodeResults:
     def __init__(self) -> None:
         self.unusable = UnusableDevices()
         self._found: dict[str, Found] = {}
-        # Node name -> its labels, and the number of the devices that decide there, or None.
-        self._kinds: dict[str, tuple[Mapping[str, str], int | None]] = {}
-        self._numbers: dict[Devices, int] = {}
-        self._found_by_kind: dict[int, Found] = {}
+        # Node name -> its labels and its group: nodes where the same devices decide, None if alone.
+        self._groups: dict[str, tuple[Mapping[str, str], int | None]] = {}
+        self._numbers: dict[tuple[DeviceID, ...], int] = {}
+        self._found_in_group: dict[int, Found] = {}
         self._outcomes: NDArray[np.int32] = np.zeros(0, np.int32)
         self._table: NodeColumns | None = None
         self._epoch = -1
@@ -86,30 +88,32 @@ class NodeResults:
         self._set_outcome(name, UNSOLVED if results is None else SOLVED)
         return found
 
-    def kind(self, node: Node, deciding_devices: Callable[[], Devices | None]) -> int | None:
-        """Return a number that nodes share on which a search finds the same; None if unknown."""
+    def group_of(
+        self, node: Node, deciding_devices: Callable[[], tuple[DeviceID, ...] | None]
+    ) -> int | None:
+        """Return the number of a node's group, on which a search finds the same; None if alone."""
         name, labels = node.metadata.name, node.metadata.labels
-        known = self._kinds.get(name)
+        known = self._groups.get(name)
         if known is None or known[0] != labels:
-            devices = deciding_devices()
-            number = None
-            if devices is not None:
-                number = self._numbers.setdefault(devices, len(self._numbers))
-            known = self._kinds[name] = labels, number
+            devices, groups = deciding_devices(), self._numbers
+            number = None if devices is None else groups.get(devices)
+            if devices is not None and number is None and len(groups) < _GROUPS_MAX:
+                number = groups[devices] = len(groups)
+            known = self._groups[name] = labels, number
         return known[1]
 
-    def found_on_kind(self, kind: int | None) -> Found | None:
-        """Return what a search found on a node of this kind."""
-        return None if kind is None else self._found_by_kind.get(kind)
+    def found_in_group(self, group: int | None) -> Found | None:
+        """Return what a search found on a node of this group."""
+        return None if group is None else self._found_in_group.get(group)
 
-    def put_kind(self, kind: int, found: Found) -> None:
-        """Keep the result of a search for all nodes of this kind."""
-        self._found_by_kind[kind] = found
+    def put_in_group(self, group: int, found: Found) -> None:
+        """Keep the result of a search for all nodes of this group."""
+        self._found_in_group[group] = found
 
     def forget_all(self) -> None:
         """Drop all results."""
         self._found.clear()
-        self._found_by_kind.clear()
+        self._found_in_group.clear()
         self.unusable.clear()
         self._outcomes.fill(NOT_SEARCHED)
 
@@ -117,9 +121,9 @@ class NodeResults:
         """Drop the result for a node."""
         if self._found.pop(name, None) is not None:
             self._set_outcome(name, NOT_SEARCHED)
-        kind = self._kinds.get(name)
-        if kind is not None and kind[1] is not None:
-            self._found_by_kind.pop(kind[1], None)
+        group = self._groups.get(name)
+        if group is not None and group[1] is not None:
+            self._found_in_group.pop(group[1], None)
 
     def outcomes(self, table: NodeColumns) -> NDArray[np.int32]:
         """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change."""
@@ -165,13 +169,13 @@ class ClaimSearch:
             return found.results
         if not allocator.shares_devices:
             return self._put(node, allocator.allocate(node, self.claims)).results
-        kind = kept.kind(node, lambda: allocator.deciding_devices(node, self.claims))
-        known = kept.found_on_kind(kind)
+        group = kept.group_of(node, lambda: allocator.deciding_devices(node, self.claims))
+        known = kept.found_in_group(group)
         if known is not None:
             return kept.put(node, known.results, known.score).results
         found = self._put(node, allocator.allocate(node, self.claims, kept.unusable))
-        if kind is not None:
-            kept.put_kind(kind, found)
+        if group is not None:
+            kept.put_in_group(group, found)
         return found.results
 
     def _put(self, node: Node, results: Results) -> Found:

@@ -71,6 +71,10 @@ class UnusableDevices:
         self._by_request: dict[tuple[int, ...], set[DeviceID]] = {}
         self._by_pool: dict[PoolID, list[tuple[set[DeviceID], DeviceID]]] = {}
 
+    def __len__(self) -> int:
+        """Number of devices, each counted for every request that cannot get it."""
+        return sum(map(len, self._by_request.values()))
+
     def of_request(self, *place: int) -> set[DeviceID]:
         """Return those for a request, given by the numbers of claim, request and alternative."""
         return self._by_request.setdefault(place, set())

@@ -36,6 +36,7 @@ SOLVED, UNSOLVED, NOT_SEARCHED = 0, 1, 2
 _CLAIMS_MAX: Final = 256
 _RESULTS_MAX: Final = 100_000
 """About 1 KiB each."""
+_UNUSABLE_PER_RESULT: Final = 8
 _GROUPS_MAX: Final = 64
 """Each has a list of thousands of devices, perhaps; nodes of further groups are searched alone."""
 
@@ -69,8 +70,8 @@ class NodeResults:
         self._epoch = -1
 
     def __len__(self) -> int:
-        """Number of nodes with a result."""
-        return len(self._found)
+        """Number of nodes with a result, plus what unusable devices take, in results."""
+        return len(self._found) + len(self.unusable) // _UNUSABLE_PER_RESULT
 
     def get(self, node: Node) -> Found | None:
         """Return what a search on the node would find, if it is known."""

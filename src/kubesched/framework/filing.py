@@ -1,7 +1,7 @@
 """Filing, and names for hints that read labels.
 
-Labels are the names: a waiting pod is filed under those that a change must concern, and the change
-of a pod leads to those that it had before or has after it.
+Such hints use labels as names. A waiting pod is filed under the labels that a changed pod must
+have, and a changed pod leads to the labels that it had before the change or has after it.
 
 Upstream: nothing like it; there, every event calls the hints of all pods.
 """
@@ -37,7 +37,7 @@ ANY_POD: Final = "any pod"
 
 
 def names_of_labels(labels: Iterable[tuple[str, str]] | None) -> list[str]:
-    """Return the names of labels of which a pod must have one; None if they are not known."""
+    """Return a name for each label; ANY_POD if the labels are not known, which is None."""
     return [ANY_POD] if labels is None else [f"{key}={value}" for key, value in labels]
 
 

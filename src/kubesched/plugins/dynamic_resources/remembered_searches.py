@@ -38,7 +38,7 @@ _RESULTS_MAX: Final = 100_000
 """About 1 KiB each."""
 _UNUSABLE_PER_RESULT: Final = 8
 _GROUPS_MAX: Final = 64
-"""Each has a list of thousands of devices, perhaps; nodes of further groups are searched alone."""
+"""A group may list thousands of devices. Nodes beyond these groups are searched one by one."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -61,7 +61,7 @@ class NodeResults:
     def __init__(self) -> None:
         self.unusable = UnusableDevices()
         self._found: dict[str, Found] = {}
-        # Node name -> its labels and its group: nodes where the same devices decide, None if alone.
+        # Node name -> its labels and the number of its group, None if it has none.
         self._groups: dict[str, tuple[Mapping[str, str], int | None]] = {}
         self._numbers: dict[tuple[DeviceID, ...], int] = {}
         self._found_in_group: dict[int, Found] = {}
@@ -92,7 +92,10 @@ class NodeResults:
     def group_of(
         self, node: Node, deciding_devices: Callable[[], tuple[DeviceID, ...] | None]
     ) -> int | None:
-        """Return the number of a node's group, on which a search finds the same; None if alone."""
+        """Return the number of the node's group, None if it has none.
+
+        A search finds the same on all nodes of a group.
+        """
         name, labels = node.metadata.name, node.metadata.labels
         known = self._groups.get(name)
         if known is None or known[0] != labels:

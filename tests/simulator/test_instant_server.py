@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.api.core import PodExtendedResourceClaimStatus, PodResourceClaim, PodStatus
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import (
     AllocationResult,
@@ -21,12 +20,10 @@ from kubesched.testing.builders import make_pod
 def test_a_deleted_pod_releases_its_claims(users: tuple[str, ...], *, is_special: bool) -> None:
     """With the last user, the devices too; also the claim for extended resources."""
     server = InstantServer(lambda: 0.0)
-    entry = () if is_special else (PodResourceClaim(name="c", resource_claim_name="c"),)
-    special = PodExtendedResourceClaimStatus(resource_claim_name="c") if is_special else None
-    pod = make_pod("p", uid="p", spec={})
-    spec = type(pod.spec)(containers=pod.spec.containers, resource_claims=entry)
-    status = PodStatus(extended_resource_claim_status=special)
-    server.create(type(pod)(metadata=pod.metadata, spec=spec, status=status))
+    entry = {"name": "c", "resourceClaimName": "c"}
+    spec = {} if is_special else {"resourceClaims": [entry]}
+    special = {"extendedResourceClaimStatus": {"resourceClaimName": "c"}}
+    server.create(make_pod("p", uid="p", spec=spec, status=special if is_special else {}))
     reserved = tuple(ResourceClaimConsumerReference(uid=user) for user in users)
     used = ResourceClaimStatus(allocation=AllocationResult(), reserved_for=reserved)
     metadata = ObjectMeta(name="c", namespace="default")

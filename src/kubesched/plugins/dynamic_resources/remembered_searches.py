@@ -51,6 +51,17 @@ class Found(NamedTuple):
     score: int
 
 
+@dataclass(slots=True)
+class _EqualNodes:
+    """Nodes on which a search for the same claims finds the same.
+
+    Attributes:
+        found: What it finds; None if that is not known.
+    """
+
+    found: Found | None = None
+
+
 class NodeResults:
     """The results for claims with equal specs, by node.
 
@@ -61,10 +72,9 @@ class NodeResults:
     def __init__(self) -> None:
         self.unusable = UnusableDevices()
         self._found: dict[str, Found] = {}
-        # Node name -> its labels and the number of its group, None if it has none.
-        self._groups: dict[str, tuple[Mapping[str, str], int | None]] = {}
-        self._numbers: dict[tuple[DeviceID, ...], int] = {}
-        self._found_in_group: dict[int, Found] = {}
+        # Node name -> its labels and its group, None if it has none.
+        self._group_of_node: dict[str, tuple[Mapping[str, str], _EqualNodes | None]] = {}
+        self._groups: dict[tuple[DeviceID, ...], _EqualNodes] = {}
         self._outcomes: NDArray[np.int32] = np.zeros(0, np.int32)
         self._table: NodeColumns | None = None
         self._epoch = -1
@@ -91,33 +101,26 @@ class NodeResults:
 
     def group_of(
         self, node: Node, deciding_devices: Callable[[], tuple[DeviceID, ...] | None]
-    ) -> int | None:
-        """Return the number of the node's group, None if it has none.
+    ) -> _EqualNodes | None:
+        """Return the node's group, None if it has none.
 
-        A search finds the same on all nodes of a group.
+        `deciding_devices` returns what the claims may get on the node, None if that is not sure.
         """
         name, labels = node.metadata.name, node.metadata.labels
-        known = self._groups.get(name)
+        known = self._group_of_node.get(name)
         if known is None or known[0] != labels:
-            devices, groups = deciding_devices(), self._numbers
-            number = None if devices is None else groups.get(devices)
-            if devices is not None and number is None and len(groups) < _GROUPS_MAX:
-                number = groups[devices] = len(groups)
-            known = self._groups[name] = labels, number
+            devices = deciding_devices()
+            group = None if devices is None else self._groups.get(devices)
+            if devices is not None and group is None and len(self._groups) < _GROUPS_MAX:
+                group = self._groups[devices] = _EqualNodes()
+            known = self._group_of_node[name] = labels, group
         return known[1]
-
-    def found_in_group(self, group: int | None) -> Found | None:
-        """Return what a search found on a node of this group."""
-        return None if group is None else self._found_in_group.get(group)
-
-    def put_in_group(self, group: int, found: Found) -> None:
-        """Keep the result of a search for all nodes of this group."""
-        self._found_in_group[group] = found
 
     def forget_all(self) -> None:
         """Drop all results."""
         self._found.clear()
-        self._found_in_group.clear()
+        for group in self._groups.values():
+            group.found = None
         self.unusable.clear()
         self._outcomes.fill(NOT_SEARCHED)
 
@@ -125,9 +128,9 @@ class NodeResults:
         """Drop the result for a node."""
         if self._found.pop(name, None) is not None:
             self._set_outcome(name, NOT_SEARCHED)
-        group = self._groups.get(name)
-        if group is not None and group[1] is not None:
-            self._found_in_group.pop(group[1], None)
+        _, group = self._group_of_node.get(name, (None, None))
+        if group is not None:
+            group.found = None
 
     def outcomes(self, table: NodeColumns) -> NDArray[np.int32]:
         """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change."""
@@ -174,12 +177,11 @@ class ClaimSearch:
         if not allocator.shares_devices:
             return self._put(node, allocator.allocate(node, self.claims)).results
         group = kept.group_of(node, lambda: allocator.deciding_devices(node, self.claims))
-        known = kept.found_in_group(group)
-        if known is not None:
-            return kept.put(node, known.results, known.score).results
+        if group is not None and group.found is not None:
+            return kept.put(node, group.found.results, group.found.score).results
         found = self._put(node, allocator.allocate(node, self.claims, kept.unusable))
         if group is not None:
-            kept.put_in_group(group, found)
+            group.found = found
         return found.results
 
     def _put(self, node: Node, results: Results) -> Found:

@@ -23,7 +23,10 @@ settings.register_profile("ci", parent=settings.get_profile("local"), derandomiz
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+# Little of what tests make is garbage in cycles.
+gc.set_threshold(50_000)
+
+
 def pytest_collection_finish() -> None:
-    """Collect garbage rarely, and never visit what is there before the first test."""
+    """Never visit what is there before the first test when garbage is collected."""
     gc.freeze()
-    gc.set_threshold(50_000)

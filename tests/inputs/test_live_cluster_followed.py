@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes.client import CoreV1Api
+from kubernetes import client
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
@@ -62,7 +62,7 @@ def _pods(followed: FollowedCluster) -> dict[str, str]:
 def test_changes_are_followed() -> None:
     """A pod that is created, bound and deleted is seen in each state."""
     with SandboxCluster(nodes=1, scheduler=False, controllers=False) as cluster:
-        core: Any = CoreV1Api(cluster.client())
+        core: Any = client.CoreV1Api(cluster.client())
 
         async def script(followed: FollowedCluster) -> None:
             before = followed.version

@@ -16,8 +16,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 import yaml
+from kubernetes import client as official
 from kubernetes import config, watch
-from kubernetes.client import ApiClient, CoordinationV1Api, CoreV1Api
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ProtocolError
 
@@ -48,12 +48,12 @@ def pod(name: str, **spec: Any) -> dict[str, Any]:
 
 def read(cluster: SandboxCluster, name: str) -> Any:
     """The pod as the official client reads it; its fields may all be missing."""
-    return CoreV1Api(cluster.client()).read_namespaced_pod(name, "default")
+    return official.CoreV1Api(cluster.client()).read_namespaced_pod(name, "default")
 
 
 def nodes_of(cluster: SandboxCluster) -> list[str]:
     """The names of the nodes."""
-    listed: Any = CoreV1Api(cluster.client()).list_node()
+    listed: Any = official.CoreV1Api(cluster.client()).list_node()
     return [node.metadata.name for node in listed.items]
 
 
@@ -81,9 +81,9 @@ def test_stopping_leaves_nothing(tls: bool) -> None:
     seen = threading.Event()
     ended = []
 
-    def watch_nodes(client: ApiClient) -> None:
+    def watch_nodes(client: official.ApiClient) -> None:
         try:
-            for _ in watch.Watch().stream(CoreV1Api(client).list_node):
+            for _ in watch.Watch().stream(official.CoreV1Api(client).list_node):
                 seen.set()
         except ProtocolError as error:
             ended.append(error)
@@ -133,7 +133,7 @@ def test_clusters_are_separate(kubesched_cluster_factory: Factory) -> None:
     one, other = (kubesched_cluster_factory(**BARE) for _ in range(2))
     one.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})
     with pytest.raises(ApiException, match="not found"):
-        CoreV1Api(other.client()).read_namespace("mine")
+        official.CoreV1Api(other.client()).read_namespace("mine")
 
 
 def test_importing_the_fixtures_imports_no_server() -> None:
@@ -171,7 +171,7 @@ def test_kubeconfig(kubesched_cluster_factory: Factory, tls: bool) -> None:
     written = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
     assert cluster.kubeconfig_dict == written
     with config.new_client_from_config(str(cluster.kubeconfig)) as client:
-        assert [] == CoreV1Api(client).list_node().items
+        assert [] == official.CoreV1Api(client).list_node().items
         client.rest_client.pool_manager.clear()
 
 
@@ -226,7 +226,7 @@ def test_without_controllers_a_workload_is_an_object_only(
     )
     cluster.create(pod("p", nodeName="node-0"))
     cluster.wait_for(lambda: read(cluster, "p").status.phase == "Running")
-    assert 1 == len(CoreV1Api(cluster.client()).list_namespaced_pod("default").items)
+    assert 1 == len(official.CoreV1Api(cluster.client()).list_namespaced_pod("default").items)
 
 
 class OnlyLast(PerRowFilter[None]):
@@ -374,7 +374,7 @@ def test_a_timeout_lists_pending_pods(kubesched_cluster: SandboxCluster) -> None
 def test_a_write_on_an_old_version_is_refused(kubesched_cluster_factory: Factory) -> None:
     """Leader elections depend on it: the second update of a lease gets 409."""
     cluster = kubesched_cluster_factory(**BARE)
-    api: Any = CoordinationV1Api(cluster.client())
+    api: Any = official.CoordinationV1Api(cluster.client())
     cluster.create(
         {
             "apiVersion": "coordination.k8s.io/v1",

@@ -5,7 +5,8 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 # Type checks without a cache take a minute or two on one core.
-SIDE_BY_SIDE := $(MAKE) --no-print-directory -j3
+SIDE_BY_SIDE := $(MAKE) --no-print-directory -j3 lint types pytest \
+	|| { echo 'Failed. A line with "Error" above names what did: lint, types or pytest.' >&2; exit 1; }
 PYTEST := pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 .PHONY: help setup demo tour check test pytest coverage sim faults rewrite lint types format docs bench lock clean
@@ -30,10 +31,10 @@ tour: .venv/.ready  ## Place a saved cluster's pods, and explain one that does n
 	@$(BIN)/kubesched demo
 
 check: .venv/.ready  ## Run linters, type checks and the tests of what differs from main, or all fast tests
-	@TESTS="$$($(BIN)/python -m tests.changed)" $(SIDE_BY_SIDE) lint types pytest
+	@TESTS="$$($(BIN)/python -m tests.changed)" $(SIDE_BY_SIDE)
 
 test: .venv/.ready  ## Run linters, type checks and all tests, side by side
-	@TESTS= $(SIDE_BY_SIDE) lint types pytest
+	@TESTS= $(SIDE_BY_SIDE)
 
 pytest: .venv/.ready
 	$(BIN)/python -m $(PYTEST) $$TESTS

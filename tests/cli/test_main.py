@@ -36,10 +36,12 @@ def test_help_lists_the_subcommands() -> None:
     [
         ("--otput", "No such option '--otput'. Did you mean --output?\n"),
         ("--until", "No such option '--until'.\n"),
+        ("-f", "No such option '-f'. Files are arguments, without an option before them.\n"),
+        ("-A", "No such option '-A'. Pods of all namespaces are considered anyway.\n"),
     ],
 )
 def test_a_misspelt_option(option: str, message: str) -> None:
-    """Only an option that is like it is suggested."""
+    """Only a similar option is suggested; for one of kubectl, what to do without it."""
     result = run("simulate", option)
     assert 2 == result.exit_code
     assert message in result.stderr

@@ -289,7 +289,7 @@ class Cluster:
     def explain_page(
         self, pod: str, namespace: str = "", *, all_filters: bool = False
     ) -> tuple[PodExplanation, ClusterView]:
-        """Return the answer of `explain`, and the view without causes that its page shows beside.
+        """Return the answer of `explain`, and the view, without causes, that its page shows too.
 
         Arguments and errors are the same.
         """
@@ -528,7 +528,7 @@ class Cluster:
         return found
 
     def _find_or_lack(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]] | LackedPods:
-        """Return a pod and notes, or of a workload without any pods why it has none."""
+        """Return a pod and notes on it; for a workload without pods, why it has none."""
         preferred = namespace or self._given.namespace
         return pod_or_lack(pod, self.objects, preferred, only=bool(namespace))
 

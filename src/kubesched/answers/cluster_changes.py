@@ -71,7 +71,7 @@ _UNSCHEDULABLE: Final = Code.UNSCHEDULABLE.label
 
 
 def _bounded(trial: ChangeTrial, candidates: Iterable[T]) -> Iterator[T]:
-    """Yield as many of the candidates as there are trials for."""
+    """Yield as many candidates as may be tried."""
     rows = max(1, len(trial.cluster.cache.nodes))
     return islice(candidates, max(_TRIALS_MIN, _ROWS_TRIED_MAX // rows))
 
@@ -149,7 +149,7 @@ def _label(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange
 def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     """Try a node of each shape that exists, the most frequent ones first.
 
-    It is empty but for pods of DaemonSets and static pods, as on the existing node.
+    It has only the pods of DaemonSets and static pods that the existing node has.
     """
     shapes = grouped_by(trial.cluster.cache.nodes.nodes, _shape)
     for _, alike in _bounded(trial, largest_first(shapes)):

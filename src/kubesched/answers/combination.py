@@ -1,4 +1,4 @@
-"""Changes of a pod that make it fit together, when none does alone.
+"""Changes of a pod that make it fit together when no single one does.
 
 Each step takes the change after which the pod is rejected for the fewest reasons on its best node;
 among equals, the smallest kind of change. Amounts are searched for at the end.

@@ -361,7 +361,7 @@ async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) 
 
 
 def _before_evictions(cluster: TrialCluster, created: Mapping[str, str]) -> int:
-    """Return how many of equal pods, uid -> name, were placed before one evicted others."""
+    """Return how many of some equal pods, uid -> name, were placed before the first eviction."""
     outcomes = cluster.rehearsal.outcomes
     found = (uid for uid in outcomes.placements if uid in created)
     return sum(1 for _ in takewhile(lambda uid: uid not in outcomes.victims, found))
@@ -377,7 +377,7 @@ def parse_question(
     *,
     more: bool,
 ) -> FitQuestion:
-    """Return what is asked about the workloads among objects; the others are as for `Cluster.fit`.
+    """Return what is asked about the workloads among objects; otherwise like `Cluster.fit`.
 
     Raises:
         UserError: An argument is wrong, or does not go with the workloads.

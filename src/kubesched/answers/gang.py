@@ -43,7 +43,7 @@ class PlacedWithGang(NamedTuple):
     Attributes:
         fits: Whether the gang fits.
         sentence: What becomes of the pod.
-        notes: Those of the answer about the pod alone, which is now about its gang.
+        notes: Notes on the pod alone, reworded for its gang.
     """
 
     fits: bool

@@ -1,4 +1,4 @@
-"""Near misses: names, labels and values that a pod asks for, and almost exist.
+"""Near misses: names, labels and values that a pod asks for and that almost exist.
 
 Reads:    nodeSelector, node affinity, tolerations, topology keys and requests of a pod, its claims
           with their templates and classes; labels, taints and allocatable resources of nodes
@@ -28,7 +28,7 @@ _KNOWN_KEYS_MAX: Final = 2_000
 
 
 def near_misses(pod: Pod, nodes: NodeTable, objects: Objects) -> Iterator[str]:
-    """Yield a sentence for each thing that the pod asks for and is not there, and what is."""
+    """Yield a sentence for each thing that the pod asks for in vain: what it is, what exists."""
     yield from _missing_objects(pod, objects)
     if not len(nodes):
         return
@@ -123,7 +123,7 @@ def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...]:
 
 
 def _missing_nodes(pod: Pod, nodes: NodeTable) -> Iterator[str]:
-    """Yield the nodes that are asked for by name, as by a DaemonSet's pod, and are not there."""
+    """Yield nodes that a pod asks for by name, as those of DaemonSets do, and that do not exist."""
     for term in _required_terms(pod):
         for field in term.match_fields:
             for name in field.values if field.operator == "In" else ():
@@ -192,7 +192,7 @@ def _missing_resources(pod: Pod, nodes: NodeTable) -> Iterator[str]:
 
 
 def _missing_neighbours(pod: Pod, nodes: NodeTable) -> Iterator[str]:
-    """Yield labels that pods must have where the pod goes, if only other values are there."""
+    """Yield labels that pods next to this one must have, if pods only have other values."""
     affinity = pod.spec.affinity
     if affinity is None or affinity.pod_affinity is None:
         return
@@ -242,7 +242,7 @@ def missing_objects(pod: Pod, objects: Objects) -> Iterator[str]:
 
 
 def _has_volumes(class_name: str, objects: Objects) -> bool:
-    """Whether volumes name a class, to which claims can be bound although it does not exist."""
+    """Whether volumes have this class: claims can be bound to them even if it does not exist."""
     volumes = objects.list(PersistentVolume)
     return any(volume.spec.storage_class_name == class_name for volume in volumes)
 

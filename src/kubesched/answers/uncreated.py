@@ -34,7 +34,7 @@ class LackedPods(NamedTuple):
 def pod_or_lack(
     text: str, objects: Sequence[KubeObject], preferred: str = "", *, only: bool = False
 ) -> tuple[Pod, tuple[str, ...]] | LackedPods:
-    """Return a pod and notes, or of a workload without any pods why it has none.
+    """Return a pod and notes on it; for a workload without pods, why it has none.
 
     The arguments are as for `find_pod`, which looks among the pods of `objects`.
 

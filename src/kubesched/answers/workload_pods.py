@@ -3,7 +3,7 @@
 Upstream: pkg/controller/{deployment,replicaset,replication,statefulset,daemon,job,cronjob} (v1.36)
 Rejects:  manifests without a workload, and workloads that would make an answer wrong.
 Differs:  all pods of a StatefulSet are created at once; a CronJob stands for one run; nothing is
-          rolled out, so pods that are there stay as they are.
+          rolled out: existing pods stay as they are.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _stateful(owner: Plain, number: int, taken: frozenset[str]) -> Made:
 
 
 def _plain(item: Scaled | DaemonSet) -> Plain:
-    """Return a workload as plain values; one that is in a file only gets a uid."""
+    """Return a workload as plain values; one that exists only in a file gets a uid."""
     plain = plain_workload(item)
     metadata = plain["metadata"]
     return {**plain, "metadata": {"uid": f"{plain['kind']}/{metadata['name']}", **metadata}}

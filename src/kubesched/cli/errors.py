@@ -34,6 +34,18 @@ DEBUG_VARIABLE: Final = "KUBESCHED_DEBUG"
 _PLACES_MAX: Final = 8
 """A plugin that calls itself without end has hundreds."""
 
+_FILES_HINT: Final = "Files are arguments, without an option before them."
+_NAMESPACES_HINT: Final = "Pods of all namespaces are considered anyway."
+_KUBECTL_HINTS: Final = {
+    "-f": _FILES_HINT,
+    "--filename": _FILES_HINT,
+    "-A": _NAMESPACES_HINT,
+    "--all-namespaces": _NAMESPACES_HINT,
+}
+"""What to do without options that people know from kubectl, in commands that read a cluster."""
+_OF_FILES: Final = ("files", "manifests")
+"""The parameters of these commands that take files."""
+
 
 class ReaderGoneError(Exception):
     """The reader of stdout closed the pipe."""
@@ -143,9 +155,12 @@ def _no_such_option(error: click.NoSuchOption) -> str:
     """
     parameters = [] if error.ctx is None else error.ctx.command.get_params(error.ctx)
     known = [name for one in parameters for name in (*one.opts, *one.secondary_opts)]
-    near = near_names(error.option_name.lstrip("-"), [name.lstrip("-") for name in known])
-    hint = f" Did you mean {' or '.join(f'--{name}' for name in near)}?" if near else ""
-    return f"No such option '{error.option_name}'.{hint}"
+    name = error.option_name
+    near = near_names(name.lstrip("-"), [name.lstrip("-") for name in known])
+    hint = f"Did you mean {' or '.join(f'--{name}' for name in near)}?" if near else ""
+    if any(one.name in _OF_FILES for one in parameters):
+        hint = _KUBECTL_HINTS.get(name, hint)
+    return f"No such option '{name}'. {hint}".rstrip()
 
 
 def _messages_of_rooms(error: Exception) -> tuple[str, ...] | None:

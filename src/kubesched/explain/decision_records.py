@@ -1,4 +1,4 @@
-"""What a running scheduler remembers of its decisions, and where a pod is in its queue, as data."""
+"""The decisions that a running scheduler remembers, and a pod's place in its queue, as data."""
 
 from __future__ import annotations
 

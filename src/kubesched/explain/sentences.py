@@ -240,7 +240,7 @@ def names(listed: Sequence[str]) -> str:
 
 
 def there_are(noun: str, listed: Sequence[str]) -> str:
-    """Return which ones there are, for a message about a name that is none of them."""
+    """Return the existing names in words, for a message about a name that does not exist."""
     if not listed:
         return f"there are no {_plural(noun)}"
     return f"there {'is only' if len(listed) == 1 else 'are'} {names(listed)}"

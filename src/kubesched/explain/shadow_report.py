@@ -1,4 +1,4 @@
-"""How other decisions, of another scheduler or recorded ones, compare with kubesched's, as data."""
+"""How the decisions of another scheduler, or recorded ones, compare with kubesched's, as data."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def _further(skipped: Counter[str], placed: Sequence[tuple[Path, list[Pod]]]) ->
 
 
 def owned(item: KubeObject, scheduler_name: str | None) -> KubeObject:
-    """Return a pod without a node with another scheduler's name; None changes nothing."""
+    """Return the object; a pod without a node gets the scheduler's name, if there is one."""
     if not isinstance(item, Pod) or item.spec.node_name:
         return item
     return with_scheduler_name(item, scheduler_name)

@@ -193,7 +193,7 @@ def with_scheduler_name(pod: Pod, name: str | None) -> Pod:
 
 
 def with_plugins(configuration: Configuration, plugins: Sequence[type[Plugin]]) -> Configuration:
-    """Enable plugins by multiPoint in all profiles, except those the configuration mentions.
+    """Enable plugins through multiPoint in all profiles, except those the configuration mentions.
 
     A QueueSort plugin replaces PrioritySort, as a profile has only one.
     """

@@ -51,8 +51,8 @@ def find_pod(
 
     The text is `NAME`, `NAMESPACE/NAME`, `pod/NAME`, or a workload such as `deploy/NAME`. If
     several namespaces have such a pod, the preferred one counts; with `only`, a text without a
-    namespace is looked for in no other. `stored` are workloads that an error may suggest besides
-    those that have pods.
+    namespace is looked up in that one only. `stored` are workloads that an error may suggest
+    besides those that have pods.
 
     Raises:
         UserError: There is none, or without a namespace there are several.

@@ -77,7 +77,7 @@ class SchedulerOptions:
 
     @classmethod
     def of(cls, arguments: SchedulerArguments) -> SchedulerOptions:
-        """Return the options that keywords stand for.
+        """Return the options given as keywords.
 
         Raises:
             TypeError: A keyword is unknown.

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
 from kubesched.framework.status import SUCCESS, Status, unschedulable
+from kubesched.scheduler.pod_group_outcome import Outcome
 from kubesched.scheduler.pod_group_preemption import Trial
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.virtual_loop import run
@@ -205,8 +206,8 @@ def test_the_preemption_is_synchronous_without_the_gate() -> None:
     run(main())
 
 
-async def _says(status: Status) -> Status:
-    return status
+async def _tried(status: Status) -> Outcome:
+    return Outcome(status, ())
 
 
 def _cluster() -> ClusterState:
@@ -224,7 +225,7 @@ def test_a_trial_is_undone() -> None:
     nodes = cluster.cache.nodes
     before = [list(pods) for pods in nodes.pods]
     first, second = (list(pods.values()) for pods in nodes.pods)
-    trial = Trial(nodes, lambda: _says(SUCCESS))
+    trial = Trial(nodes, lambda: _tried(SUCCESS))
     trial.remove([first[0], second[1], first[2]])
     cluster.cache.nodes.check()
     trial.put_back([first[2]])
@@ -238,5 +239,5 @@ def test_a_trial_is_undone() -> None:
 def test_a_trial_returns_the_schedulers_answer() -> None:
     """Unchanged."""
     status = unschedulable("no")
-    trial = Trial(_cluster().cache.nodes, lambda: _says(status))
+    trial = Trial(_cluster().cache.nodes, lambda: _tried(status))
     assert status == asyncio.run(trial.schedule())

@@ -27,7 +27,7 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.decision import Decision
-from kubesched.scheduler.pod_group_cycle import PodGroupCycle
+from kubesched.scheduler.pod_group_cycle import schedule_pod_group
 from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.repeated_rejections import RepeatedRejections
 from kubesched.scheduler.status_writer import drain
@@ -50,9 +50,6 @@ class Scheduler(PodScheduling):
         """Set up the loop; no pod is popped while the binder is full."""
         super().__post_init__()
         self.binder.on_room = self.wake
-        self._pod_groups = None
-        if self.cache.pod_groups is not None:
-            self._pod_groups = PodGroupCycle(self, self.cache.pod_groups)
         self.repeated_rejections = RepeatedRejections(self)
         self._stopped = False
         self._flushing = Flushing(self.queue, self.wake)
@@ -131,10 +128,10 @@ class Scheduler(PodScheduling):
             queued: The pod.
             decision: What was decided about a pod, perhaps this one, before it was popped.
         """
-        pod = queued.pod_info
-        if self._pod_groups is not None and pod_group_name_of(pod.pod):
+        pod, groups = queued.pod_info, self.cache.pod_groups
+        if groups is not None and pod_group_name_of(pod.pod):
             with self.holding_changes():
-                await self._pod_groups.run(queued)
+                await schedule_pod_group(self, groups, queued)
             return
         profile = self.profiles.get(pod.scheduler_name)
         if profile is None:

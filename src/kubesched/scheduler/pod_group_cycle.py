@@ -27,14 +27,14 @@ import logging
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.conditions import find_condition
 from kubesched.api.scheduling import PodGroup
-from kubesched.cache.pod_groups import PodGroupStore
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.pod_groups import (
     Placement,
     PodGroupAssignments,
+    PodGroupStates,
     pod_group_name_of,
     state_not_found,
 )
@@ -54,106 +54,124 @@ from kubesched.scheduler.pod_group_outcome import (
 from kubesched.scheduler.pod_group_preemption import preempt_for_group
 from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.profile import Profile
-from kubesched.snapshot.pod_info import PodInfo
 
 log = logging.getLogger(__name__)
 
 
+async def schedule_pod_group(
+    steps: PodScheduling, states: PodGroupStates, queued: QueuedPodInfo
+) -> None:
+    """Schedule the group of a popped pod; `states` has the pods of each group."""
+    members = _gather(steps, states, queued)
+    if isinstance(members, Status):
+        _fail_all(steps, [queued], members, nominated_node_name=None)
+        return
+    profile = _profile_of(steps, members)
+    if isinstance(profile, Status):
+        _fail_all(steps, members, profile, nominated_node_name="")
+        return
+    members = [member for member in members if not steps.skip(member.pod_info)]
+    if members:
+        await PodGroupCycle(steps, profile, members).run()
+
+
+# Gather.
+
+
+def _gather(
+    steps: PodScheduling, states: PodGroupStates, queued: QueuedPodInfo
+) -> list[QueuedPodInfo] | Status:
+    """Pop the other pods of the group; return all members in the order of trying."""
+    pod, name = queued.pod_info, pod_group_name_of(queued.pod_info.pod)
+    state = states.get(pod.namespace, name)
+    if state is None:
+        text = state_not_found(pod.namespace, name)
+        return failure(f"error while retrieving pod group state: {text}")
+    now = steps.now()
+    others = [other for other in state.unscheduled_pods if other.name != pod.name]
+    popped = [steps.queue.pop_specific_pod(other, now) for other in others]
+    return sorted([queued, *(member for member in popped if member is not None)], key=_order)
+
+
+def _order(queued: QueuedPodInfo) -> tuple[int, int]:
+    """Sort by falling priority, then by the first entry into the active queue."""
+    return -queued.pod_info.priority, queued.initial_attempt
+
+
+def _profile_of(steps: PodScheduling, members: Sequence[QueuedPodInfo]) -> Profile | Status:
+    """Return the one profile of all members, or a failure."""
+    first = members[0].pod_info.scheduler_name
+    for member in members:
+        name = member.pod_info.scheduler_name
+        if name != first:
+            return failure(
+                "all pods in a single pod group should have the same .spec.schedulerName set, "
+                f'got: "{name}" and "{first}"'
+            )
+    profile = steps.profiles.get(first)
+    return profile or failure(f'profile not found for scheduler name "{first}"')
+
+
+def _fail_all(
+    steps: PodScheduling,
+    members: Sequence[QueuedPodInfo],
+    status: Status,
+    nominated_node_name: str | None,
+) -> None:
+    for member in members:
+        if member.pod_info.scheduler_name not in steps.profiles:
+            log.error("Pod %s names an unknown scheduler", member.pod_info.key)
+            steps.done(member.pod_info.uid)
+            continue
+        now = steps.now()
+        steps.notify_decided(Failed(member.pod_info, status), now)
+        steps.fail(FailedAttempt(member, status, None, now), nominated_node_name)
+
+
 class PodGroupCycle:
-    """Schedules pods that belong to groups, a group at a time."""
+    """One cycle of a pod group."""
 
-    def __init__(self, steps: PodScheduling, pod_groups: PodGroupStore) -> None:
-        """Set up with the steps of one pod and the states of all pod groups."""
-        self._steps = steps
-        self._pod_groups = pod_groups
-
-    async def run(self, queued: QueuedPodInfo) -> None:
-        """Schedule the group of a popped pod."""
-        pod = queued.pod_info
-        name = pod_group_name_of(pod.pod)
-        members = self._gather(queued, name)
-        if members is None:
-            text = state_not_found(pod.namespace, name)
-            status = failure(f"error while retrieving pod group state: {text}")
-            self._fail_all([queued], status, nominated_node_name=None)
-            return
-        profile = self._profile_of(members)
-        if isinstance(profile, Status):
-            self._fail_all(members, profile, nominated_node_name="")
-            return
-        members = [one for one in members if not self._steps.skip(one.pod_info)]
-        if not members:
-            return
-        started = self._steps.now()
-        outcome = await self._try(pod.namespace, name, members, profile)
-        for observer in self._steps.observers:
-            observer.pod_group_tried(profile.scheduler_name, started, self._steps.now())
-        if outcome.status.code is Code.UNSCHEDULABLE:
-            outcome = await self._preempt(pod, name, members, outcome, profile)
-        self._submit(members, outcome, profile)
-        for observer in self._steps.observers:
-            observer.pod_group_decided(profile.scheduler_name, outcome, started, self._steps.now())
-        self._report(pod.namespace, name, outcome.status)
-
-    # Gather.
-
-    def _gather(self, queued: QueuedPodInfo, name: str) -> list[QueuedPodInfo] | None:
-        """Pop the other pods of the group; return all members in the order of trying."""
-        state = self._pod_groups.get(queued.pod_info.namespace, name)
-        if state is None:
-            return None
-        members = [queued]
-        now = self._steps.now()
-        for other in state.unscheduled_pods:
-            if other.name != queued.pod_info.name:
-                popped = self._steps.queue.pop_specific_pod(other, now)
-                if popped is not None:
-                    members.append(popped)
-        return sorted(members, key=_order)
-
-    def _profile_of(self, members: Sequence[QueuedPodInfo]) -> Profile | Status:
-        """Return the one profile of all members, or a failure."""
-        first = members[0].pod_info.scheduler_name
-        for member in members:
-            name = member.pod_info.scheduler_name
-            if name != first:
-                return failure(
-                    "all pods in a single pod group should have the same .spec.schedulerName set, "
-                    f'got: "{name}" and "{first}"'
-                )
-        profile = self._steps.profiles.get(first)
-        return profile or failure(f'profile not found for scheduler name "{first}"')
-
-    def _fail_all(
-        self, members: Sequence[QueuedPodInfo], status: Status, nominated_node_name: str | None
+    def __init__(
+        self, steps: PodScheduling, profile: Profile, members: Sequence[QueuedPodInfo]
     ) -> None:
-        for member in members:
-            if member.pod_info.scheduler_name not in self._steps.profiles:
-                log.error("Pod %s names an unknown scheduler", member.pod_info.key)
-                self._steps.done(member.pod_info.uid)
-                continue
-            now = self._steps.now()
-            self._steps.notify_decided(Failed(member.pod_info, status), now)
-            self._steps.fail(FailedAttempt(member, status, None, now), nominated_node_name)
+        """Set up for a group's popped pods, all of one profile, in the order of trying."""
+        first = members[0].pod_info
+        self._steps = steps
+        self._profile = profile
+        self._members = members
+        self._namespace, self._name = first.namespace, pod_group_name_of(first.pod)
+        self._group = steps.cache.objects.get(PodGroup, self._name, self._namespace)
+
+    async def run(self) -> None:
+        """Try the members, place or requeue them, and write the group's condition."""
+        steps, scheduler_name = self._steps, self._profile.scheduler_name
+        started = steps.now()
+        outcome = await self._try()
+        for observer in steps.observers:
+            observer.pod_group_tried(scheduler_name, started, steps.now())
+        if outcome.status.code is Code.UNSCHEDULABLE:
+            outcome = await self._preempt(outcome)
+        self._submit(outcome)
+        for observer in steps.observers:
+            observer.pod_group_decided(scheduler_name, outcome, started, steps.now())
+        self._report(outcome.status)
 
     # Try.
 
-    async def _try(
-        self, namespace: str, name: str, members: Sequence[QueuedPodInfo], profile: Profile
-    ) -> Outcome:
+    async def _try(self) -> Outcome:
         """Try all nodes, or placement after placement, and return the best outcome."""
-        if not profile.feature_gates.enabled("TopologyAwareWorkloadScheduling"):
-            return await self._try_pods(members, profile)
-        search = PlacementSearch(self._steps.cache, profile, namespace, name)
+        if not self._profile.feature_gates.enabled("TopologyAwareWorkloadScheduling"):
+            return await self._try_members()
+        search = PlacementSearch(self._steps.cache, self._profile, self._namespace, self._name)
         generated = search.generate()
         if not generated.status.is_success:
             return Outcome(generated.status, ())
-        restriction = self._steps.cycles[profile.scheduler_name].restriction
+        restriction = self._steps.cycles[self._profile.scheduler_name].restriction
         outcomes: list[Outcome] = []
         for placement in generated.placements:
             restriction.rows = search.rows_of(placement)
             try:
-                outcome = await self._try_pods(members, profile)
+                outcome = await self._try_members()
             finally:
                 restriction.rows = None
             if outcome.status.code is Code.ERROR:
@@ -161,12 +179,12 @@ class PodGroupCycle:
             outcomes.append(outcome)
         return _best(search, generated.placements, outcomes)
 
-    async def _try_pods(self, members: Sequence[QueuedPodInfo], profile: Profile) -> Outcome:
+    async def _try_members(self) -> Outcome:
         """Place pod after pod tentatively, then undo all."""
         attempts: list[MemberAttempt] = []
         try:
-            for member in members:
-                attempt = await self._attempt(member, profile)
+            for member in self._members:
+                attempt = await self._attempt(member)
                 attempts.append(attempt)
                 if attempt.status.code is Code.ERROR:
                     text = attempt.status.message
@@ -175,46 +193,43 @@ class PodGroupCycle:
             return outcome_of(attempts)
         finally:
             for attempt in reversed(attempts):
-                self._revert(attempt, profile)
+                self._revert(attempt)
 
-    async def _attempt(self, queued: QueuedPodInfo, profile: Profile) -> MemberAttempt:
+    async def _attempt(self, queued: QueuedPodInfo) -> MemberAttempt:
         started = self._steps.now()
-        decision = await self._steps.decide(queued.pod_info, profile)
+        decision = await self._steps.decide(queued.pod_info, self._profile)
         match decision:
             case Placed():
-                attempt = MemberAttempt(queued, decision)
-                attempt = self._place(attempt, decision.node_name, decision.cycle, profile)
+                attempt = self._place(MemberAttempt(queued, decision), decision.node_name)
             case Rejected():
-                decision = await self._steps.preempt(decision, profile)
+                decision = await self._steps.preempt(decision, self._profile)
                 nominated = decision.nominated_node_name
                 attempt = MemberAttempt(
                     queued, decision, decision.status, nominated, decision.diagnosis
                 )
                 if nominated:
                     # The later pods see it where it will be when its victims are gone.
-                    attempt = self._place(attempt, nominated, decision.cycle, profile)
+                    attempt = self._place(attempt, nominated)
             case Failed():
                 attempt = MemberAttempt(queued, decision, decision.status)
-        duration_seconds = self._steps.now() - started
-        return msgspec.structs.replace(attempt, duration_seconds=duration_seconds)
+        return replace(attempt, duration_seconds=self._steps.now() - started)
 
-    def _place(
-        self, attempt: MemberAttempt, node_name: str, cycle: CycleState, profile: Profile
-    ) -> MemberAttempt:
+    def _place(self, attempt: MemberAttempt, node_name: str) -> MemberAttempt:
         """Assume the pod, run Reserve and Permit; on failure undo all."""
-        pod = attempt.queued.pod_info
-        found = self._steps.placer.place(profile, cycle, pod, node_name)
+        decision = attempt.decision
+        assert not isinstance(decision, Failed), "a failed pod has no node"
+        found = self._steps.placer.place(self._profile, decision.cycle, decision.pod, node_name)
         if found.pod is not None:
-            return msgspec.structs.replace(attempt, there=found.pod, permit=found.status)
+            return replace(attempt, there=found.pod, permit=found.status)
         self._nominate_again(attempt)
         # Reserve or Permit failed on a single node.
-        return msgspec.structs.replace(refused(attempt, found.status), diagnosis=None)
+        return replace(refused(attempt, found.status), diagnosis=None)
 
-    def _revert(self, attempt: MemberAttempt, profile: Profile) -> None:
+    def _revert(self, attempt: MemberAttempt) -> None:
         decision, there = attempt.decision, attempt.there
         if there is None or isinstance(decision, Failed):
             return
-        if self._steps.placer.undo(profile, decision.cycle, there):
+        if self._steps.placer.undo(self._profile, decision.cycle, there):
             self._nominate_again(attempt)
 
     def _nominate_again(self, attempt: MemberAttempt) -> None:
@@ -225,50 +240,37 @@ class PodGroupCycle:
 
     # Preempt.
 
-    async def _preempt(
-        self,
-        pod: PodInfo,
-        name: str,
-        members: Sequence[QueuedPodInfo],
-        outcome: Outcome,
-        profile: Profile,
-    ) -> Outcome:
+    async def _preempt(self, outcome: Outcome) -> Outcome:
         """Evict pods for the group as a whole, if the feature is on and it helps."""
-        if not profile.feature_gates.enabled("WorkloadAwarePreemption"):
+        if not self._profile.feature_gates.enabled("WorkloadAwarePreemption"):
             return outcome
-
-        async def what_if() -> Status:
-            return (await self._try(pod.namespace, name, members, profile)).status
-
-        pods = tuple(member.pod_info for member in members)
-        group = self._steps.cache.objects.get(PodGroup, name, pod.namespace)
-        if group is None:
-            cause = f'podgroup.scheduling.k8s.io "{name}" not found'
+        if self._group is None:
+            cause = f'podgroup.scheduling.k8s.io "{self._name}" not found'
             status = failure(f"failed to get pod group object: {cause}")
         else:
-            status = await preempt_for_group(self._steps, profile, group, pods, what_if)
+            pods = [member.pod_info for member in self._members]
+            status = await preempt_for_group(
+                self._steps, self._profile, self._group, pods, self._try
+            )
         if status.is_success:
-            return msgspec.structs.replace(outcome, waits_for_preemption=True)
+            return replace(outcome, waits_for_preemption=True)
         if not status.is_rejected:
-            return msgspec.structs.replace(outcome, status=status)
+            return replace(outcome, status=status)
         found = outcome.status
-        reasons = (*found.reasons, status.message)
-        return msgspec.structs.replace(
-            outcome, status=msgspec.structs.replace(found, reasons=reasons)
-        )
+        return replace(outcome, status=replace(found, reasons=(*found.reasons, status.message)))
 
     # Submit.
 
-    def _submit(self, members: Sequence[QueuedPodInfo], outcome: Outcome, profile: Profile) -> None:
+    def _submit(self, outcome: Outcome) -> None:
         for attempt in outcome.attempts:
             started = self._steps.now() - attempt.duration_seconds
             decision = attempt.decision
             if isinstance(decision, Placed) and outcome.status.is_success:
                 self._steps.notify_decided(decision, started)
-                self._steps.place(decision, attempt.queued, profile, started)
+                self._steps.place(decision, attempt.queued, self._profile, started)
             else:
                 self._put_back(final_attempt(attempt, outcome), started)
-        for member in members[len(outcome.attempts) :]:
+        for member in self._members[len(outcome.attempts) :]:
             failed = Failed(member.pod_info, outcome.status)
             nominated = None if outcome.status.is_rejected else ""
             untried = MemberAttempt(member, failed, outcome.status, nominated)
@@ -281,11 +283,12 @@ class PodGroupCycle:
 
     # Report.
 
-    def _report(self, namespace: str, name: str, status: Status) -> None:
+    def _report(self, status: Status) -> None:
         """Write the group's condition; a group that was scheduled once keeps it."""
-        group = self._steps.cache.objects.get(PodGroup, name, namespace)
+        group = self._group
         if group is None:
-            log.error("Pod group %s/%s was deleted; its status is not written", namespace, name)
+            where = f"{self._namespace}/{self._name}"
+            log.error("Pod group %s was deleted; its status is not written", where)
             return
         condition = condition_of(status)
         known = find_condition(group.status.conditions, SCHEDULED)
@@ -297,11 +300,6 @@ class PodGroupCycle:
             if is_observed and written == msgspec.structs.astuple(condition):
                 return
         self._steps.status_writer.write_pod_group(group, condition)
-
-
-def _order(queued: QueuedPodInfo) -> tuple[int, int]:
-    """Sort by falling priority, then by the first entry into the active queue."""
-    return -queued.pod_info.priority, queued.initial_attempt
 
 
 def _best(
@@ -317,7 +315,7 @@ def _best(
         first = outcomes[0]
         cause = first.status.error or first.status.message
         text = f"0/{len(placements)} placements are available, first placement status: {cause}"
-        return msgspec.structs.replace(first, status=unschedulable(text))
+        return replace(first, status=unschedulable(text))
     if len(fitting) == 1:
         return fitting[0][1]
     assignments = [

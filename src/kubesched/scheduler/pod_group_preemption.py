@@ -22,6 +22,7 @@ from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 from kubesched.scheduler.eviction import Preemption, Preemptor
 from kubesched.scheduler.phase_timer import POST_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
+from kubesched.scheduler.pod_group_outcome import Outcome
 from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.node_columns import NodeColumns
@@ -41,9 +42,9 @@ HAS_CONSTRAINTS: Final = (
 class Trial:
     """Removes pods from the table tentatively, to see whether the group would fit."""
 
-    def __init__(self, nodes: NodeColumns, schedule: Callable[[], Awaitable[Status]]) -> None:
+    def __init__(self, nodes: NodeColumns, try_group: Callable[[], Awaitable[Outcome]]) -> None:
         self._nodes = nodes
-        self._schedule = schedule
+        self._try_group = try_group
         self._before: dict[int, list[PodInfo]] = {}
 
     def remove(self, pods: Iterable[PodInfo]) -> None:
@@ -60,7 +61,7 @@ class Trial:
 
     async def schedule(self) -> Status:
         """Try the group and return success if it would be scheduled."""
-        return await self._schedule()
+        return (await self._try_group()).status
 
     def restore(self) -> None:
         """Restore each row's pods in their original order."""
@@ -77,18 +78,18 @@ async def preempt_for_group(
     profile: Profile,
     group: PodGroup,
     pods: Sequence[PodInfo],
-    schedule: Callable[[], Awaitable[Status]],
+    try_group: Callable[[], Awaitable[Outcome]],
 ) -> Status:
     """Evict the victims found; return success if the group then fits, else the rejection.
 
-    `schedule` tries the group in the table as it is, and undoes that.
+    `try_group` tries the group in the table as it is, and undoes that.
     """
     if not profile.pod_group_post_filter_plugins:
         return unschedulable(NOT_REGISTERED)
     constraints = group.spec.scheduling_constraints
     if constraints is not None and constraints.topology:
         return unschedulable(HAS_CONSTRAINTS)
-    result = await _find_victims(steps, profile, group, pods, schedule)
+    result = await _find_victims(steps, profile, group, pods, try_group)
     if not result.status.is_success:
         return result.status
     metadata, priority = group.metadata, group_priority(group)
@@ -103,12 +104,12 @@ async def _find_victims(
     profile: Profile,
     group: PodGroup,
     pods: Sequence[PodInfo],
-    schedule: Callable[[], Awaitable[Status]],
+    try_group: Callable[[], Awaitable[Outcome]],
 ) -> PodGroupPostFilterResult:
     plugin = profile.pod_group_post_filter_plugins[0]
     snapshot = steps.cache.snapshot(steps.queue.nominator)
     restriction = steps.cycles[profile.scheduler_name].restriction
-    trial = Trial(steps.cache.nodes, schedule)
+    trial = Trial(steps.cache.nodes, try_group)
     restriction.skips_post_filters = True
     try:
         return await profile.ask_async(

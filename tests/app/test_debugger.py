@@ -11,7 +11,7 @@ from kubesched.app.debugger import log_cache
 from kubesched.cache.cache import Cache
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.structured_log import FIELDS, V3
-from kubesched.queue.queue_options import ProfileRules
+from kubesched.queue.gates import ProfileRules
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.testing.builders import make_node, make_pod, make_pod_info
 

@@ -14,9 +14,8 @@ from .scene import PROFILE, Answers
 
 def gates(answers: Answers) -> tuple[Gates, Counter[tuple[str, str]]]:
     """Return the gates of a scene, and their counts."""
-    rules = answers.rules()
     counts: Counter[tuple[str, str]] = Counter()
-    return Gates({n: each.pre_enqueue for n, each in rules.items()}, counts), counts
+    return Gates(answers.rules(), counts), counts
 
 
 @pytest.mark.parametrize(

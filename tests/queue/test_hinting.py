@@ -8,9 +8,9 @@ from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent
 from kubesched.framework.filing import Filing
 from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.gates import ProfileRules
 from kubesched.queue.hinting import QueueingHints, QueueingStrategy, ask_hint
 from kubesched.queue.moves import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterChange, QueuePlace
-from kubesched.queue.queue_options import ProfileRules
 from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.testing.builders import make_node, make_pod, make_pod_info

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from math import inf
 from random import Random
 from typing import Any, Final, TypeVar
@@ -24,10 +24,12 @@ from kubesched.api.scheduling import (
 )
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
+from kubesched.framework.cluster_event import ClusterEvent
 from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.assembly import NO_WRITERS, Writers, assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.instruments import Instruments
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.testing.builders import make_pod
@@ -151,6 +153,20 @@ class FakeApi:
         self.events.append(f"{event.reason} {event.regarding.metadata.name}: {event.note}")
 
 
+class HandledEvents(Instruments):
+    """Records the labels of the events that were handled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.labels: list[str] = []
+
+    @contextmanager
+    def handling(self, *events: ClusterEvent, prepared_seconds: float = 0.0) -> Iterator[None]:
+        """Record events."""
+        yield
+        self.labels += [event.label for event in events]
+
+
 class Running:
     """A running scheduler.
 
@@ -202,6 +218,7 @@ async def running(
     profile: Mapping[str, Any] | None = None,
     profiles: Sequence[Mapping[str, Any]] = (),
     observers: Sequence[Observer] = (),
+    instruments: Instruments | None = None,
     writers: Writers = NO_WRITERS,
     bindings_at_once: float = inf,
 ) -> AsyncIterator[Running]:
@@ -213,6 +230,7 @@ async def running(
         profile: The one profile; the default one if not given.
         profiles: All profiles, if there are several.
         observers: The loop's.
+        instruments: Measure the scheduler.
         writers: Write claims and volumes.
         bindings_at_once: While so many Bindings are unanswered, no further pod is decided.
     """
@@ -234,6 +252,7 @@ async def running(
         api,
         random=Random(0),
         observers=observers,
+        instruments=instruments,
         writers=writers,
         bindings_at_once=bindings_at_once,
     )

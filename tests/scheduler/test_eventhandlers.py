@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import pytest
 
-from kubesched.scheduler.eventhandlers import HandlingObserver
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node
-from tests.scheduler.running import running
-
-
-class _Events(HandlingObserver):
-    """Records the labels of events."""
-
-    is_listening: ClassVar = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.labels: list[str] = []
-
-    def handled(self, event: str, seconds: float) -> None:
-        """Record an event."""
-        self.labels.append(event)
+from tests.scheduler.running import HandledEvents, running
 
 
 @pytest.mark.parametrize(
@@ -43,13 +26,14 @@ def test_declared_features_need_their_gate(enabled: bool, expected: list[str]) -
             ),
             enabled,
         )
-        async with running(gates=gates) as cluster:
+        handled = HandledEvents()
+        async with running(gates=gates, instruments=handled) as cluster:
             handlers = cluster.api.handlers
             assert handlers is not None
             node = make_node("n")
             handlers.added(node)
-            handlers.observer = events = _Events()
+            handled.labels.clear()
             handlers.updated(node, make_node("n", declared_features=["F"]))
-            assert expected == events.labels
+            assert expected == handled.labels
 
     run(main())

@@ -8,45 +8,50 @@ Differs:  plugins run in the order of the profile; upstream runs them in map ord
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
+from kubesched.framework.phase_timer import PRE_ENQUEUE, PhaseTimer
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
+from kubesched.queue.registrations import Registration
 from kubesched.snapshot.pod_info import PodInfo
 
 PreEnqueue = Callable[[PodInfo], Status]
 """Runs one PreEnqueue plugin; it does not raise, because an exception becomes a status."""
 
-_NO_PLUGINS: Final[Mapping[str, PreEnqueue]] = {}
+
+class ProfileRules(msgspec.Struct, frozen=True):
+    """The parts of a profile that the queue needs.
+
+    Attributes:
+        pre_enqueue: PreEnqueue plugin -> function that runs it, in the order of the profile.
+        registrations: The registrations of the profile's plugins (`registrations_of`).
+        timer: Measures the PreEnqueue plugins.
+    """
+
+    pre_enqueue: Mapping[str, PreEnqueue] = {}
+    registrations: Sequence[Registration] = ()
+    timer: PhaseTimer = PhaseTimer()
 
 
-class GateTimer:
-    """Measures the PreEnqueue plugins of one pod; this base class measures nothing."""
-
-    def begin_gates(self) -> float:
-        """Return the current time in seconds; called before the plugins run."""
-        return 0.0
-
-    def asked_gates(self, scheduler_name: str, started: float, pods: int) -> None:
-        """Record the time since `started`; called after the plugins ran for this number of pods."""
+_NO_RULES: Final = ProfileRules()
 
 
 class Gates:
-    """The PreEnqueue plugins of all profiles; by default no timer measures them."""
+    """The PreEnqueue plugins of all profiles."""
 
     def __init__(
-        self,
-        pre_enqueue: Mapping[str, Mapping[str, PreEnqueue]],
-        rejections: Counter[tuple[str, str]],
+        self, profiles: Mapping[str, ProfileRules], rejections: Counter[tuple[str, str]]
     ) -> None:
-        """Set up gates; `pre_enqueue` is profile -> plugin -> function, in the order to run.
-
-        `rejections` counts pods by plugin and profile.
-        """
-        self._pre_enqueue = pre_enqueue
+        """Set up gates; `rejections` counts pods by plugin and profile."""
+        self._profiles = profiles
         self._rejections = rejections
-        self.timer = GateTimer()
+
+    def _rules_of(self, queued: QueuedPodInfo) -> ProfileRules:
+        return self._profiles.get(queued.pod_info.scheduler_name, _NO_RULES)
 
     def ask(self, queued: QueuedPodInfo, pods: int = 1) -> None:
         """Set `queued.gating_plugin` to the first plugin that rejects the pod, or to "".
@@ -57,26 +62,26 @@ class Gates:
         The plugin that gated the pod before runs first. A gating plugin also becomes one of
         `queued.unschedulable_plugins`, and remains so when it lets the pod pass.
         """
-        started = self.timer.begin_gates()
-        self._ask(queued)
+        with self._rules_of(queued).timer.phase(PRE_ENQUEUE, pods):
+            self._ask(queued)
         assert pods == 1 or not queued.is_gated, f"{queued.key} is gated, and those like it"
-        self.timer.asked_gates(queued.pod_info.scheduler_name, started, pods)
 
     def stay_closed(self, queued: QueuedPodInfo) -> bool:
         """Return whether the plugin that gates the pod still rejects it; change nothing."""
-        info = queued.pod_info
-        gating = self._pre_enqueue.get(info.scheduler_name, _NO_PLUGINS).get(queued.gating_plugin)
+        rules = self._rules_of(queued)
+        gating = rules.pre_enqueue.get(queued.gating_plugin)
         if gating is None:
             return False
-        started = self.timer.begin_gates()
-        if gating(info).is_success:
-            return False
-        self.timer.asked_gates(info.scheduler_name, started, 1)
-        return True
+        with rules.timer.phase(PRE_ENQUEUE) as phase:
+            if not gating(queued.pod_info).is_success:
+                return True
+            # It counts when all plugins are asked.
+            phase.code = None
+        return False
 
     def _ask(self, queued: QueuedPodInfo) -> None:
         info, gating = queued.pod_info, queued.gating_plugin
-        plugins = self._pre_enqueue.get(info.scheduler_name, _NO_PLUGINS)
+        plugins = self._rules_of(queued).pre_enqueue
         if gating in plugins and not plugins[gating](info).is_success:
             self._close(gating, queued)
             return

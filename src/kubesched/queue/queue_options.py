@@ -1,4 +1,4 @@
-"""The options of a scheduling queue, and the parts of each profile that it needs.
+"""The options of a scheduling queue.
 
 Upstream: pkg/scheduler/backend/queue/scheduling_queue.go, Option (v1.36)
 Differs:  feature gates are options like the others; queueing hints, which 1.36 does not let users
@@ -7,12 +7,7 @@ Differs:  feature gates are options like the others; queueing hints, which 1.36 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import msgspec
-
-from kubesched.queue.gates import PreEnqueue
-from kubesched.queue.registrations import Registration
 
 
 class QueueOptions(msgspec.Struct, frozen=True):
@@ -33,15 +28,3 @@ class QueueOptions(msgspec.Struct, frozen=True):
     max_in_unschedulable_pods_seconds: float = 300.0
     pops_from_backoff: bool = True
     generic_workload: bool = False
-
-
-class ProfileRules(msgspec.Struct, frozen=True):
-    """The parts of a profile that the queue needs.
-
-    Attributes:
-        pre_enqueue: PreEnqueue plugin -> function that runs it, in the order of the profile.
-        registrations: The registrations of the profile's plugins (`registrations_of`).
-    """
-
-    pre_enqueue: Mapping[str, PreEnqueue] = {}
-    registrations: Sequence[Registration] = ()

@@ -37,14 +37,14 @@ from kubesched.framework.cluster_event import ClusterEvent
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue import moves
 from kubesched.queue.backoff_queue import note_failure
-from kubesched.queue.gates import Gates
+from kubesched.queue.gates import Gates, ProfileRules
 from kubesched.queue.hinting import AskHint, QueueingHints, QueueingStrategy, ask_hint
 from kubesched.queue.in_flight import InFlight
 from kubesched.queue.keyed_heap import SortKey
 from kubesched.queue.moves import ClusterChange, MoveObserver, QueueMove, QueuePlace
 from kubesched.queue.parts import QueueParts
 from kubesched.queue.pod_events import pod_events
-from kubesched.queue.queue_options import ProfileRules, QueueOptions
+from kubesched.queue.queue_options import QueueOptions
 from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -135,9 +135,7 @@ class SchedulingQueue:
         self._backoff = self._parts.backoff
         self._unschedulable = self._parts.unschedulable
         self._cohorts = self._parts.cohorts
-        self.gates = Gates(
-            {name: rules.pre_enqueue for name, rules in profiles.items()}, self._rejections
-        )
+        self.gates = Gates(profiles, self._rejections)
 
     # Queries.
 

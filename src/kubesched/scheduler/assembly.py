@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from functools import partial
 from math import inf
 from random import Random
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.core import Pod
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.cache.cache import Cache
 from kubesched.cache.pod_groups import PodGroupStore
@@ -23,18 +22,18 @@ from kubesched.framework.dra import ClaimWriter
 from kubesched.framework.plugin_error import ReportPluginError, is_in_tree, log_plugin_error
 from kubesched.framework.pod_groups import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
-from kubesched.framework.services import PluginObserver, VolumeWriter, services_for
+from kubesched.framework.services import VolumeWriter, services_for
 from kubesched.framework.waiting_pods import WaitingPods
-from kubesched.queue.hinting import ask_hint
-from kubesched.queue.moves import ClusterChange
-from kubesched.queue.queue_options import ProfileRules, QueueOptions
-from kubesched.queue.registrations import Registration, registrations_of
+from kubesched.queue.gates import ProfileRules
+from kubesched.queue.queue_options import QueueOptions
+from kubesched.queue.registrations import registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.binding import ApiBinder
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.eviction import Evictions
 from kubesched.scheduler.extenders import Connect, Extenders
+from kubesched.scheduler.instruments import Instruments
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.pod_lister import PodLister
@@ -53,23 +52,6 @@ class Writers(msgspec.Struct, frozen=True):
 
 
 NO_WRITERS: Final = Writers()
-
-
-class Instruments(Protocol):
-    """Measure a scheduler, for metrics."""
-
-    def plugin_observer(self, scheduler_name: str) -> PluginObserver:
-        """Return the observer of a profile's plugins."""
-
-    @property
-    def observer(self) -> Observer:
-        """Return the observer of the loop."""
-
-    def ask_hint(self, registration: Registration, change: ClusterChange, pod: Pod) -> bool:
-        """Call a queueing hint, as `kubesched.queue.hinting.ask_hint` does."""
-
-    def attach(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
-        """Attach timers and observers to the assembled scheduler."""
 
 
 def queue_options(setup: SchedulerSetup) -> QueueOptions:
@@ -106,7 +88,7 @@ def assemble(
         options: Options of the queue; by default those of the configuration.
         observers: Observers of the loop.
         connect: Creates the transport of an extender; required if extenders are configured.
-        instruments: Metrics to attach to all parts.
+        instruments: Measure all parts; by default nothing is measured.
         pods: The lister that keeps observed pods; by default a new one.
         writers: Functions with which plugins write claims and volumes.
         bindings_at_once: While so many Bindings are unanswered, no further pod is decided. Pods
@@ -130,7 +112,8 @@ def assemble(
         scheduler.activate(requested)
 
     binder = ApiBinder(api, bindings_at_once)
-    following = [*observers] if instruments is None else [*observers, instruments.observer]
+    following = [*observers] if instruments is None else [*observers, instruments]
+    instruments = instruments or Instruments()
     evictions = Evictions(
         api,
         cache,
@@ -152,8 +135,9 @@ def assemble(
         activate=activate,
         report_plugin_error=report_plugin_error,
     )
-    observer_of = None if instruments is None else instruments.plugin_observer
-    profiles = build_profiles(setup, random, services, observer_of)
+    profiles = build_profiles(setup, random, services, instruments.plugin_observer)
+    for profile in profiles.values():
+        profile.timer = instruments.phase_timer(profile)
     options = options or queue_options(setup)
     first = next(iter(profiles.values()))
     sorter = first.queue_sort_plugin
@@ -162,16 +146,14 @@ def assemble(
         {name: _rules_of(profile, cache, setup) for name, profile in profiles.items()},
         options,
         nominator=nominator,
-        ask=ask_hint if instruments is None else instruments.ask_hint,
+        ask=instruments.ask_hint,
     )
     scheduler = Scheduler(
         profiles, cache, queue, pods, api, binder, waiting_pods, evictions, following, extenders
     )
     queue.hints.report_plugin_error = report_plugin_error
-    handlers = EventHandlers(scheduler)
-    if instruments is not None:
-        instruments.attach(scheduler, handlers)
-    return scheduler, handlers
+    instruments.attach(scheduler)
+    return scheduler, EventHandlers(scheduler, instruments)
 
 
 def _rules_of(profile: Profile, cache: Cache, setup: SchedulerSetup) -> ProfileRules:
@@ -186,4 +168,5 @@ def _rules_of(profile: Profile, cache: Cache, setup: SchedulerSetup) -> ProfileR
             has_extenders=bool(setup.configuration.extenders),
             has_pod_groups=setup.feature_gates.enabled("GenericWorkload"),
         ),
+        timer=profile.timer,
     )

@@ -19,11 +19,11 @@ import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError
+from kubesched.framework import phase_timer as phases
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreBindPlugin
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, failure
-from kubesched.scheduler import phase_timer as phases
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.plugin_failure import PluginFailure, failed_with, failure_of, reported
 from kubesched.scheduler.profile import Profile
@@ -122,9 +122,9 @@ class BindingCycle:
         waiting = profile.waiting_pods.get(pod.uid)
         flight = SKIP
         if profile.nominates_for_expectation:
-            began = timer.now()
-            flight = self._pre_flight(assumed)
-            timer.passed(phases.PRE_BIND_PRE_FLIGHT, flight.code, began)
+            with timer.phase(phases.PRE_BIND_PRE_FLIGHT) as phase:
+                flight = self._pre_flight(assumed)
+                phase.code = flight.code
             if not (flight.is_success or flight.is_skip):
                 return flight
             if flight.is_success or waiting is not None:
@@ -133,21 +133,20 @@ class BindingCycle:
                     [self._status_writer.write(pod.pod, nominated_node_name=node_name)]
                 )
         if waiting is not None:
-            began = timer.now()
-            with self._being_prepared():
+            with timer.phase(phases.PERMIT_WAIT) as phase, self._being_prepared():
                 status = await self._wait_on_permit(assumed)
-            timer.waited_on_permit(status.code, began)
+                phase.code = status.code
             if not status.is_success:
                 return status
         # From here on, events during the pod's flight no longer requeue it.
         self._done(pod.uid)
-        began = timer.now()
         status = SUCCESS
-        groups = _groups(profile.pre_bind_plugins, assumed.cycle.skip_pre_bind)
-        if groups:
-            with self._being_prepared():
-                status = await self._pre_bind(assumed, groups, is_cancellable=flight.is_success)
-        timer.passed(phases.PRE_BIND, status.code, began)
+        with timer.phase(phases.PRE_BIND) as phase:
+            groups = _groups(profile.pre_bind_plugins, assumed.cycle.skip_pre_bind)
+            if groups:
+                with self._being_prepared():
+                    status = await self._pre_bind(assumed, groups, is_cancellable=flight.is_success)
+                phase.code = status.code
         return await self._bind(assumed) if status.is_success else status
 
     @contextmanager
@@ -292,20 +291,20 @@ class BindingCycle:
             if bound is not None:
                 return bound
         profile, status = assumed.profile, SKIP
-        timer = profile.timer
-        began = timer.now()
-        for plugin in profile.bind_plugins:
-            try:
-                status = await profile.ask_async(
-                    phases.BIND, plugin, plugin.bind, assumed.cycle, assumed.pod, assumed.node_name
-                )
-            except PluginFailure as raised:
-                status = raised.status
-                break
-            if not status.is_skip:
-                status = reported("bind", plugin.name, status)
-                break
-        timer.passed(phases.BIND, status.code, began)
+        cycle, pod, node_name = assumed.cycle, assumed.pod, assumed.node_name
+        with profile.timer.phase(phases.BIND) as phase:
+            for plugin in profile.bind_plugins:
+                try:
+                    status = await profile.ask_async(
+                        phases.BIND, plugin, plugin.bind, cycle, pod, node_name
+                    )
+                except PluginFailure as raised:
+                    status = raised.status
+                    break
+                if not status.is_skip:
+                    status = reported("bind", plugin.name, status)
+                    break
+            phase.code = status.code
         return status
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.phase_timer import FILTER, PRE_FILTER
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
 from kubesched.scheduler.answers import Answers
@@ -23,7 +24,6 @@ from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rej
 from kubesched.scheduler.first_rejections import Filtering, FirstRejections
 from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.nominated_rows import NominatedRows
-from kubesched.scheduler.phase_timer import FILTER, PRE_FILTER
 from kubesched.scheduler.plan import Plan
 from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
 from kubesched.scheduler.profile import Profile
@@ -191,14 +191,12 @@ class SchedulingCycle:
         if row is None or not self.restriction.allows(row):
             return None
         rows = np.array([row], np.intp)
-        timer = self.profile.timer
         try:
             answers = self._filter(attempt, rows, traces=False).answers()
         except PluginFailure:
             # The search continues with all nodes.
-            timer.leave(Code.ERROR)
             return None
-        timer.filtered(attempt.cycle, answers.failed_at)
+        self.profile.timer.filtered(attempt.cycle, answers.failed_at)
         if not answers.passed[0]:
             search.add(rows, answers)
             search.contributors += (answers.statuses()[0].plugin,)
@@ -258,13 +256,13 @@ class SchedulingCycle:
     def _pre_filter(self, attempt: Attempt) -> Search | Diagnosis:
         """Run PreFilter; return a search of the rows it allows, or why it rejects the pod."""
         timer, plan, cycle = self.profile.timer, attempt.plan, attempt.cycle
-        timer.enter(PRE_FILTER)
-        status, names, contributors = self._ask_pre_filters(attempt)
-        if plan.filter_states_to_make:
-            self.profile.make_filter_states(
-                plan.filter_states_to_make, cycle, attempt.pod, attempt.snapshot
-            )
-        timer.leave(status.code)
+        with timer.phase(PRE_FILTER) as phase:
+            status, names, contributors = self._ask_pre_filters(attempt)
+            if plan.filter_states_to_make:
+                self.profile.make_filter_states(
+                    plan.filter_states_to_make, cycle, attempt.pod, attempt.snapshot
+                )
+            phase.code = status.code
         timer.pre_filtered(cycle)
         if attempt.trace is not None:
             attempt.trace.pre_filter_status = status
@@ -318,29 +316,28 @@ class SchedulingCycle:
 
         `traces` is whether the attempt's trace, if it has one, records the answers.
         """
-        timer, known, snapshot = self.profile.timer, attempt.known, attempt.snapshot
-        timer.enter(FILTER)
+        known, snapshot = attempt.known, attempt.snapshot
         nodes: NodeTable = snapshot.nodes
-        if rows is None or len(rows) == len(nodes):
-            filtering = Filtering(known.rejections, known.feasible)
-        else:
-            nodes = nodes.row_view(int(rows[0])) if len(rows) == 1 else nodes.take(rows)
-            filtering = Filtering(known.rejections.take(rows), known.feasible[rows])
-        if snapshot.nominated:
-            rejections = self._nominated_rows.rejections(attempt, nodes)
-            if rejections:
-                # Without the nominated pods, no filter is asked about these rows any more.
-                filtering.mutable_answers().override(rejections)
-                filtering.changed()
-        if traces and attempt.trace is not None:
-            asked = np.arange(len(nodes)) if rows is None else rows
-            self._ask_filters_for(attempt.trace, attempt, filtering, nodes, asked)
-        else:
-            cycle, pod = attempt.cycle, attempt.pod
-            for position, plugin in attempt.plan.filters:
-                if plugin.name not in cycle.skip_filter:
-                    self.profile.add_filter(filtering, position, plugin, cycle, pod, nodes)
-        timer.leave()
+        with self.profile.timer.phase(FILTER):
+            if rows is None or len(rows) == len(nodes):
+                filtering = Filtering(known.rejections, known.feasible)
+            else:
+                nodes = nodes.row_view(int(rows[0])) if len(rows) == 1 else nodes.take(rows)
+                filtering = Filtering(known.rejections.take(rows), known.feasible[rows])
+            if snapshot.nominated:
+                rejections = self._nominated_rows.rejections(attempt, nodes)
+                if rejections:
+                    # Without the nominated pods, no filter is asked about these rows any more.
+                    filtering.mutable_answers().override(rejections)
+                    filtering.changed()
+            if traces and attempt.trace is not None:
+                asked = np.arange(len(nodes)) if rows is None else rows
+                self._ask_filters_for(attempt.trace, attempt, filtering, nodes, asked)
+            else:
+                cycle, pod = attempt.cycle, attempt.pod
+                for position, plugin in attempt.plan.filters:
+                    if plugin.name not in cycle.skip_filter:
+                        self.profile.add_filter(filtering, position, plugin, cycle, pod, nodes)
         return filtering
 
     def _ask_filters_for(

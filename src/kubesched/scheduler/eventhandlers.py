@@ -25,7 +25,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
@@ -54,6 +54,7 @@ from kubesched.queue.moves import (
     UNSCHEDULED_POD_UPDATE,
 )
 from kubesched.queue.pod_events import pod_events
+from kubesched.scheduler.instruments import Instruments
 from kubesched.scheduler.pod_scheduling import PodScheduling, assumed_pod
 from kubesched.scheduler.scheduling_log import log_observed
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of
@@ -79,34 +80,13 @@ _ASSIGNED_POD_UPDATE: Final = ClusterEvent(resources.ASSIGNED_POD, Action.UPDATE
 _NODE_DELETE: Final = ClusterEvent(resources.NODE, Action.DELETE)
 
 
-class HandlingObserver:
-    """Receives how long event handling takes; subclasses override what they need.
-
-    Attributes:
-        is_listening: Whether durations are measured for this observer.
-        now: The observer's clock, in seconds.
-    """
-
-    is_listening: ClassVar = False
-
-    def __init__(self, now: Callable[[], float] = float) -> None:
-        """Take a monotonic clock; the default always shows 0.0."""
-        self.now = now
-
-    def handled(self, event: str, seconds: float) -> None:
-        """Cache and queue were updated for an event with this label."""
-
-
 class EventHandlers:
-    """Applies observed changes to cache and queue and wakes the loop.
+    """Applies observed changes to cache and queue and wakes the loop."""
 
-    Attributes:
-        observer: Receives how long each event takes.
-    """
-
-    def __init__(self, steps: PodScheduling) -> None:
+    def __init__(self, steps: PodScheduling, instruments: Instruments) -> None:
         self._steps = steps
-        self.observer = HandlingObserver()
+        self._now = instruments.now
+        self._handling = instruments.handling
         # All profiles share them.
         self._gates = next(iter(steps.profiles.values())).feature_gates
         self._has_gangs = self._gates.enabled("GangScheduling")
@@ -122,9 +102,9 @@ class EventHandlers:
                 self._pod_added(item)
             case Node():
                 log_observed(V3, "Add event for node", item)
-                began = self.observer.now()
-                self._steps.cache.add_node(item)
-                self._move_timed(_NODE_ADD, None, item, began)
+                with self._handling(_NODE_ADD):
+                    self._steps.cache.add_node(item)
+                    self._move(_NODE_ADD, None, item)
             case _:
                 self._steps.cache.put(item)
                 self._other(Action.ADD, None, item)
@@ -146,7 +126,7 @@ class EventHandlers:
                 self._pod_updated(old, new)
             case Node() if isinstance(old, Node):
                 log_observed(V4, "Update event for node", new)
-                began = self.observer.now()
+                began = self._now()
                 self._steps.cache.add_node(new)
                 events = node_events(old, new, declared_features=self._has_declared_features)
                 self._move_each(events, old, new, began)
@@ -165,10 +145,9 @@ class EventHandlers:
                 self._pod_deleted(item, is_final_state_known=is_final_state_known)
             case Node():
                 log_observed(V3, "Delete event for node", item)
-                began = self.observer.now()
-                self._move(_NODE_DELETE, item, None)
-                self._steps.cache.remove_node(item.metadata.name)
-                self._handled(_NODE_DELETE, began)
+                with self._handling(_NODE_DELETE):
+                    self._move(_NODE_DELETE, item, None)
+                    self._steps.cache.remove_node(item.metadata.name)
             case _:
                 self._steps.cache.delete(item)
                 self._other(Action.DELETE, item, None)
@@ -187,16 +166,15 @@ class EventHandlers:
             self._assigned(pod)
         elif self._is_ours(pod):
             log_observed(V3, "Add event for unscheduled pod", pod)
-            began = self.observer.now()
-            info = PodInfo(pod)
-            if (groups := self._steps.cache.pod_groups) is not None:
-                groups.add(info)
-            if self._steps.queue.add(info, self._steps.now()):
-                self._steps.wake()
-            if self._has_gangs:
-                # It may complete its gang.
-                self._move(UNSCHEDULED_POD_ADD, None, pod)
-            self._handled(UNSCHEDULED_POD_ADD, began)
+            with self._handling(UNSCHEDULED_POD_ADD):
+                info = PodInfo(pod)
+                if (groups := self._steps.cache.pod_groups) is not None:
+                    groups.add(info)
+                if self._steps.queue.add(info, self._steps.now()):
+                    self._steps.wake()
+                if self._has_gangs:
+                    # It may complete its gang.
+                    self._move(UNSCHEDULED_POD_ADD, None, pod)
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         old, new = (
@@ -219,9 +197,8 @@ class EventHandlers:
             self._assigned(new)
             if self._is_ours(new):
                 log_observed(V3, "Delete event for unscheduled pod", new)
-                began = self.observer.now()
-                self._steps.queue.delete(before, self._steps.now())
-                self._handled(UNSCHEDULED_POD_DELETE, began)
+                with self._handling(UNSCHEDULED_POD_DELETE):
+                    self._steps.queue.delete(before, self._steps.now())
         elif self._is_ours(new):
             self._waiting_updated(old, new)
 
@@ -232,21 +209,21 @@ class EventHandlers:
         if is_assigned or not is_final_state_known:
             # The final state was missed, so the pod may have been bound in between.
             log_observed(V3, "Delete event for scheduled pod", pod)
-            began = self.observer.now()
-            if self._steps.cache.remove_pod(uid_of(pod)) is None and is_final_state_known:
-                log.warning("Deleted pod %s was not in the cache", pod.metadata.name)
-            self._move_timed(ASSIGNED_POD_DELETE, pod, None, began)
+            with self._handling(ASSIGNED_POD_DELETE):
+                if self._steps.cache.remove_pod(uid_of(pod)) is None and is_final_state_known:
+                    log.warning("Deleted pod %s was not in the cache", pod.metadata.name)
+                self._move(ASSIGNED_POD_DELETE, pod, None)
         if not is_assigned and self._is_ours(pod):
             self._waiting_deleted(pod)
 
     def _assigned(self, pod: Pod) -> None:
         log_observed(V3, "Add event for scheduled pod", pod)
-        began = self.observer.now()
-        try:
-            self._steps.cache.add_pod(pod)
-        except CacheError as error:
-            log.error("Failed to add pod to the cache: %s", error)
-        self._move_timed(ASSIGNED_POD_ADD, None, pod, began)
+        with self._handling(ASSIGNED_POD_ADD):
+            try:
+                self._steps.cache.add_pod(pod)
+            except CacheError as error:
+                log.error("Failed to add pod to the cache: %s", error)
+            self._move(ASSIGNED_POD_ADD, None, pod)
 
     def _on_node(self, pod: Pod) -> PodInfo:
         """Return the cache's PodInfo of this version of a pod, or a new one."""
@@ -255,29 +232,25 @@ class EventHandlers:
 
     def _assigned_updated(self, old: Pod, new: Pod) -> None:
         log_observed(V4, "Update event for scheduled pod", old)
-        began = self.observer.now()
-        before = self._on_node(old)
-        try:
-            after = self._steps.cache.update_pod(new)
-        except CacheError as error:
-            log.error("Failed to update pod in the cache: %s", error)
-            after = PodInfo(new)
-        self._move_each(pod_events(before, after), old, new, began)
-        self._handled(_ASSIGNED_POD_UPDATE, began)
+        began = self._now()
+        with self._handling(_ASSIGNED_POD_UPDATE):
+            before = self._on_node(old)
+            try:
+                after = self._steps.cache.update_pod(new)
+            except CacheError as error:
+                log.error("Failed to update pod in the cache: %s", error)
+                after = PodInfo(new)
+            self._move_each(pod_events(before, after), old, new, began)
 
     def _waiting_updated(self, old: Pod, new: Pod) -> None:
         version = new.metadata.resource_version
         if version and version == old.metadata.resource_version:
             return
         log_observed(V4, "Update event for unscheduled pod", new)
-        began = self.observer.now()
         before = PodInfo(old)
         info = PodInfo(new, before)
-        self._apply_waiting_update(before, info)
-        self._handled(UNSCHEDULED_POD_UPDATE, began)
-        for event in pod_events(before, info) if self.observer.is_listening else ():
-            if event.label != UNSCHEDULED_POD_UPDATE.label:
-                self._handled(event, began)
+        with self._handling(*dict.fromkeys((UNSCHEDULED_POD_UPDATE, *pod_events(before, info)))):
+            self._apply_waiting_update(before, info)
 
     def _apply_waiting_update(self, before: PodInfo, info: PodInfo) -> None:
         old, new = before.pod, info.pod
@@ -295,16 +268,15 @@ class EventHandlers:
 
     def _waiting_deleted(self, pod: Pod) -> None:
         log_observed(V3, "Delete event for unscheduled pod", pod)
-        began = self.observer.now()
-        info = PodInfo(pod)
-        self._steps.queue.delete(info, self._steps.now())
-        if (groups := self._steps.cache.pod_groups) is not None:
-            groups.delete(info)
-        if self._steps.cache.is_assumed(info.uid):
-            self._assumed_deleted(info)
-        elif pod.status.nominated_node_name:
-            self._nomination_freed(info)
-        self._handled(UNSCHEDULED_POD_DELETE, began)
+        with self._handling(UNSCHEDULED_POD_DELETE):
+            info = PodInfo(pod)
+            self._steps.queue.delete(info, self._steps.now())
+            if (groups := self._steps.cache.pod_groups) is not None:
+                groups.delete(info)
+            if self._steps.cache.is_assumed(info.uid):
+                self._assumed_deleted(info)
+            elif pod.status.nominated_node_name:
+                self._nomination_freed(info)
 
     def _assumed_deleted(self, info: PodInfo) -> None:
         """Handle the deletion of an assumed pod, whose binding is expected to fail."""
@@ -334,7 +306,9 @@ class EventHandlers:
         if kind is DeviceTaintRule and self._has_taint_rules:
             self._taint_rule_changed(old, new)
         elif resource is not None:
-            self._move_timed(ClusterEvent(resource, action), old, new, self.observer.now())
+            event = ClusterEvent(resource, action)
+            with self._handling(event):
+                self._move(event, old, new)
 
     def _taint_rule_changed(self, old: object | None, new: object | None) -> None:
         """Treat a changed rule as a change of every slice whose device taints it affects."""
@@ -346,25 +320,17 @@ class EventHandlers:
             after = next(with_taints([item], rules_after))
             if before.spec != after.spec:
                 event = ClusterEvent(resources.RESOURCE_SLICE, Action.UPDATE)
-                self._move_timed(event, before, after, self.observer.now())
-
-    def _handled(self, event: ClusterEvent, began: float) -> None:
-        if self.observer.is_listening:
-            self.observer.handled(event.label, self.observer.now() - began)
-
-    def _move_timed(
-        self, event: ClusterEvent, old: object | None, new: object | None, began: float
-    ) -> None:
-        self._move(event, old, new)
-        self._handled(event, began)
+                with self._handling(event):
+                    self._move(event, before, after)
 
     def _move_each(
         self, events: Sequence[ClusterEvent], old: object, new: object, began: float
     ) -> None:
         """Move pods for each event of one change; each duration includes the common preparation."""
-        shared = self.observer.now() - began
+        prepared_seconds = self._now() - began
         for event in events:
-            self._move_timed(event, old, new, self.observer.now() - shared)
+            with self._handling(event, prepared_seconds=prepared_seconds):
+                self._move(event, old, new)
 
     def _move(
         self,

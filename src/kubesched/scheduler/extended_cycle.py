@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.phase_timer import POST_FILTER
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import NodeToStatus, Status, failure, unresolvable
@@ -27,7 +28,6 @@ from kubesched.queue.registrations import EXTENDER
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
 from kubesched.scheduler.extenders import ExtenderError, Extenders, Passed
-from kubesched.scheduler.phase_timer import POST_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.rejecting import PostFilterVerdict
@@ -158,10 +158,9 @@ class ExtendedCycle(SchedulingCycle):
         if self.restriction.skips_post_filters or not self.profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(len(all_nodes))
-        timer = self.profile.timer
-        timer.enter(POST_FILTER)
-        result = await self._post_filter_extended(attempt, statuses)
-        timer.leave(result.status.code)
+        with self.profile.timer.phase(POST_FILTER) as phase:
+            result = await self._post_filter_extended(attempt, statuses)
+            phase.code = result.status.code
         diagnosis = diagnosis.with_post_filter_message(result.status.message)
         return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
 

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from kubesched.cache.cache import Cache
 from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
+from kubesched.framework.phase_timer import PLACEMENT_GENERATE, PLACEMENT_SCORE
 from kubesched.framework.pod_groups import (
     GeneratedPlacements,
     Placement,
     PlacementScorePlugin,
     PodGroupAssignments,
 )
-from kubesched.framework.status import Code, Status, failure, unschedulable
-from kubesched.scheduler.phase_timer import PLACEMENT_GENERATE, PLACEMENT_SCORE
+from kubesched.framework.status import Status, failure, unschedulable
 from kubesched.scheduler.plugin_failure import PluginFailure, prefix_of
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.select_host import select_host
@@ -46,10 +46,9 @@ class PlacementSearch:
 
     def generate(self) -> GeneratedPlacements:
         """Return the placements to try; without generating plugins, one with all nodes."""
-        timer = self._profile.timer
-        started = timer.begin_unsampled()
-        found = self._generate()
-        timer.end_unsampled(PLACEMENT_GENERATE, found.status.code, started)
+        with self._profile.timer.phase(PLACEMENT_GENERATE) as phase:
+            found = self._generate()
+            phase.code = found.status.code
         return found
 
     def _generate(self) -> GeneratedPlacements:
@@ -82,12 +81,12 @@ class PlacementSearch:
 
     def best(self, assignments: Sequence[PodGroupAssignments]) -> int | Status:
         """Return the index of the best placement, at random among equals, or a failure."""
-        timer = self._profile.timer
-        started = timer.begin_unsampled()
-        found = self._totals(assignments)
-        code = found.code if isinstance(found, Status) else Code.SUCCESS
-        timer.end_unsampled(PLACEMENT_SCORE, code, started)
-        return found if isinstance(found, Status) else select_host(found, self._profile.random)
+        with self._profile.timer.phase(PLACEMENT_SCORE) as phase:
+            found = self._totals(assignments)
+            if isinstance(found, Status):
+                phase.code = found.code
+                return found
+        return select_host(found, self._profile.random)
 
     def _totals(self, assignments: Sequence[PodGroupAssignments]) -> NDArray[np.int64] | Status:
         totals = np.zeros(len(assignments), np.int64)

@@ -20,9 +20,9 @@ import msgspec
 
 from kubesched.cache.cache import Cache, CacheError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.phase_timer import PERMIT, RESERVE, UNRESERVE
 from kubesched.framework.status import SUCCESS, Code, Status, failure
 from kubesched.framework.waiting_pods import PERMIT_TIMEOUT_SECONDS_MAX
-from kubesched.scheduler.phase_timer import PERMIT, RESERVE, UNRESERVE
 from kubesched.scheduler.plugin_failure import PluginFailure, reported
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.nominator import Nominator
@@ -64,9 +64,9 @@ class Placer:
         timeouts: Mapping[str, float] = {}
         status = reserve(profile, cycle, there)
         if status.is_success:
-            started = profile.timer.now()
-            status, timeouts = _ask_permit(profile, cycle, there)
-            profile.timer.passed(PERMIT, status.code, started)
+            with profile.timer.phase(PERMIT) as phase:
+                status, timeouts = _ask_permit(profile, cycle, there)
+                phase.code = status.code
         if status.is_success or status.code is Code.WAIT:
             return PlacedPod(status, there, timeouts)
         self.undo(profile, cycle, there)
@@ -85,26 +85,26 @@ class Placer:
 
 def reserve(profile: Profile, cycle: CycleState, pod: PodInfo) -> Status:
     """Run the Reserve plugins for an assumed pod, in order up to the first that fails."""
-    started, verdict = profile.timer.now(), SUCCESS
-    for plugin in profile.reserve_plugins:
-        try:
-            status = profile.ask(plugin, plugin.reserve, cycle, pod, pod.node_name)
-        except PluginFailure as raised:
-            verdict = raised.status
-            break
-        if not status.is_success:
-            verdict = reported("reserve", plugin.name, status)
-            break
-    profile.timer.passed(RESERVE, verdict.code, started)
+    verdict = SUCCESS
+    with profile.timer.phase(RESERVE) as phase:
+        for plugin in profile.reserve_plugins:
+            try:
+                status = profile.ask(plugin, plugin.reserve, cycle, pod, pod.node_name)
+            except PluginFailure as raised:
+                verdict = raised.status
+                break
+            if not status.is_success:
+                verdict = reported("reserve", plugin.name, status)
+                break
+        phase.code = verdict.code
     return verdict
 
 
 def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo) -> None:
     """Run Unreserve of all Reserve plugins in reverse order; it cannot fail."""
-    started = profile.timer.now()
-    for plugin in reversed(profile.reserve_plugins):
-        profile.notify(plugin, plugin.unreserve, cycle, pod, pod.node_name)
-    profile.timer.passed(UNRESERVE, Code.SUCCESS, started)
+    with profile.timer.phase(UNRESERVE):
+        for plugin in reversed(profile.reserve_plugins):
+            profile.notify(plugin, plugin.unreserve, cycle, pod, pod.node_name)
 
 
 def _ask_permit(

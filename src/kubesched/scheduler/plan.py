@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.phase_timer import PRE_FILTER, PRE_SCORE
 from kubesched.framework.plugin import (
     NOT_SHARED,
     UNSIGNED,
@@ -27,7 +28,6 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SUCCESS
-from kubesched.scheduler.phase_timer import PRE_FILTER, PRE_SCORE
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

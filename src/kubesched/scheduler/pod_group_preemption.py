@@ -16,11 +16,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 from kubesched.api.scheduling import PodGroup
+from kubesched.framework.phase_timer import POST_FILTER
 from kubesched.framework.pod_groups import PodGroupPostFilterResult
 from kubesched.framework.preemption.group_victims import group_priority
 from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 from kubesched.scheduler.eviction import Preemption, Preemptor
-from kubesched.scheduler.phase_timer import POST_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.pod_group_outcome import Outcome
 from kubesched.scheduler.pod_scheduling import PodScheduling

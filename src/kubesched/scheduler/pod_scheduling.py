@@ -25,8 +25,9 @@ from kubesched.api.core import EventRecord, Pod
 from kubesched.cache.cache import Cache
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.phase_timer import POST_BIND
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.framework.status import Code, NodeToStatus, Status, unschedulable
+from kubesched.framework.status import NodeToStatus, Status, unschedulable
 from kubesched.framework.waiting_pods import WaitingPod, WaitingPods
 from kubesched.queue.moves import ASSIGNED_POD_DELETE
 from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
@@ -45,7 +46,6 @@ from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.observer import Observer
-from kubesched.scheduler.phase_timer import POST_BIND
 from kubesched.scheduler.placer import Placer
 from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import Profile
@@ -390,13 +390,10 @@ class PodScheduling:
 
 
 def _post_bind(assumed: Assumed) -> None:
-    timer = assumed.profile.timer
-    began = timer.now()
-    for plugin in assumed.profile.post_bind_plugins:
-        assumed.profile.notify(
-            plugin, plugin.post_bind, assumed.cycle, assumed.pod, assumed.node_name
-        )
-    timer.passed(POST_BIND, Code.SUCCESS, began)
+    profile, cycle = assumed.profile, assumed.cycle
+    with profile.timer.phase(POST_BIND):
+        for plugin in profile.post_bind_plugins:
+            profile.notify(plugin, plugin.post_bind, cycle, assumed.pod, assumed.node_name)
 
 
 def assumed_pod(there: PodInfo) -> Pod:

@@ -19,6 +19,7 @@ from kubesched.config.plugin_sets import ExtensionPoint
 from kubesched.config.types import ProfileConfiguration
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import FilterReads
+from kubesched.framework.phase_timer import PhaseTimer
 from kubesched.framework.plugin import (
     OF_SUMS,
     UNSIGNED,
@@ -47,7 +48,6 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.services import Services, services_for
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.scheduler.first_rejections import PASSED, Filtering
-from kubesched.scheduler.phase_timer import PhaseTimer
 from kubesched.scheduler.plugin_failure import (
     PluginFailure,
     failed_with,

@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.phase_timer import FILTER, POST_FILTER, PRE_FILTER
 from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler.decision import Rejected
-from kubesched.scheduler.phase_timer import FILTER, POST_FILTER, PRE_FILTER
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.sampling import Restriction
@@ -50,14 +50,13 @@ class Rejecting:
         if self._restriction.skips_post_filters or not self._profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(len(snapshot.nodes))
-        timer = self._profile.timer
-        timer.enter(POST_FILTER)
         before = self._profile.random_asked
-        result = self._post_filter(attempt, statuses)
+        with self._profile.timer.phase(POST_FILTER) as phase:
+            result = self._post_filter(attempt, statuses)
+            phase.code = result.status.code
         is_nominated = bool(result.nominated_node_name)
         has_asked = self._profile.plugins_keep_random or self._profile.random_asked > before
         self.used_random = is_nominated or has_asked
-        timer.leave(result.status.code)
         text, last = result.status.message, self._last.get(pod.template)
         if last is not None and diagnosis is last.diagnosis:
             if text == diagnosis.post_filter_message:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.framework.phase_timer import PRE_SCORE, SCORE
 from kubesched.framework.plugin import PreScorePlugin, ScorePlugin
 from kubesched.framework.plugin_answers import WrongAnswerError
 from kubesched.framework.plugin_error import extension_point_of
-from kubesched.scheduler.phase_timer import PRE_SCORE, SCORE
 from kubesched.scheduler.plugin_failure import PluginFailure, check_scores, failure_of
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.search import Attempt, Feasible
@@ -39,22 +39,18 @@ class Scoring:
             return select_host(known.mutable_totals(feasible, pod), self._profile.random)
         mask = known.feasible if feasible is None else feasible
         plugins = self._pre_score(attempt, mask, found.count)
-        timer = self._profile.timer
-        timer.enter(SCORE)
-        if feasible is None and not plugins and trace is None:
-            row = known.select(pod, self._profile.random)
-        else:
+        with self._profile.timer.phase(SCORE):
+            if feasible is None and not plugins and trace is None:
+                return known.select(pod, self._profile.random)
             totals = known.mutable_totals(feasible, pod)
             if attempt.plan.knows_any and trace is None:
                 plugins = self._add_plain_scores(attempt, totals, plugins)
             if plugins:
                 rows = known.feasible_rows if feasible is None else np.flatnonzero(feasible)
                 self._add_scores(attempt, totals, plugins, rows)
-            row = select_host(totals, self._profile.random)
             if trace is not None:
                 trace.totals = totals[mask]
-        timer.leave()
-        return row
+            return select_host(totals, self._profile.random)
 
     def score(
         self, attempt: Attempt, rows: NDArray[np.intp], nodes: NodeTable
@@ -63,27 +59,23 @@ class Scoring:
         feasible = np.zeros(len(attempt.snapshot.nodes), np.bool_)
         feasible[rows] = True
         plugins = self._pre_score(attempt, feasible, len(rows))
-        self._profile.timer.enter(SCORE)
-        totals = self._ask_scores(
-            attempt, plugins, lambda plugin: self._ask_score(attempt, plugin, nodes), rows
-        )
-        self._profile.timer.leave()
-        return totals
+        with self._profile.timer.phase(SCORE):
+            return self._ask_scores(
+                attempt, plugins, lambda plugin: self._ask_score(attempt, plugin, nodes), rows
+            )
 
     def _pre_score(
         self, attempt: Attempt, feasible: NDArray[np.bool_], count: int
     ) -> list[ScorePlugin[object]]:
         """Run PreScore; return the plugins that then score the `count` feasible rows."""
         timer, plan, cycle = self._profile.timer, attempt.plan, attempt.cycle
-        timer.enter(PRE_SCORE)
-        for plugin in plan.pre_scores:
-            self._ask_pre_score(attempt, feasible, plugin)
-        if plan.score_states_to_make:
-            self._profile.make_score_states(
-                plan.score_states_to_make, cycle, attempt.pod, attempt.snapshot, feasible
-            )
-        timer.leave()
-        timer.pre_scored(cycle)
+        with timer.phase(PRE_SCORE):
+            for plugin in plan.pre_scores:
+                self._ask_pre_score(attempt, feasible, plugin)
+            if plan.score_states_to_make:
+                self._profile.make_score_states(
+                    plan.score_states_to_make, cycle, attempt.pod, attempt.snapshot, feasible
+                )
         timer.scored(cycle, count)
         return [plugin for plugin in plan.scores if plugin.name not in cycle.skip_score]
 

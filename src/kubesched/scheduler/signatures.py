@@ -16,9 +16,9 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
+from kubesched.framework.phase_timer import SIGN
 from kubesched.framework.plugin import UNSIGNED, Plugin
 from kubesched.framework.status import Code
-from kubesched.scheduler.phase_timer import SIGN
 from kubesched.scheduler.plan import NODE_SCOPES
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
@@ -101,20 +101,16 @@ class Signatures:
         if len(self._numbers) >= _NUMBERS_MAX:
             self.forget()
             known = None
-        timer = self._profile.timer
-        started = timer.now()
         try:
-            if known is None:
-                known = self._templates[key] = self._sign_template(pod)
-                if len(self._templates) > _TEMPLATES_MAX:
-                    self._templates.popitem(last=False)
-            return self._with_signs(known, self._signing_pod, pod)
+            with self._profile.timer.phase(SIGN):
+                if known is None:
+                    known = self._templates[key] = self._sign_template(pod)
+                    if len(self._templates) > _TEMPLATES_MAX:
+                        self._templates.popitem(last=False)
+                return self._with_signs(known, self._signing_pod, pod)
         except PluginFailure as failure:
             self._log_unsigned(failure, pod)
             raise
-        finally:
-            # As upstream: the Sign phase counts as a success whatever the plugins return.
-            timer.passed(SIGN, Code.SUCCESS, started)
 
     def _sign_template(self, pod: PodInfo) -> Signature:
         key = (pod.template.base, pod.pod.spec.node_name)

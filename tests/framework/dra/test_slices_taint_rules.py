@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import ClassVar
 
 import pytest
 
@@ -17,10 +16,9 @@ from kubesched.api.resource import (
     DeviceTaintSelector,
     DeviceToleration,
 )
-from kubesched.scheduler.eventhandlers import HandlingObserver
 from tests.plugins.dynamic_resources.cluster import Cluster, user_of
 from tests.plugins.dynamic_resources.objects import claim, device, device_class, request, slice_of
-from tests.scheduler.running import running
+from tests.scheduler.running import HandledEvents, running
 
 GATE = {"DRADeviceTaintRules": True}
 SLICES = (
@@ -91,23 +89,13 @@ def test_rules_that_come_and_go_are_seen() -> None:
     assert ["n1", "n2"] == fitting(cluster)
 
 
-class _Events(HandlingObserver):
-    is_listening: ClassVar = True
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.labels: list[str] = []
-
-    def handled(self, event: str, seconds: float) -> None:
-        self.labels.append(event)
-
-
 @pytest.mark.parametrize("gates", [GATE, {}])
 def test_a_rule_that_changes_is_an_event_of_the_slices_it_concerns(gates: dict[str, bool]) -> None:
     """As in kube-scheduler, whose plugins see slices with the taints in them."""
 
     async def main() -> list[list[str]]:
-        async with running(gates=gates) as run:
+        handled = HandledEvents()
+        async with running(gates=gates, instruments=handled) as run:
             handlers = run.api.handlers
             assert handlers is not None
             for item in SLICES:
@@ -124,9 +112,9 @@ def test_a_rule_that_changes_is_an_event_of_the_slices_it_concerns(gates: dict[s
                 partial(handlers.added, elsewhere),
             )
             for change in changes:
-                handlers.observer = events = _Events()
+                handled.labels.clear()
                 change()
-                found.append(events.labels)
+                found.append([*handled.labels])
             return found
 
     update = "resource.k8s.io/ResourceSliceUpdate"

@@ -12,9 +12,9 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.framework.cluster_event import RESOURCE_CLAIM, Action, ClusterEvent
 from kubesched.framework.status import Status
 from kubesched.plugins.dynamic_resources.claims import BY_CLAIM, after_claim_change
+from kubesched.queue.gates import ProfileRules
 from kubesched.queue.hinting import ask_hint
 from kubesched.queue.moves import ClusterChange, QueuePlace
-from kubesched.queue.queue_options import ProfileRules
 from kubesched.queue.registrations import Registration, registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.snapshot.pod_info import PodInfo

@@ -18,16 +18,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final, ParamSpec, TypeVar
+from types import TracebackType
+from typing import Final, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.app.metrics.family import Accumulators, Distribution, Labels, PluginCounts
+from kubesched.framework import phase_timer as phases
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code, NodeToStatus, Status
-from kubesched.scheduler import phase_timer as phases
 from kubesched.scheduler.first_rejections import PASSED
 from kubesched.scheduler.profile import Profile
 
@@ -55,6 +56,12 @@ _POINTS: Final = {
     "normalize_placement_scores": "PlacementScoreExtensionNormalize",
 }
 """Method -> the extension point, in the words of metrics."""
+_OF_CYCLE: Final = frozenset(
+    (phases.PRE_FILTER, phases.FILTER, phases.POST_FILTER, phases.PRE_SCORE, phases.SCORE)
+)
+"""Phases that do not count if the cycle starts over."""
+_UNSAMPLED: Final = frozenset((phases.PLACEMENT_GENERATE, phases.PLACEMENT_SCORE))
+"""Phases whose plugins are always timed."""
 _AFFINITY: Final = "InterPodAffinity"
 _DIVIDED: Final = frozenset((_AFFINITY, "PodTopologySpread"))
 
@@ -81,7 +88,7 @@ class ProfileTimer(phases.PhaseTimer):
         """
         super().__init__(clock)
         self.counts = counts
-        self.is_sampling = self._was_sampling = False
+        self.is_sampling = False
         self._recalled_seconds = 0.0
         self._draw = draw
         self._point_seconds = own.histogram("framework_extension_point_duration_seconds")
@@ -103,8 +110,6 @@ class ProfileTimer(phases.PhaseTimer):
         self._codes_again: Sequence[Code] | None = None
         self._again: list[Distribution] = []
         self._ended: list[tuple[str, Code, float]] = []
-        self._open = ""
-        self._began = 0.0
 
     def reset(self) -> None:
         """Reset the counts."""
@@ -138,7 +143,29 @@ class ProfileTimer(phases.PhaseTimer):
             running.update(_DIVIDED.intersection(counted))
         return running
 
-    # Phases of a cycle.
+    # Phases.
+
+    def phase(self, extension_point: str, pods: int = 1) -> phases.Phase:
+        """Return a phase that is measured."""
+        return _MeasuredPhase(self, extension_point, pods)
+
+    def began(self, point: str) -> float:
+        """Begin a phase; return the time."""
+        if point is phases.PRE_ENQUEUE:
+            self.is_sampling = self._draw() < SAMPLED
+        elif point is phases.FILTER:
+            recalled, self._recalled_seconds = self._recalled_seconds, 0.0
+            return self.now() - recalled
+        return self.now()
+
+    def ended(self, point: str, code: Code, seconds: float, pods: int) -> None:
+        """Observe a phase."""
+        if point in _OF_CYCLE:
+            self._ended.append((point, code, seconds))
+        elif point is phases.PERMIT_WAIT:
+            self._permit_waits[code.label,].observe(seconds)
+        else:
+            self._point(point, code).observe(seconds / pods, pods)
 
     def begin_cycle(self) -> None:
         """Decide whether to time plugins in this cycle."""
@@ -152,30 +179,14 @@ class ProfileTimer(phases.PhaseTimer):
         self._recalled_seconds = 0.0
         self.counts.unsettled = 0
         self._ended.clear()
-        self._open = ""
 
     def end_cycle(self) -> None:
         """Observe the times of this cycle."""
-        if self._open:
-            self.leave(Code.ERROR)
         for point, code, seconds in self._ended:
             self._point(point, code).observe(seconds)
         self._ended.clear()
         if self.counts.unsettled:
             self.counts.settle()
-
-    def enter(self, extension_point: str) -> None:
-        """Begin a phase."""
-        self._open = extension_point
-        self._began = self.now()
-        if extension_point is phases.FILTER:
-            self._began -= self._recalled_seconds
-            self._recalled_seconds = 0.0
-
-    def leave(self, code: Code = Code.SUCCESS) -> None:
-        """End the phase that is open."""
-        self._ended.append((self._open, code, self.now() - self._began))
-        self._open = ""
 
     def recalled(self, phases: Sequence[tuple[str, Code]], times: int) -> None:
         """Observe the phases of recalled rejections."""
@@ -189,30 +200,7 @@ class ProfileTimer(phases.PhaseTimer):
             self._points[point, code] = known
         return known
 
-    # Phases outside a cycle.
-
-    def passed(self, extension_point: str, code: Code, started: float) -> None:
-        """Observe a phase."""
-        self._point(extension_point, code).observe(self.now() - started)
-
-    def waited_on_permit(self, code: Code, started: float) -> None:
-        """Observe how long a pod waited on Permit."""
-        self._permit_waits[code.label,].observe(self.now() - started)
-
-    def begin_gates(self) -> float:
-        """Decide whether to time PreEnqueue plugins; return the time."""
-        self.is_sampling = self._draw() < SAMPLED
-        return self.now()
-
-    def begin_unsampled(self) -> float:
-        """Time plugins regardless of sampling; return the time."""
-        self._was_sampling, self.is_sampling = self.is_sampling, True
-        return self.now()
-
-    def end_unsampled(self, extension_point: str, code: Code, started: float) -> None:
-        """Observe the phase, and restore the sampling."""
-        self.is_sampling = self._was_sampling
-        self.passed(extension_point, code, started)
+    # Signs.
 
     def signed(self, plugin: Plugin, code: Code, started: float) -> float:
         """Observe the time of a plugin's sign, sampled or not; return the time."""
@@ -285,12 +273,9 @@ class ProfileTimer(phases.PhaseTimer):
             # Even if it skipped.
             self._affinity_asked = _AFFINITY in cycle.filter_states
 
-    def pre_scored(self, cycle: CycleState) -> None:
-        """Count the PreScore plugins that were not skipped."""
-        self._pre_scores.count_with_state(cycle.score_states, cycle.skip_score)
-
     def scored(self, cycle: CycleState, rows: int) -> None:
-        """Count rows for each Score plugin."""
+        """Count the PreScore plugins that were not skipped, and rows for each Score plugin."""
+        self._pre_scores.count_with_state(cycle.score_states, cycle.skip_score)
         self._scores.count(cycle.skip_score, rows)
 
     def filtered(self, cycle: CycleState, failed_at: NDArray[np.int16]) -> None:
@@ -317,6 +302,40 @@ class ProfileTimer(phases.PhaseTimer):
         """Count attempts to preempt."""
         if plugin == "DefaultPreemption":
             self._preemption_attempts[()] += times
+
+
+class _MeasuredPhase(phases.Phase):
+    __slots__ = ("_began", "_pods", "_point", "_timer", "_was_sampling")
+
+    def __init__(self, timer: ProfileTimer, point: str, pods: int) -> None:
+        super().__init__()
+        self._timer = timer
+        self._point = point
+        self._pods = pods
+
+    def __enter__(self) -> Self:
+        timer = self._timer
+        self._was_sampling = timer.is_sampling
+        if self._point in _UNSAMPLED:
+            timer.is_sampling = True
+        self._began = timer.began(self._point)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        timer, point = self._timer, self._point
+        seconds = timer.now() - self._began
+        if point in _UNSAMPLED:
+            timer.is_sampling = self._was_sampling
+        # As upstream, the Sign phase counts as a success whatever the plugins return.
+        if kind is not None and point is not phases.SIGN:
+            self.code = Code.ERROR
+        if self.code is not None:
+            timer.ended(point, self.code, seconds, self._pods)
 
 
 class _Asked:

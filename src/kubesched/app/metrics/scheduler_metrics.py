@@ -14,25 +14,25 @@ Differs:  gauges are read at the scrape, not up to a second earlier; durations a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, ClassVar, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
 from kubesched.api.core import Pod
-from kubesched.app.metrics.family import Accumulators, HistogramVec, Labels, PluginCounts
+from kubesched.app.metrics.family import Accumulators, Labels, PluginCounts
 from kubesched.app.metrics.profile_timer import ProfileTimer
-from kubesched.framework.status import Code
-from kubesched.queue.gates import GateTimer
+from kubesched.framework.cluster_event import ClusterEvent
+from kubesched.framework.phase_timer import FILTER, PLACEMENT_SCORE, SCORE
 from kubesched.queue.hinting import ask_hint
 from kubesched.queue.moves import ClusterChange, QueueMove, QueuePlace
 from kubesched.queue.registrations import Registration
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt, RejectedAgain
-from kubesched.scheduler.eventhandlers import EventHandlers, HandlingObserver
 from kubesched.scheduler.eviction import PLUGIN as PREEMPTING_PLUGIN
 from kubesched.scheduler.eviction import Preemption
+from kubesched.scheduler.instruments import Instruments
 from kubesched.scheduler.loop import Scheduler
-from kubesched.scheduler.observer import Observer
-from kubesched.scheduler.phase_timer import FILTER, PLACEMENT_SCORE, PRE_ENQUEUE, SCORE
 from kubesched.scheduler.pod_group_outcome import Outcome
+from kubesched.scheduler.profile import Profile
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
@@ -42,7 +42,7 @@ _BINDING: Final = "binding"
 _WITH_WORKERS: Final = (FILTER, PLACEMENT_SCORE, SCORE)
 
 
-class SchedulerMetrics(Observer, GateTimer):
+class SchedulerMetrics(Instruments):
     """The `Instruments` of a scheduler process.
 
     Durations of attempts start on the event loop's clock, so `clock` must have the same origin. It
@@ -54,7 +54,7 @@ class SchedulerMetrics(Observer, GateTimer):
 
         `draw` returns random numbers in [0, 1), which are not those of decisions.
         """
-        self._now = clock
+        super().__init__(clock)
         self._draw = draw
         self._own = own = Accumulators("scheduler_")
         self._of_groups = groups = Accumulators("scheduler_podgroup_")
@@ -79,28 +79,24 @@ class SchedulerMetrics(Observer, GateTimer):
         self._timers: list[ProfileTimer] = []
         self._scheduler: Scheduler | None = None
 
-    # `scheduler.assembly.Instruments`.
-
-    @property
-    def observer(self) -> Observer:
-        """Itself."""
-        return self
+    # The parts of the scheduler: `Instruments`.
 
     def plugin_observer(self, scheduler_name: str) -> PluginCounts:
         """Return what receives the counts of a profile's plugins."""
         return PluginCounts(scheduler_name, self._own)
 
-    def attach(self, scheduler: Scheduler, handlers: EventHandlers) -> None:
-        """Put timers and observers into a scheduler that has just been assembled."""
+    def phase_timer(self, profile: Profile) -> ProfileTimer:
+        """Return the timer of a profile."""
+        counts = profile.services.observer
+        assert isinstance(counts, PluginCounts), "it comes from `plugin_observer`"
+        timer = ProfileTimer(profile, self._own, self.now, self._draw, counts)
+        self._timers.append(timer)
+        return timer
+
+    def attach(self, scheduler: Scheduler) -> None:
+        """Read the sizes of a scheduler, and observe its queue."""
         self._scheduler = scheduler
-        for profile in scheduler.profiles.values():
-            counts = profile.services.observer
-            assert isinstance(counts, PluginCounts), "it comes from `plugin_observer`"
-            profile.timer = timer = ProfileTimer(profile, self._own, self._now, self._draw, counts)
-            self._timers.append(timer)
         scheduler.queue.observers.append(self.moved)
-        scheduler.queue.gates.timer = self
-        handlers.observer = _Handling(self._now, self._handling_seconds)
         # Upstream registers the metrics of pod groups only with their feature.
         self._has_groups = scheduler.cache.pod_groups is not None
 
@@ -108,7 +104,7 @@ class SchedulerMetrics(Observer, GateTimer):
 
     def decided(self, decision: Decision, now: float) -> None:
         """Time the algorithm."""
-        self._algorithm_seconds[()].observe(self._now() - now)
+        self._algorithm_seconds[()].observe(self.now() - now)
 
     def bound(self, assumed: Assumed, now: float) -> None:
         """Count a pod that got its node."""
@@ -128,7 +124,7 @@ class SchedulerMetrics(Observer, GateTimer):
 
     def rejected_again(self, again: RejectedAgain, now: float) -> None:
         """Count pods that were rejected as before."""
-        self._algorithm_seconds[()].observe(self._now() - again.started, again.pods)
+        self._algorithm_seconds[()].observe(self.now() - again.started, again.pods)
         profile = again.attempt.scheduler_name
         self._attempt("unschedulable", profile, now - again.started, again.pods)
 
@@ -139,7 +135,7 @@ class SchedulerMetrics(Observer, GateTimer):
 
     def pod_group_tried(self, scheduler_name: str, started: float, now: float) -> None:
         """Time the algorithm of a group."""
-        self._group_algorithm_seconds[()].observe(self._now() - started)
+        self._group_algorithm_seconds[()].observe(self.now() - started)
 
     def pod_group_decided(
         self, scheduler_name: str, outcome: Outcome, started: float, now: float
@@ -147,9 +143,17 @@ class SchedulerMetrics(Observer, GateTimer):
         """Count an attempt to schedule a group."""
         labels = (_result_of(outcome), scheduler_name)
         self._group_attempts[labels] += 1
-        self._group_attempt_seconds[labels].observe(self._now() - started)
+        self._group_attempt_seconds[labels].observe(self.now() - started)
 
-    # The queue.
+    # Events and the queue.
+
+    @contextmanager
+    def handling(self, *events: ClusterEvent, prepared_seconds: float = 0.0) -> Iterator[None]:
+        """Time the handling of events."""
+        began = self.now() - prepared_seconds
+        yield
+        for event in events:
+            self._handling_seconds[event.label,].observe(self.now() - began)
 
     def moved(self, move: QueueMove) -> None:
         """Count a pod that enters a queue."""
@@ -159,25 +163,14 @@ class SchedulerMetrics(Observer, GateTimer):
 
     def ask_hint(self, registration: Registration, change: ClusterChange, pod: Pod) -> bool:
         """Call a queueing hint, and time it."""
-        began, label = self._now(), "Error"
+        began, label = self.now(), "Error"
         try:
             is_worth_it = ask_hint(registration, change, pod)
             label = "Queue" if is_worth_it else "QueueSkip"
             return is_worth_it
         finally:
             labels = (registration.plugin, change.event.label, label)
-            self._hint_seconds[labels].observe(self._now() - began)
-
-    def begin_gates(self) -> float:
-        """Start the PreEnqueue phase of a pod."""
-        for timer in self._timers:
-            timer.begin_gates()
-        return self._now()
-
-    def asked_gates(self, scheduler_name: str, started: float, pods: int) -> None:
-        """Time the PreEnqueue phase, which upstream always counts as Success."""
-        labels = (PRE_ENQUEUE, Code.SUCCESS.label, scheduler_name)
-        self._points[labels].observe((self._now() - started) / pods, pods)
+            self._hint_seconds[labels].observe(self.now() - began)
 
     # Preemption.
 
@@ -189,7 +182,7 @@ class SchedulerMetrics(Observer, GateTimer):
         """Count a preemption in the background."""
         labels = ("success" if is_success else "error",)
         self._preemptions[labels] += 1
-        self._preemption_seconds[labels].observe(self._now() - started)
+        self._preemption_seconds[labels].observe(self.now() - started)
 
     # The page.
 
@@ -257,17 +250,6 @@ class SchedulerMetrics(Observer, GateTimer):
         if sum(self._pod_attempts[()].counts) or scheduler.bindings:
             running.append(((_BINDING,), len(scheduler.bindings)))
         return running
-
-
-class _Handling(HandlingObserver):
-    is_listening: ClassVar = True
-
-    def __init__(self, clock: Callable[[], float], seconds: HistogramVec) -> None:
-        super().__init__(clock)
-        self._seconds = seconds
-
-    def handled(self, event: str, seconds: float) -> None:
-        self._seconds[event,].observe(seconds)
 
 
 def _result_of(outcome: Outcome) -> str:

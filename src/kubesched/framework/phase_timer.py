@@ -1,4 +1,7 @@
-"""PhaseTimer has the hooks that measure a profile's cycles; the default does nothing.
+"""PhaseTimer has the hooks that measure one profile; the default does nothing.
+
+    with timer.phase(RESERVE) as phase:
+        phase.code = ...
 
 The core reads no clock. To measure it, pass a subclass that does.
 
@@ -9,7 +12,8 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeVar
+from types import TracebackType
+from typing import Final, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +42,35 @@ POST_BIND = "PostBind"
 PLACEMENT_GENERATE = "PlacementGenerate"
 PLACEMENT_SCORE = "PlacementScore"
 SIGN = "Sign"
+PERMIT_WAIT = "PermitWait"
+"""The time that a pod waits on Permit plugins, which has a metric of its own."""
+
+
+class Phase:
+    """A phase as a context; an exception that leaves it is an error. This one is not measured.
+
+    Attributes:
+        code: The outcome; None if the phase does not count after all.
+    """
+
+    __slots__ = ("code",)
+
+    def __init__(self) -> None:
+        self.code: Code | None = Code.SUCCESS
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """The phase ends."""
+
+
+_NOT_MEASURED: Final = Phase()
 
 
 class PhaseTimer:
@@ -45,7 +78,7 @@ class PhaseTimer:
 
     Attributes:
         now: The timer's clock, in seconds.
-        is_sampling: Whether single plugins are timed now; `begin_cycle` and `begin_gates` decide.
+        is_sampling: Whether single plugins are timed now.
     """
 
     is_sampling = False
@@ -54,7 +87,11 @@ class PhaseTimer:
         """Take a monotonic clock; the default always shows 0.0."""
         self.now = now
 
-    # Phases of a scheduling cycle: one is open at a time.
+    def phase(self, extension_point: str, pods: int = 1) -> Phase:
+        """Return a phase, which begins when it is entered, of one pod or that many equal ones."""
+        return _NOT_MEASURED
+
+    # Scheduling cycles.
 
     def begin_cycle(self) -> None:
         """A scheduling cycle begins."""
@@ -63,35 +100,12 @@ class PhaseTimer:
         """The cycle restarts: durations so far do not count."""
 
     def end_cycle(self) -> None:
-        """The scheduling cycle has ended; a phase that is open has failed."""
-
-    def enter(self, extension_point: str) -> None:
-        """A phase begins."""
-
-    def leave(self, code: Code = Code.SUCCESS) -> None:
-        """The phase that is open ends."""
+        """The scheduling cycle has ended."""
 
     def recalled(self, phases: Sequence[tuple[str, Code]], times: int) -> None:
         """These phases, which took no time, count as passed in this number of cycles."""
 
-    # Phases outside a cycle, which may overlap.
-
-    def passed(self, extension_point: str, code: Code, started: float) -> None:
-        """A phase that began at `started` has ended."""
-
-    def waited_on_permit(self, code: Code, started: float) -> None:
-        """A pod has finished waiting on Permit plugins, since `started`."""
-
-    def begin_gates(self) -> float:
-        """PreEnqueue plugins are about to run for a pod; return the time."""
-        return 0.0
-
-    def begin_unsampled(self) -> float:
-        """A phase begins whose plugins are always timed, sampled or not; return the time."""
-        return 0.0
-
-    def end_unsampled(self, extension_point: str, code: Code, started: float) -> None:
-        """That phase, which began at `started`, has ended."""
+    # Signs.
 
     def signed(self, plugin: Plugin, code: Code, started: float) -> float:
         """A plugin has signed a pod, which began at `started`; return the time."""
@@ -134,8 +148,5 @@ class PhaseTimer:
     def post_filtered(self, plugin: str, times: int = 1) -> None:
         """A PostFilter plugin has run this number of times."""
 
-    def pre_scored(self, cycle: CycleState) -> None:
-        """The PreScore plugins that left a state in `cycle` have run."""
-
     def scored(self, cycle: CycleState, rows: int) -> None:
-        """This number of rows was scored."""
+        """The PreScore plugins that left a state in `cycle` have run; so many rows are scored."""

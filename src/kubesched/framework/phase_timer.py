@@ -1,6 +1,6 @@
 """PhaseTimer has the hooks that measure one profile; the default does nothing.
 
-    with timer.phase(RESERVE) as phase:
+    with timer.phases[RESERVE] as phase:
         phase.code = ...
 
 The core reads no clock. To measure it, pass a subclass that does.
@@ -11,9 +11,10 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Final, ParamSpec, Self, TypeVar
+from typing import ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,12 +52,14 @@ class Phase:
 
     Attributes:
         code: The outcome; None if the phase does not count after all.
+        pods: The number of equal pods that it is about.
     """
 
-    __slots__ = ("code",)
+    __slots__ = ("code", "pods")
 
     def __init__(self) -> None:
         self.code: Code | None = Code.SUCCESS
+        self.pods = 1
 
     def __enter__(self) -> Self:
         return self
@@ -70,26 +73,22 @@ class Phase:
         """The phase ends."""
 
 
-_NOT_MEASURED: Final = Phase()
-
-
 class PhaseTimer:
     """Does nothing; a subclass measures.
 
     Attributes:
         now: The timer's clock, in seconds.
+        phases: Extension point -> a phase, which begins when it is entered. Each look-up is a new
+            phase.
         is_sampling: Whether single plugins are timed now.
     """
 
+    phases: Mapping[str, Phase] = defaultdict(Phase)
     is_sampling = False
 
     def __init__(self, now: Callable[[], float] = float) -> None:
         """Take a monotonic clock; the default always shows 0.0."""
         self.now = now
-
-    def phase(self, extension_point: str, pods: int = 1) -> Phase:
-        """Return a phase, which begins when it is entered, of one pod or that many equal ones."""
-        return _NOT_MEASURED
 
     # Scheduling cycles.
 

@@ -62,8 +62,10 @@ class Gates:
         The plugin that gated the pod before runs first. A gating plugin also becomes one of
         `queued.unschedulable_plugins`, and remains so when it lets the pod pass.
         """
-        with self._rules_of(queued).timer.phase(PRE_ENQUEUE, pods):
-            self._ask(queued)
+        rules = self._rules_of(queued)
+        with rules.timer.phases[PRE_ENQUEUE] as phase:
+            phase.pods = pods
+            self._ask(rules.pre_enqueue, queued)
         assert pods == 1 or not queued.is_gated, f"{queued.key} is gated, and those like it"
 
     def stay_closed(self, queued: QueuedPodInfo) -> bool:
@@ -72,16 +74,15 @@ class Gates:
         gating = rules.pre_enqueue.get(queued.gating_plugin)
         if gating is None:
             return False
-        with rules.timer.phase(PRE_ENQUEUE) as phase:
+        with rules.timer.phases[PRE_ENQUEUE] as phase:
             if not gating(queued.pod_info).is_success:
                 return True
             # It counts when all plugins are asked.
             phase.code = None
         return False
 
-    def _ask(self, queued: QueuedPodInfo) -> None:
+    def _ask(self, plugins: Mapping[str, PreEnqueue], queued: QueuedPodInfo) -> None:
         info, gating = queued.pod_info, queued.gating_plugin
-        plugins = self._rules_of(queued).pre_enqueue
         if gating in plugins and not plugins[gating](info).is_success:
             self._close(gating, queued)
             return

@@ -122,7 +122,7 @@ class BindingCycle:
         waiting = profile.waiting_pods.get(pod.uid)
         flight = SKIP
         if profile.nominates_for_expectation:
-            with timer.phase(phases.PRE_BIND_PRE_FLIGHT) as phase:
+            with timer.phases[phases.PRE_BIND_PRE_FLIGHT] as phase:
                 flight = self._pre_flight(assumed)
                 phase.code = flight.code
             if not (flight.is_success or flight.is_skip):
@@ -133,7 +133,7 @@ class BindingCycle:
                     [self._status_writer.write(pod.pod, nominated_node_name=node_name)]
                 )
         if waiting is not None:
-            with timer.phase(phases.PERMIT_WAIT) as phase, self._being_prepared():
+            with timer.phases[phases.PERMIT_WAIT] as phase, self._being_prepared():
                 status = await self._wait_on_permit(assumed)
                 phase.code = status.code
             if not status.is_success:
@@ -141,7 +141,7 @@ class BindingCycle:
         # From here on, events during the pod's flight no longer requeue it.
         self._done(pod.uid)
         status = SUCCESS
-        with timer.phase(phases.PRE_BIND) as phase:
+        with timer.phases[phases.PRE_BIND] as phase:
             groups = _groups(profile.pre_bind_plugins, assumed.cycle.skip_pre_bind)
             if groups:
                 with self._being_prepared():
@@ -292,7 +292,7 @@ class BindingCycle:
                 return bound
         profile, status = assumed.profile, SKIP
         cycle, pod, node_name = assumed.cycle, assumed.pod, assumed.node_name
-        with profile.timer.phase(phases.BIND) as phase:
+        with profile.timer.phases[phases.BIND] as phase:
             for plugin in profile.bind_plugins:
                 try:
                     status = await profile.ask_async(

@@ -83,10 +83,6 @@ class SchedulingCycle:
         finally:
             timer.end_cycle()
 
-    def recall_rejection(self, pod: PodInfo, snapshot: Snapshot) -> Rejected | None:
-        """Return what `schedule_one` would return, if it is known; else None."""
-        return self._rejections.recall(pod, snapshot) if self._recalls else None
-
     def is_of_all(self, rejected: Rejected) -> bool:
         """Whether all pods of the template have this rejection until the cluster changes."""
         return self._recalls and self._rejections.is_of_all(rejected)
@@ -99,7 +95,8 @@ class SchedulingCycle:
         return self._memory is not None and not is_restricted
 
     def _schedule_remembering(self, pod: PodInfo, snapshot: Snapshot, memory: Memory) -> Decision:
-        recalled = self.recall_rejection(pod, snapshot)
+        recalls = self._recalls
+        recalled = self._rejections.recall(pod, snapshot) if recalls else None
         if recalled is not None:
             self.rejecting.count_again(recalled)
             return recalled
@@ -110,7 +107,7 @@ class SchedulingCycle:
                 decision = self._schedule(self._new_attempt(pod, snapshot))
             finally:
                 self.profile.known_error = ""
-        if isinstance(decision, Rejected) and self._recalls and not self.rejecting.used_random:
+        if recalls and isinstance(decision, Rejected) and not self.rejecting.used_random:
             self._rejections.keep(decision, snapshot)
         return decision
 
@@ -256,7 +253,7 @@ class SchedulingCycle:
     def _pre_filter(self, attempt: Attempt) -> Search | Diagnosis:
         """Run PreFilter; return a search of the rows it allows, or why it rejects the pod."""
         timer, plan, cycle = self.profile.timer, attempt.plan, attempt.cycle
-        with timer.phase(PRE_FILTER) as phase:
+        with timer.phases[PRE_FILTER] as phase:
             status, names, contributors = self._ask_pre_filters(attempt)
             if plan.filter_states_to_make:
                 self.profile.make_filter_states(
@@ -318,7 +315,7 @@ class SchedulingCycle:
         """
         known, snapshot = attempt.known, attempt.snapshot
         nodes: NodeTable = snapshot.nodes
-        with self.profile.timer.phase(FILTER):
+        with self.profile.timer.phases[FILTER]:
             if rows is None or len(rows) == len(nodes):
                 filtering = Filtering(known.rejections, known.feasible)
             else:

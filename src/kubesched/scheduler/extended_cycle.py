@@ -158,7 +158,7 @@ class ExtendedCycle(SchedulingCycle):
         if self.restriction.skips_post_filters or not self.profile.post_filter_plugins:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(len(all_nodes))
-        with self.profile.timer.phase(POST_FILTER) as phase:
+        with self.profile.timer.phases[POST_FILTER] as phase:
             result = await self._post_filter_extended(attempt, statuses)
             phase.code = result.status.code
         diagnosis = diagnosis.with_post_filter_message(result.status.message)

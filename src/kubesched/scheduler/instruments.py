@@ -7,12 +7,12 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
 from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import ClusterEvent
-from kubesched.framework.phase_timer import PhaseTimer
+from kubesched.framework.phase_timer import Phase, PhaseTimer
 from kubesched.framework.services import PluginObserver
 from kubesched.queue.hinting import ask_hint
 from kubesched.queue.moves import ClusterChange
@@ -23,7 +23,7 @@ from kubesched.scheduler.profile import Profile
 if TYPE_CHECKING:
     from kubesched.scheduler.loop import Scheduler
 
-_NOT_MEASURED: Final = nullcontext()
+_NOT_MEASURED: Final = Phase()
 
 
 class Instruments(Observer):

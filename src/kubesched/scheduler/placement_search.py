@@ -46,7 +46,7 @@ class PlacementSearch:
 
     def generate(self) -> GeneratedPlacements:
         """Return the placements to try; without generating plugins, one with all nodes."""
-        with self._profile.timer.phase(PLACEMENT_GENERATE) as phase:
+        with self._profile.timer.phases[PLACEMENT_GENERATE] as phase:
             found = self._generate()
             phase.code = found.status.code
         return found
@@ -81,7 +81,7 @@ class PlacementSearch:
 
     def best(self, assignments: Sequence[PodGroupAssignments]) -> int | Status:
         """Return the index of the best placement, at random among equals, or a failure."""
-        with self._profile.timer.phase(PLACEMENT_SCORE) as phase:
+        with self._profile.timer.phases[PLACEMENT_SCORE] as phase:
             found = self._totals(assignments)
             if isinstance(found, Status):
                 phase.code = found.code

@@ -64,7 +64,7 @@ class Placer:
         timeouts: Mapping[str, float] = {}
         status = reserve(profile, cycle, there)
         if status.is_success:
-            with profile.timer.phase(PERMIT) as phase:
+            with profile.timer.phases[PERMIT] as phase:
                 status, timeouts = _ask_permit(profile, cycle, there)
                 phase.code = status.code
         if status.is_success or status.code is Code.WAIT:
@@ -86,7 +86,7 @@ class Placer:
 def reserve(profile: Profile, cycle: CycleState, pod: PodInfo) -> Status:
     """Run the Reserve plugins for an assumed pod, in order up to the first that fails."""
     verdict = SUCCESS
-    with profile.timer.phase(RESERVE) as phase:
+    with profile.timer.phases[RESERVE] as phase:
         for plugin in profile.reserve_plugins:
             try:
                 status = profile.ask(plugin, plugin.reserve, cycle, pod, pod.node_name)
@@ -102,7 +102,7 @@ def reserve(profile: Profile, cycle: CycleState, pod: PodInfo) -> Status:
 
 def unreserve(profile: Profile, cycle: CycleState, pod: PodInfo) -> None:
     """Run Unreserve of all Reserve plugins in reverse order; it cannot fail."""
-    with profile.timer.phase(UNRESERVE):
+    with profile.timer.phases[UNRESERVE]:
         for plugin in reversed(profile.reserve_plugins):
             profile.notify(plugin, plugin.unreserve, cycle, pod, pod.node_name)
 

@@ -391,7 +391,7 @@ class PodScheduling:
 
 def _post_bind(assumed: Assumed) -> None:
     profile, cycle = assumed.profile, assumed.cycle
-    with profile.timer.phase(POST_BIND):
+    with profile.timer.phases[POST_BIND]:
         for plugin in profile.post_bind_plugins:
             profile.notify(plugin, plugin.post_bind, cycle, assumed.pod, assumed.node_name)
 

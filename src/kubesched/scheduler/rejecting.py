@@ -51,7 +51,7 @@ class Rejecting:
             return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         statuses = diagnosis.status_per_row(len(snapshot.nodes))
         before = self._profile.random_asked
-        with self._profile.timer.phase(POST_FILTER) as phase:
+        with self._profile.timer.phases[POST_FILTER] as phase:
             result = self._post_filter(attempt, statuses)
             phase.code = result.status.code
         is_nominated = bool(result.nominated_node_name)

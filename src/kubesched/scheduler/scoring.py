@@ -39,7 +39,7 @@ class Scoring:
             return select_host(known.mutable_totals(feasible, pod), self._profile.random)
         mask = known.feasible if feasible is None else feasible
         plugins = self._pre_score(attempt, mask, found.count)
-        with self._profile.timer.phase(SCORE):
+        with self._profile.timer.phases[SCORE]:
             if feasible is None and not plugins and trace is None:
                 return known.select(pod, self._profile.random)
             totals = known.mutable_totals(feasible, pod)
@@ -59,7 +59,7 @@ class Scoring:
         feasible = np.zeros(len(attempt.snapshot.nodes), np.bool_)
         feasible[rows] = True
         plugins = self._pre_score(attempt, feasible, len(rows))
-        with self._profile.timer.phase(SCORE):
+        with self._profile.timer.phases[SCORE]:
             return self._ask_scores(
                 attempt, plugins, lambda plugin: self._ask_score(attempt, plugin, nodes), rows
             )
@@ -69,7 +69,7 @@ class Scoring:
     ) -> list[ScorePlugin[object]]:
         """Run PreScore; return the plugins that then score the `count` feasible rows."""
         timer, plan, cycle = self._profile.timer, attempt.plan, attempt.cycle
-        with timer.phase(PRE_SCORE):
+        with timer.phases[PRE_SCORE]:
             for plugin in plan.pre_scores:
                 self._ask_pre_score(attempt, feasible, plugin)
             if plan.score_states_to_make:

@@ -102,7 +102,7 @@ class Signatures:
             self.forget()
             known = None
         try:
-            with self._profile.timer.phase(SIGN):
+            with self._profile.timer.phases[SIGN]:
                 if known is None:
                     known = self._templates[key] = self._sign_template(pod)
                     if len(self._templates) > _TEMPLATES_MAX:

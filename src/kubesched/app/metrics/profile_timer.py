@@ -87,6 +87,7 @@ class ProfileTimer(phases.PhaseTimer):
         `draw` returns random numbers in [0, 1), to choose the cycles whose plugins are timed.
         """
         super().__init__(clock)
+        self.phases = _MeasuredPhases(self)
         self.counts = counts
         self.is_sampling = False
         self._recalled_seconds = 0.0
@@ -144,10 +145,6 @@ class ProfileTimer(phases.PhaseTimer):
         return running
 
     # Phases.
-
-    def phase(self, extension_point: str, pods: int = 1) -> phases.Phase:
-        """Return a phase that is measured."""
-        return _MeasuredPhase(self, extension_point, pods)
 
     def began(self, point: str) -> float:
         """Begin a phase; return the time."""
@@ -304,14 +301,24 @@ class ProfileTimer(phases.PhaseTimer):
             self._preemption_attempts[()] += times
 
 
-class _MeasuredPhase(phases.Phase):
-    __slots__ = ("_began", "_pods", "_point", "_timer", "_was_sampling")
+class _MeasuredPhases(dict[str, phases.Phase]):
+    """Remains empty: each phase is measured on its own, because phases of bindings overlap."""
 
-    def __init__(self, timer: ProfileTimer, point: str, pods: int) -> None:
+    def __init__(self, timer: ProfileTimer) -> None:
+        super().__init__()
+        self._timer = timer
+
+    def __missing__(self, point: str) -> phases.Phase:
+        return _MeasuredPhase(self._timer, point)
+
+
+class _MeasuredPhase(phases.Phase):
+    __slots__ = ("_began", "_point", "_timer", "_was_sampling")
+
+    def __init__(self, timer: ProfileTimer, point: str) -> None:
         super().__init__()
         self._timer = timer
         self._point = point
-        self._pods = pods
 
     def __enter__(self) -> Self:
         timer = self._timer
@@ -335,7 +342,7 @@ class _MeasuredPhase(phases.Phase):
         if kind is not None and point is not phases.SIGN:
             self.code = Code.ERROR
         if self.code is not None:
-            timer.ended(point, self.code, seconds, self._pods)
+            timer.ended(point, self.code, seconds, self.pods)
 
 
 class _Asked:

@@ -51,7 +51,7 @@ def logged(node_names: Iterable[str] = (), pod_uids: Iterable[str] = ()) -> None
     cache.add_pod(
         make_pod("lost", uid="ul", status=PENDING, node_name="gone", requests={"cpu": "1"})
     )
-    queue = SchedulingQueue(order, {"default-scheduler": ProfileRules({}, [])})
+    queue = SchedulingQueue(order, {"default-scheduler": ProfileRules(registrations=[])})
     queue.add(make_pod_info("w", uid="uw", status=PENDING), 0.0)
     queue.add(make_pod_info("x", uid="ux", status=PENDING), 1.0)
     promised = {**PENDING, "nominatedNodeName": "n1"}

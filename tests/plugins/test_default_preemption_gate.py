@@ -52,7 +52,10 @@ def test_pre_enqueue(
     plugin = DefaultPreemption(DefaultPreemptionArgs(), EvictingHandle(running, gates))
     spec = {"schedulingGroup": {"podGroupName": group_name}} if group_name else {}
     snapshot = make_snapshot(objects=[group("g")])
-    assert expected == plugin.pre_enqueue(make_pod_info("p", uid="p", spec=spec), snapshot)
+    pod = make_pod_info("p", uid="p", spec=spec)
+    assert expected == plugin.pre_enqueue(pod, snapshot)
+    if plugin.events_to_register():
+        assert [not expected.is_success] * 2 == plugin.still_gates([pod, pod], snapshot)
 
 
 def test_pre_enqueue_without_evictions() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -125,13 +126,24 @@ class Answers:
 
     def rules(self) -> dict[str, ProfileRules]:
         """Return the two profiles' rules."""
-        gates = {plugin: self.pre_enqueue(plugin) for plugin in ("Gates", "Preemption")}
         return {
-            PROFILE: ProfileRules(gates, self._registrations(REGISTERED)),
-            OTHER_PROFILE: ProfileRules(
-                {"Gates": gates["Gates"]}, self._registrations(REGISTERED_IN_OTHER)
-            ),
+            PROFILE: self._rules(("Gates", "Preemption"), REGISTERED),
+            OTHER_PROFILE: self._rules(("Gates",), REGISTERED_IN_OTHER),
         }
+
+    def _rules(
+        self, gates: Sequence[str], registered: Iterable[tuple[str, ClusterEvent]]
+    ) -> ProfileRules:
+        pre_enqueue = {plugin: self.pre_enqueue(plugin) for plugin in gates}
+
+        def still_gates(plugin: str, infos: Sequence[PodInfo]) -> list[bool]:
+            return [not pre_enqueue[plugin](info).is_success for info in infos]
+
+        return ProfileRules(
+            pre_enqueue,
+            {plugin: partial(still_gates, plugin) for plugin in gates},
+            self._registrations(registered),
+        )
 
     def _registrations(self, events: Iterable[tuple[str, ClusterEvent]]) -> list[Registration]:
         return [

@@ -523,6 +523,25 @@ def test_move_all_counts_a_gated_pod_again(scene: Scene) -> None:
     )
 
 
+def test_move_all_asks_a_gate_about_all_its_pods(scene: Scene) -> None:
+    """Those that stay are one move; the others are active in the order of their arrival."""
+    names = ["a", "b", "c", "d"]
+    for name in names:
+        scene.to_unschedulable(name, "Fit")
+    scene.answers.closed["Preemption"] = set(names)
+    scene.event(NODE_ADD, helps=["Fit"])
+    scene.answers.closed["Preemption"] = {"b", "d"}
+    scene.moves.clear()
+    assert scene.event(ASSIGNED_DELETE, helps=["Fit"])
+    stay, *others = scene.moves
+    assert ("Preemption", [scene.waiting(name).key for name in ("b", "d")]) == (
+        stay.gating_plugin,
+        [stay.pod, *stay.followers],
+    )
+    assert [scene.waiting(name).key for name in ("a", "c")] == [move.pod for move in others]
+    scene.queue.check()
+
+
 # Flushes.
 
 
@@ -674,7 +693,7 @@ def test_queueing_a_pod_twice(scene: Scene) -> None:
 
 def test_a_pod_of_an_unknown_profile_is_moved_by_any_registered_event() -> None:
     """It has no registrations of its own."""
-    rules = {PROFILE: ProfileRules({}, [Registration("Fit", NODE_ADD)])}
+    rules = {PROFILE: ProfileRules(registrations=[Registration("Fit", NODE_ADD)])}
     queue = SchedulingQueue(priority_sort, rules)
     queue.add(make_pod_info("p", spec={"schedulerName": "unknown"}), 0.0)
     queued = queue.pop(0.0)

@@ -29,6 +29,7 @@ from kubesched.framework.per_row import NodeRow, PerRowFilter, PerRowScore
 from kubesched.framework.plugin import (
     FilterPlugin,
     Plugin,
+    PreEnqueuePlugin,
     PreFilterExtensions,
     PreFilterResult,
     Scope,
@@ -567,6 +568,35 @@ def test_a_plugin_that_raises_is_named() -> None:
         Code.ERROR, plugin="P", error='running "P" filter plugin: ZeroDivisionError: x'
     )
     assert expected == status
+
+
+class _Gate(Toy, PreEnqueuePlugin):
+    """Keeps pods out by their names."""
+
+    name: ClassVar = "Gate"
+    points: ClassVar = ("pre_enqueue",)
+
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Reject the pod `closed`, and fail for the pod `broken`."""
+        assert pod.name != "broken"
+        return NO if pod.name == "closed" else SUCCESS
+
+
+class _WrongGate(_Gate):
+    def still_gates(self, pods: Sequence[PodInfo], snapshot: Snapshot) -> Sequence[bool]:
+        """Return too few."""
+        return [False]
+
+
+@pytest.mark.parametrize("gate", [_Gate, _WrongGate])
+@pytest.mark.parametrize("names", ["closed open", "open broken closed"])
+def test_a_gate_that_fails_for_one_pod_is_asked_about_each(gate: type[_Gate], names: str) -> None:
+    """A failure keeps its pod out, and no other."""
+    profile = profile_of(gate)
+    (plugin,) = profile.pre_enqueue_plugins
+    pods = [make_pod_info(name) for name in names.split()]
+    expected = [name != "open" for name in names.split()]
+    assert expected == profile.ask_still_gates(plugin, pods, make_snapshot())
 
 
 def test_a_wrong_answer_is_a_failure_of_the_plugin(caplog: pytest.LogCaptureFixture) -> None:

@@ -172,6 +172,14 @@ class PreEnqueuePlugin(Plugin):
     def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
         """Return success to admit the pod, a rejection to keep it out."""
 
+    def still_gates(self, pods: Sequence[PodInfo], snapshot: Snapshot) -> Sequence[bool]:
+        """Return, for each of these pods that it keeps out, whether `pre_enqueue` rejects it still.
+
+        It is asked after an event that it has registered. Override it if there is a faster way for
+        many pods.
+        """
+        return [not self.pre_enqueue(pod, snapshot).is_success for pod in pods]
+
 
 class QueueSortPlugin(Plugin):
     """Orders the active queue."""

@@ -113,6 +113,11 @@ def _check_result(method: str, kind: type[T], example: str, answer: object) -> T
     return answer
 
 
+def _check_still_gates(method: str, answer: object, args: Sequence[Any]) -> None:
+    if not isinstance(answer, Sequence) or len(answer) != len(args[0]):
+        refuse(method, f"a list with True or False for each of {len(args[0])} pods", answer)
+
+
 def _check_pre_filter(method: str, answer: object, _args: Sequence[object]) -> None:
     names = _check_result(method, PreFilterResult, "state", answer).node_names
     if names is not None and not isinstance(names, AbstractSet):
@@ -186,6 +191,7 @@ def _check_placement_scores(method: str, answer: object, args: Sequence[Any]) ->
 # Method -> a function of its name, its answer and its arguments.
 _CHECKS: Final[Mapping[str, Callable[[str, object, Sequence[Any]], None]]] = {
     "pre_enqueue": check_status,
+    "still_gates": _check_still_gates,
     "pre_filter": _check_pre_filter,
     "add_pod": check_status,
     "remove_pod": check_status,

@@ -123,6 +123,13 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
             return self.group_waiting if waits else SUCCESS
         return self.waiting if is_preempting(pod.uid) else SUCCESS
 
+    def still_gates(self, pods: Sequence[PodInfo], snapshot: Snapshot) -> Sequence[bool]:
+        """Return, per pod, whether its victims are still being evicted."""
+        if self._groups_preempt:
+            return super().still_gates(pods, snapshot)
+        is_preempting = self.handle.services.is_preempting
+        return [is_preempting(pod.uid) for pod in pods]
+
     def post_filter(
         self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, statuses: NodeToStatus
     ) -> PostFilterResult:

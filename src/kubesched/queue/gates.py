@@ -21,6 +21,8 @@ from kubesched.snapshot.pod_info import PodInfo
 
 PreEnqueue = Callable[[PodInfo], Status]
 """Runs one PreEnqueue plugin; it does not raise, because an exception becomes a status."""
+StillGates = Callable[[Sequence[PodInfo]], Sequence[bool]]
+"""Asks a PreEnqueue plugin which of the pods that it gates it still rejects."""
 
 
 class ProfileRules(msgspec.Struct, frozen=True):
@@ -28,11 +30,13 @@ class ProfileRules(msgspec.Struct, frozen=True):
 
     Attributes:
         pre_enqueue: PreEnqueue plugin -> function that runs it, in the order of the profile.
+        still_gates: PreEnqueue plugin -> function that asks it about pods that it gates.
         registrations: The registrations of the profile's plugins (`registrations_of`).
         timer: Measures the PreEnqueue plugins.
     """
 
     pre_enqueue: Mapping[str, PreEnqueue] = {}
+    still_gates: Mapping[str, StillGates] = {}
     registrations: Sequence[Registration] = ()
     timer: PhaseTimer = PhaseTimer()
 
@@ -68,18 +72,24 @@ class Gates:
             self._ask(rules.pre_enqueue, queued)
         assert pods == 1 or not queued.is_gated, f"{queued.key} is gated, and those like it"
 
-    def stay_closed(self, queued: QueuedPodInfo) -> bool:
-        """Return whether the plugin that gates the pod still rejects it; change nothing."""
-        rules = self._rules_of(queued)
-        gating = rules.pre_enqueue.get(queued.gating_plugin)
-        if gating is None:
-            return False
+    def stay_closed(self, gated: Sequence[QueuedPodInfo]) -> Sequence[bool]:
+        """Return, per pod, whether the plugin that gates all of them still rejects it.
+
+        They have one profile. Nothing changes.
+        """
+        if not gated:
+            return ()
+        rules = self._rules_of(gated[0])
+        ask = rules.still_gates.get(gated[0].gating_plugin)
+        if ask is None:
+            return [False] * len(gated)
         with rules.timer.phases[PRE_ENQUEUE] as phase:
-            if not gating(queued.pod_info).is_success:
-                return True
-            # It counts when all plugins are asked.
-            phase.code = None
-        return False
+            closed = ask([queued.pod_info for queued in gated])
+            # The others count when all plugins are asked.
+            phase.pods = sum(closed)
+            if not phase.pods:
+                phase.code = None
+        return closed
 
     def _ask(self, plugins: Mapping[str, PreEnqueue], queued: QueuedPodInfo) -> None:
         info, gating = queued.pod_info, queued.gating_plugin

@@ -36,6 +36,9 @@ class QueueingStrategy(Enum):
     IMMEDIATELY = "immediately"  # a pending plugin got what it was waiting for
 
 
+PodKind = tuple[PodTemplate, frozenset[str], frozenset[str]]
+"""What the strategies of most pods depend on: the template, and the plugins that rejected it."""
+
 # (registration with a hint, change, unschedulable pod) -> whether to queue the pod; may raise.
 AskHint = Callable[[Registration, ClusterChange, Pod], bool]
 
@@ -49,6 +52,11 @@ _ANY_EVENT: Final[Topic] = ("", "")
 def ask_hint(registration: Registration, change: ClusterChange, pod: Pod) -> bool:
     """Call a registration's hint; a registration without one always queues the pod."""
     return registration.hint is None or registration.hint(pod, change.old, change.new)
+
+
+def kind_of(queued: QueuedPodInfo) -> PodKind:
+    """Return the kind of a pod."""
+    return queued.pod_info.template, queued.unschedulable_plugins, queued.pending_plugins
 
 
 class _Matches(msgspec.Struct, frozen=True):
@@ -176,19 +184,14 @@ class QueueingHints:
 
     def strategies(self, change: ClusterChange) -> Callable[[QueuedPodInfo], QueueingStrategy]:
         """Return a function equal to `strategy` for one change, faster for many pods."""
-        shared: dict[
-            tuple[PodTemplate, frozenset[str], frozenset[str]], QueueingStrategy | None
-        ] = {}
+        known: dict[PodKind | str, QueueingStrategy] = {}
 
         def strategy_of(queued: QueuedPodInfo) -> QueueingStrategy:
-            info = queued.pod_info
-            kind = info.template, queued.unschedulable_plugins, queued.pending_plugins
-            known = shared.get(kind)
-            if known is not None:
-                return known
-            strategy = self.strategy(queued, change)
-            if kind not in shared:
-                shared[kind] = strategy if self.is_shared(queued, change) else None
+            kind = kind_of(queued)
+            strategy = known.get(kind) or known.get(queued.key)
+            if strategy is None:
+                strategy = self.strategy(queued, change)
+                known[kind if self.is_shared(queued, change) else queued.key] = strategy
             return strategy
 
         return strategy_of

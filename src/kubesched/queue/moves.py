@@ -72,8 +72,8 @@ class QueueMove(msgspec.Struct, frozen=True):
         event: The label of the event that moved it.
         now: Time of the move, in seconds.
         gating_plugin: The PreEnqueue plugin that gates it, "" if none.
-        followers: `namespace/name` of equal pods that move with it, in order. They may change
-            after the observers have returned.
+        followers: `namespace/name` of the pods that move with it, in order: equal ones, or others
+            that the same plugin gates again. They may change after the observers have returned.
     """
 
     pod: str

@@ -157,11 +157,15 @@ def assemble(
 
 
 def _rules_of(profile: Profile, cache: Cache, setup: SchedulerSetup) -> ProfileRules:
-    ask, snapshot = profile.ask_pre_enqueue, cache.snapshot()
+    plugins, snapshot = profile.pre_enqueue_plugins, cache.snapshot()
     return ProfileRules(
         pre_enqueue={
-            plugin.name: partial(ask, plugin, snapshot=snapshot)
-            for plugin in profile.pre_enqueue_plugins
+            plugin.name: partial(profile.ask_pre_enqueue, plugin, snapshot=snapshot)
+            for plugin in plugins
+        },
+        still_gates={
+            plugin.name: partial(profile.ask_still_gates, plugin, snapshot=snapshot)
+            for plugin in plugins
         },
         registrations=registrations_of(
             profile.plugins.values(),

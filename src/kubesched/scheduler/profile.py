@@ -297,6 +297,17 @@ class Profile:
             log.error("Unexpected error for pod %s: %s", pod.key, status.message)
         return status.by(plugin.name)
 
+    def ask_still_gates(
+        self, plugin: PreEnqueuePlugin, pods: Sequence[PodInfo], snapshot: Snapshot
+    ) -> Sequence[bool]:
+        """Return which of the pods that a PreEnqueue plugin holds back it still does."""
+        try:
+            return self.ask(plugin, plugin.still_gates, pods, snapshot)
+        except PluginFailure:
+            # The failure may be due to one of the pods.
+            asked = (self.ask_pre_enqueue(plugin, pod, snapshot) for pod in pods)
+            return [not status.is_success for status in asked]
+
     def ask_filter(
         self, plugin: FilterPlugin[object], state: object, pod: PodInfo, nodes: NodeTable
     ) -> NodeToStatus:

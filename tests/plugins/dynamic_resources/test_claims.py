@@ -89,7 +89,7 @@ def test_a_new_claim_is_weighed_for_the_pods_that_wait_for_it() -> None:
         return ask_hint(registration, change, pod)
 
     gates = {plugin.name: pre_enqueue}
-    rules = {"default-scheduler": ProfileRules(gates, registrations_of([plugin]))}
+    rules = {"default-scheduler": ProfileRules(gates, registrations=registrations_of([plugin]))}
     queue = SchedulingQueue(lambda queued: (queued.timestamp,), rules, ask=ask)
     for name in NAMES:
         assert not queue.add(user_of(name, name=f"of-{name}"), 0.0)

@@ -8,7 +8,7 @@ Invariants: a plan depends on the pod's signature alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from copy import copy
 from typing import Final
 
@@ -32,7 +32,6 @@ from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
-Has = Callable[[Plugin, Scope], bool]
 Skip = tuple[str, str]
 """The extension point at which a plugin skips a pod, and its name."""
 
@@ -95,22 +94,10 @@ class Plan:
             plan.score_states |= known.score_states
             plan.skip_filter |= known.skip_filter
             plan.skip_score |= known.skip_score
-        signed = {
-            plugin.name: profile.ask_sign(plugin, pod) not in _NOT_KEPT
-            for plugin in profile.plugins.values()
-        }
-
-        def is_known(plugin: Plugin, scope: Scope) -> bool:
-            return scope in scopes and signed[plugin.name]
-
-        def has_result(plugin: Plugin, scope: Scope) -> bool:
-            """Whether the result of pre_filter can be kept, which depends on the sign alone."""
-            is_shared = plugin.signs_base and scope is not Scope.CLUSTER and signed[plugin.name]
-            return is_shared or is_known(plugin, scope)
-
-        plan._plan_filters(has_result, is_known, profile, pod, snapshot)
+        planning = _Planning(plan, scopes, profile, pod, snapshot)
+        planning.plan_filters()
         if profile.score_plugins:
-            plan._plan_scores(is_known, profile, pod, snapshot)
+            planning.plan_scores()
         return plan
 
     @property
@@ -144,82 +131,102 @@ class Plan:
             plan.scores = [p for p in self.scores if p.name not in skip_score]
         return plan
 
-    def _plan_filters(
+
+class _Planning:
+    """Finds out for a pod, which may be any of its signature, what a plan keeps."""
+
+    def __init__(
         self,
-        has_result: Has,
-        is_known: Has,
+        plan: Plan,
+        scopes: Collection[Scope],
         profile: Profile,
         pod: PodInfo,
         snapshot: Snapshot,
     ) -> None:
-        cycle = self.new_cycle()
-        asked = list(profile.pre_filter_plugins)
-        self.pre_filters = [plugin for plugin in asked if not has_result(plugin, plugin.scope)]
-        for plugin in asked:
-            if not has_result(plugin, plugin.scope) or plugin.name in self.filter_states:
-                continue
-            result = profile.ask(plugin, plugin.pre_filter, cycle, pod, snapshot)
-            self.filter_states[plugin.name] = result.state
-            if result.status.is_skip:
-                self.skip_filter.add(plugin.name)
-            elif result.status != SUCCESS or result.node_names is not None:
-                self.usable = False
-        self._make_filter_states(is_known, profile, pod, snapshot)
-        self.filters = []
+        self._plan = plan
+        self._scopes = scopes
+        self._profile = profile
+        self._pod = pod
+        self._snapshot = snapshot
+        self._everywhere = np.ones(len(snapshot.nodes), np.bool_)
+        self._signed = {
+            plugin.name: profile.ask_sign(plugin, pod) not in _NOT_KEPT
+            for plugin in profile.plugins.values()
+        }
+
+    def _keeps_filter(self, plugin: Plugin) -> bool:
+        return plugin.scope in self._scopes and self._signed[plugin.name]
+
+    def _keeps_score(self, plugin: Plugin) -> bool:
+        scope = plugin.score_scope or plugin.scope
+        return scope in self._scopes and self._signed[plugin.name]
+
+    def _keeps_pre_filter(self, plugin: Plugin) -> bool:
+        """Whether the result of pre_filter can be kept, which depends on the sign alone."""
+        if plugin.signs_base and plugin.scope is not Scope.CLUSTER and self._signed[plugin.name]:
+            return True
+        return self._keeps_filter(plugin)
+
+    def plan_filters(self) -> None:
+        """Run the PreFilter plugins whose results are kept; leave the others to each cycle."""
+        plan, profile, cycle = self._plan, self._profile, self._plan.new_cycle()
+        plan.pre_filters = []
+        for plugin in profile.pre_filter_plugins:
+            if not self._keeps_pre_filter(plugin):
+                plan.pre_filters.append(plugin)
+            elif plugin.name not in plan.filter_states:
+                result = profile.ask(plugin, plugin.pre_filter, cycle, self._pod, self._snapshot)
+                plan.filter_states[plugin.name] = result.state
+                if result.status.is_skip:
+                    plan.skip_filter.add(plugin.name)
+                elif result.status != SUCCESS or result.node_names is not None:
+                    plan.usable = False
+        self._make_filter_states()
+        plan.filters = []
         for position, filter_ in enumerate(profile.filter_plugins):
-            if filter_.name not in self.skip_filter:
-                known = is_known(filter_, filter_.scope)
-                (self.known_filters if known else self.filters).append((position, filter_))
+            if filter_.name not in plan.skip_filter:
+                filters = plan.known_filters if self._keeps_filter(filter_) else plan.filters
+                filters.append((position, filter_))
 
-    def _make_filter_states(
-        self, is_known: Has, profile: Profile, pod: PodInfo, snapshot: Snapshot
-    ) -> None:
-        cycle = self.new_cycle()
+    def _make_filter_states(self) -> None:
+        plan, profile, cycle = self._plan, self._profile, self._plan.new_cycle()
         plugins = profile.filters_without_pre_filter
-        known = [plugin for plugin in plugins if is_known(plugin, plugin.scope)]
-        self.filter_states_to_make = [plugin for plugin in plugins if plugin not in known]
-        missing = [plugin for plugin in known if plugin.name not in self.filter_states]
-        profile.make_filter_states(missing, cycle, pod, snapshot)
-        self.filter_states |= cycle.filter_states
+        known = [plugin for plugin in plugins if self._keeps_filter(plugin)]
+        plan.filter_states_to_make = [plugin for plugin in plugins if plugin not in known]
+        missing = [plugin for plugin in known if plugin.name not in plan.filter_states]
+        profile.make_filter_states(missing, cycle, self._pod, self._snapshot)
+        plan.filter_states |= cycle.filter_states
         # Only a full cycle shows which row, if any, fails for lack of the state.
-        self.usable &= not any(isinstance(cycle.filter_states[p.name], NoState) for p in known)
+        plan.usable &= not any(isinstance(cycle.filter_states[p.name], NoState) for p in known)
 
-    def _plan_scores(
-        self, is_known: Has, profile: Profile, pod: PodInfo, snapshot: Snapshot
-    ) -> None:
-        cycle = self.new_cycle()
-        everywhere = np.ones(len(snapshot.nodes), np.bool_)
-        asked = list(profile.pre_score_plugins)
-        self.pre_scores = [plugin for plugin in asked if not is_known(plugin, _score_scope(plugin))]
-        for plugin in asked:
-            if not is_known(plugin, _score_scope(plugin)) or plugin.name in self.score_states:
-                continue
-            result = profile.ask(plugin, plugin.pre_score, cycle, pod, snapshot, everywhere)
-            self.score_states[plugin.name] = result.state
-            if result.status.is_skip:
-                self.skip_score.add(plugin.name)
-            elif result.status != SUCCESS:
-                self.usable = False
-        self._make_score_states(is_known, profile, pod, snapshot)
-        self.scores = []
+    def plan_scores(self) -> None:
+        """Run the PreScore plugins whose results are kept; leave the others to each cycle."""
+        plan, profile, cycle = self._plan, self._profile, self._plan.new_cycle()
+        plan.pre_scores = []
+        for plugin in profile.pre_score_plugins:
+            if not self._keeps_score(plugin):
+                plan.pre_scores.append(plugin)
+            elif plugin.name not in plan.score_states:
+                result = profile.ask(
+                    plugin, plugin.pre_score, cycle, self._pod, self._snapshot, self._everywhere
+                )
+                plan.score_states[plugin.name] = result.state
+                if result.status.is_skip:
+                    plan.skip_score.add(plugin.name)
+                elif result.status != SUCCESS:
+                    plan.usable = False
+        self._make_score_states()
+        plan.scores = []
         for score in profile.score_plugins:
-            if score.name not in self.skip_score:
-                known = is_known(score, _score_scope(score))
-                (self.known_scores if known else self.scores).append(score)
+            if score.name not in plan.skip_score:
+                (plan.known_scores if self._keeps_score(score) else plan.scores).append(score)
 
-    def _make_score_states(
-        self, is_known: Has, profile: Profile, pod: PodInfo, snapshot: Snapshot
-    ) -> None:
-        cycle = self.new_cycle()
+    def _make_score_states(self) -> None:
+        plan, profile, cycle = self._plan, self._profile, self._plan.new_cycle()
         plugins = profile.scores_without_pre_score
-        known = [plugin for plugin in plugins if is_known(plugin, _score_scope(plugin))]
-        self.score_states_to_make = [plugin for plugin in plugins if plugin not in known]
-        missing = [plugin for plugin in known if plugin.name not in self.score_states]
-        everywhere = np.ones(len(snapshot.nodes), np.bool_)
-        profile.make_score_states(missing, cycle, pod, snapshot, everywhere)
-        self.score_states |= cycle.score_states
-        self.usable &= not any(isinstance(cycle.score_states[p.name], NoState) for p in known)
-
-
-def _score_scope(plugin: Plugin) -> Scope:
-    return plugin.score_scope or plugin.scope
+        known = [plugin for plugin in plugins if self._keeps_score(plugin)]
+        plan.score_states_to_make = [plugin for plugin in plugins if plugin not in known]
+        missing = [plugin for plugin in known if plugin.name not in plan.score_states]
+        profile.make_score_states(missing, cycle, self._pod, self._snapshot, self._everywhere)
+        plan.score_states |= cycle.score_states
+        plan.usable &= not any(isinstance(cycle.score_states[p.name], NoState) for p in known)

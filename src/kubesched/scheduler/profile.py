@@ -201,13 +201,16 @@ class Profile:
         except PluginFailure:
             raise
         except (Exception, SystemExit) as error:
-            pods = (each.key for each in args if isinstance(each, PodInfo))
-            raise self._raised(plugin, question, next(pods, ""), error) from error
+            raise self._raised(plugin, question, args, error) from error
         else:
             return answer
 
     def _raised(
-        self, plugin: Plugin, question: Callable[..., object], pod: str, error: BaseException
+        self,
+        plugin: Plugin,
+        question: Callable[..., object],
+        args: Sequence[object],
+        error: BaseException,
     ) -> PluginFailure:
         """Report an exception of a plugin and return it as a PluginFailure.
 
@@ -215,7 +218,8 @@ class Profile:
         """
         text, method = "", getattr(question, "__name__", "")
         if question is not sign:
-            text = self.report(plugin, extension_point_of(question), pod, error)
+            pods = (each.key for each in args if isinstance(each, PodInfo))
+            text = self.report(plugin, extension_point_of(question), next(pods, ""), error)
         return PluginFailure(failure_of(method, plugin.name, error_text(error)), text)
 
     def report(self, plugin: Plugin, extension_point: str, pod: str, error: BaseException) -> str:
@@ -251,8 +255,7 @@ class Profile:
             answer = await (question(*args) if checks is None else checks.ask_async(question, args))
             code = answer.code if isinstance(answer, Status) else Code.SUCCESS
         except (Exception, SystemExit) as error:
-            pods = (each.key for each in args if isinstance(each, PodInfo))
-            raise self._raised(plugin, question, next(pods, ""), error) from error
+            raise self._raised(plugin, question, args, error) from error
         else:
             return answer
         finally:

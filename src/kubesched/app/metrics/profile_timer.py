@@ -62,6 +62,8 @@ _OF_CYCLE: Final = frozenset(
 """Phases that do not count if the cycle starts over."""
 _UNSAMPLED: Final = frozenset((phases.PLACEMENT_GENERATE, phases.PLACEMENT_SCORE))
 """Phases whose plugins are always timed."""
+_OVERLAPPING: Final = frozenset((phases.PERMIT_WAIT, phases.PRE_BIND, phases.BIND))
+"""Phases of several pods at a time."""
 _AFFINITY: Final = "InterPodAffinity"
 _DIVIDED: Final = frozenset((_AFFINITY, "PodTopologySpread"))
 
@@ -72,6 +74,9 @@ class ProfileTimer(phases.PhaseTimer):
     Attributes:
         is_sampling: Whether single plugins are timed in this cycle.
         counts: The counts of the profile's plugins.
+        recalled_seconds: The time of the last look-up of remembered answers, until the cycle
+            filters.
+        ended: The phases of this cycle that have ended.
     """
 
     def __init__(
@@ -90,7 +95,7 @@ class ProfileTimer(phases.PhaseTimer):
         self.phases = _MeasuredPhases(self)
         self.counts = counts
         self.is_sampling = False
-        self._recalled_seconds = 0.0
+        self.recalled_seconds = 0.0
         self._draw = draw
         self._point_seconds = own.histogram("framework_extension_point_duration_seconds")
         self._plugin_seconds = own.histogram("plugin_execution_duration_seconds")
@@ -110,7 +115,7 @@ class ProfileTimer(phases.PhaseTimer):
         self._signs: dict[tuple[Plugin, Code], Distribution] = {}
         self._codes_again: Sequence[Code] | None = None
         self._again: list[Distribution] = []
-        self._ended: list[tuple[str, Code, float]] = []
+        self.ended: list[tuple[str, Code, float]] = []
 
     def reset(self) -> None:
         """Reset the counts."""
@@ -146,54 +151,44 @@ class ProfileTimer(phases.PhaseTimer):
 
     # Phases.
 
-    def began(self, point: str) -> float:
-        """Begin a phase; return the time."""
-        if point is phases.PRE_ENQUEUE:
-            self.is_sampling = self._draw() < SAMPLED
-        elif point is phases.FILTER:
-            recalled, self._recalled_seconds = self._recalled_seconds, 0.0
-            return self.now() - recalled
-        return self.now()
-
-    def ended(self, point: str, code: Code, seconds: float, pods: int) -> None:
-        """Observe a phase."""
-        if point in _OF_CYCLE:
-            self._ended.append((point, code, seconds))
-        elif point is phases.PERMIT_WAIT:
-            self._permit_waits[code.label,].observe(seconds)
-        else:
-            self._point(point, code).observe(seconds / pods, pods)
+    def sample(self) -> None:
+        """Decide whether to time single plugins."""
+        self.is_sampling = self._draw() < SAMPLED
 
     def begin_cycle(self) -> None:
         """Decide whether to time plugins in this cycle."""
-        self.is_sampling = self._draw() < SAMPLED
+        self.sample()
         if self.counts.unsettled:
             # Filters were called outside a cycle.
             self.counts.settle()
 
     def begin_again(self) -> None:
         """Drop the times and failures of this cycle, which starts over."""
-        self._recalled_seconds = 0.0
+        self.recalled_seconds = 0.0
         self.counts.unsettled = 0
-        self._ended.clear()
+        self.ended.clear()
 
     def end_cycle(self) -> None:
         """Observe the times of this cycle."""
-        for point, code, seconds in self._ended:
-            self._point(point, code).observe(seconds)
-        self._ended.clear()
+        for point, code, seconds in self.ended:
+            self.series(point, code).observe(seconds)
+        self.ended.clear()
         if self.counts.unsettled:
             self.counts.settle()
 
     def recalled(self, phases: Sequence[tuple[str, Code]], times: int) -> None:
         """Observe the phases of recalled rejections."""
         for point, code in phases:
-            self._point(point, code).observe(0.0, times)
+            self.series(point, code).observe(0.0, times)
 
-    def _point(self, point: str, code: Code) -> Distribution:
+    def series(self, point: str, code: Code) -> Distribution:
+        """Return the series of a phase with this outcome."""
         known = self._points.get((point, code))
         if known is None:
-            known = self._point_seconds[point, code.label, self._name]
+            if point is phases.PERMIT_WAIT:
+                known = self._permit_waits[code.label,]
+            else:
+                known = self._point_seconds[point, code.label, self._name]
             self._points[point, code] = known
         return known
 
@@ -229,7 +224,7 @@ class ProfileTimer(phases.PhaseTimer):
         """Observe the time of a look-up."""
         self._look_ups["hint_used" if is_hinted else "no_hint"] += 1
         self._hint_seconds["hint" if is_hinted else "no_hint", self._name].observe(seconds)
-        self._recalled_seconds = seconds
+        self.recalled_seconds = seconds
 
     def hint_not_used(self) -> None:
         """Count a hint that was not usable."""
@@ -302,14 +297,17 @@ class ProfileTimer(phases.PhaseTimer):
 
 
 class _MeasuredPhases(dict[str, phases.Phase]):
-    """Remains empty: each phase is measured on its own, because phases of bindings overlap."""
+    """The phases by extension point; one that may overlap itself is not kept."""
 
     def __init__(self, timer: ProfileTimer) -> None:
         super().__init__()
         self._timer = timer
 
     def __missing__(self, point: str) -> phases.Phase:
-        return _MeasuredPhase(self._timer, point)
+        phase = _MeasuredPhase(self._timer, point)
+        if point not in _OVERLAPPING:
+            self[point] = phase
+        return phase
 
 
 class _MeasuredPhase(phases.Phase):
@@ -321,11 +319,16 @@ class _MeasuredPhase(phases.Phase):
         self._point = point
 
     def __enter__(self) -> Self:
-        timer = self._timer
-        self._was_sampling = timer.is_sampling
-        if self._point in _UNSAMPLED:
-            timer.is_sampling = True
-        self._began = timer.began(self._point)
+        timer, point = self._timer, self._point
+        self.code, self.pods = Code.SUCCESS, 1
+        if point is phases.PRE_ENQUEUE:
+            timer.sample()
+        elif point in _UNSAMPLED:
+            self._was_sampling, timer.is_sampling = timer.is_sampling, True
+        self._began = timer.now()
+        if point is phases.FILTER:
+            self._began -= timer.recalled_seconds
+            timer.recalled_seconds = 0.0
         return self
 
     def __exit__(
@@ -339,10 +342,13 @@ class _MeasuredPhase(phases.Phase):
         if point in _UNSAMPLED:
             timer.is_sampling = self._was_sampling
         # As upstream, the Sign phase counts as a success whatever the plugins return.
-        if kind is not None and point is not phases.SIGN:
-            self.code = Code.ERROR
-        if self.code is not None:
-            timer.ended(point, self.code, seconds, self.pods)
+        code = self.code if kind is None or point is phases.SIGN else Code.ERROR
+        if code is None:
+            return
+        if point in _OF_CYCLE:
+            timer.ended.append((point, code, seconds))
+        else:
+            timer.series(point, code).observe(seconds / self.pods, self.pods)
 
 
 class _Asked:

@@ -3,9 +3,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+import pytest
+
 from kubesched import plugins
+from kubesched.config.args import ARGS_PLUGINS, complete_args
 from kubesched.framework.plugin import Plugin
 from kubesched.plugins.registry import in_tree_registry
+from kubesched.testing.handle import FakeHandle
 
 
 def _plugin_classes() -> set[type[Plugin]]:
@@ -29,3 +33,11 @@ def test_each_registry_is_new() -> None:
     first = in_tree_registry()
     first.register("Other", first["NodeName"])
     assert "Other" not in in_tree_registry()
+
+
+@pytest.mark.parametrize("name", sorted({*ARGS_PLUGINS} - {"DynamicResources"}))
+def test_defaults_of_arguments_are_those_of_a_configuration(name: str) -> None:
+    """But for DynamicResources, whose defaults depend on feature gates."""
+    plugin, handle = in_tree_registry()[name], FakeHandle()
+    completed = complete_args(name, None, handle.feature_gates)
+    assert plugin.decode_args(None, handle, "") == plugin.decode_args(completed, handle, "")

@@ -17,7 +17,7 @@ Differs:  a plugin answers for many rows at once, so one of its durations is tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Final, ParamSpec, Self, TypeVar
 
@@ -56,14 +56,9 @@ _POINTS: Final = {
     "normalize_placement_scores": "PlacementScoreExtensionNormalize",
 }
 """Method -> the extension point, in the words of metrics."""
-_OF_CYCLE: Final = frozenset(
-    (phases.PRE_FILTER, phases.FILTER, phases.POST_FILTER, phases.PRE_SCORE, phases.SCORE)
-)
-"""Phases that do not count if the cycle starts over."""
-_UNSAMPLED: Final = frozenset((phases.PLACEMENT_GENERATE, phases.PLACEMENT_SCORE))
-"""Phases whose plugins are always timed."""
 _OVERLAPPING: Final = frozenset((phases.PERMIT_WAIT, phases.PRE_BIND, phases.BIND))
 """Phases of several pods at a time."""
+_SUCCESS: Final = Code.SUCCESS
 _AFFINITY: Final = "InterPodAffinity"
 _DIVIDED: Final = frozenset((_AFFINITY, "PodTopologySpread"))
 
@@ -74,8 +69,6 @@ class ProfileTimer(phases.PhaseTimer):
     Attributes:
         is_sampling: Whether single plugins are timed in this cycle.
         counts: The counts of the profile's plugins.
-        recalled_seconds: The time of the last look-up of remembered answers, until the cycle
-            filters.
         ended: The phases of this cycle that have ended.
     """
 
@@ -95,7 +88,7 @@ class ProfileTimer(phases.PhaseTimer):
         self.phases = _MeasuredPhases(self)
         self.counts = counts
         self.is_sampling = False
-        self.recalled_seconds = 0.0
+        self._recalled_seconds = 0.0
         self._draw = draw
         self._point_seconds = own.histogram("framework_extension_point_duration_seconds")
         self._plugin_seconds = own.histogram("plugin_execution_duration_seconds")
@@ -164,14 +157,17 @@ class ProfileTimer(phases.PhaseTimer):
 
     def begin_again(self) -> None:
         """Drop the times and failures of this cycle, which starts over."""
-        self.recalled_seconds = 0.0
+        self._recalled_seconds = 0.0
         self.counts.unsettled = 0
         self.ended.clear()
 
     def end_cycle(self) -> None:
         """Observe the times of this cycle."""
         for point, code, seconds in self.ended:
-            self.series(point, code).observe(seconds)
+            recalled = 0.0
+            if point is phases.FILTER:
+                recalled, self._recalled_seconds = self._recalled_seconds, 0.0
+            self.series(point, code).observe(recalled + seconds)
         self.ended.clear()
         if self.counts.unsettled:
             self.counts.settle()
@@ -224,7 +220,7 @@ class ProfileTimer(phases.PhaseTimer):
         """Observe the time of a look-up."""
         self._look_ups["hint_used" if is_hinted else "no_hint"] += 1
         self._hint_seconds["hint" if is_hinted else "no_hint", self._name].observe(seconds)
-        self.recalled_seconds = seconds
+        self._recalled_seconds = seconds
 
     def hint_not_used(self) -> None:
         """Count a hint that was not usable."""
@@ -304,14 +300,16 @@ class _MeasuredPhases(dict[str, phases.Phase]):
         self._timer = timer
 
     def __missing__(self, point: str) -> phases.Phase:
-        phase = _MeasuredPhase(self._timer, point)
+        phase = _PHASES.get(point, _MeasuredPhase)(self._timer, point)
         if point not in _OVERLAPPING:
             self[point] = phase
         return phase
 
 
 class _MeasuredPhase(phases.Phase):
-    __slots__ = ("_began", "_point", "_timer", "_was_sampling")
+    """A phase that is observed when it ends."""
+
+    __slots__ = ("_began", "_point", "_timer")
 
     def __init__(self, timer: ProfileTimer, point: str) -> None:
         super().__init__()
@@ -319,16 +317,8 @@ class _MeasuredPhase(phases.Phase):
         self._point = point
 
     def __enter__(self) -> Self:
-        timer, point = self._timer, self._point
-        self.code, self.pods = Code.SUCCESS, 1
-        if point is phases.PRE_ENQUEUE:
-            timer.sample()
-        elif point in _UNSAMPLED:
-            self._was_sampling, timer.is_sampling = timer.is_sampling, True
-        self._began = timer.now()
-        if point is phases.FILTER:
-            self._began -= timer.recalled_seconds
-            timer.recalled_seconds = 0.0
+        self.code, self.pods = _SUCCESS, 1
+        self._began = self._timer.now()
         return self
 
     def __exit__(
@@ -337,18 +327,60 @@ class _MeasuredPhase(phases.Phase):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        timer, point = self._timer, self._point
-        seconds = timer.now() - self._began
-        if point in _UNSAMPLED:
-            timer.is_sampling = self._was_sampling
+        seconds, code = self._timer.now() - self._began, self.code
         # As upstream, the Sign phase counts as a success whatever the plugins return.
-        code = self.code if kind is None or point is phases.SIGN else Code.ERROR
-        if code is None:
-            return
-        if point in _OF_CYCLE:
-            timer.ended.append((point, code, seconds))
-        else:
-            timer.series(point, code).observe(seconds / self.pods, self.pods)
+        if kind is not None and self._point is not phases.SIGN:
+            code = Code.ERROR
+        if code is not None:
+            self._observe(code, seconds)
+
+    def _observe(self, code: Code, seconds: float) -> None:
+        self._timer.series(self._point, code).observe(seconds / self.pods, self.pods)
+
+
+class _CyclePhase(_MeasuredPhase):
+    """A phase that does not count if the cycle starts over."""
+
+    __slots__ = ()
+
+    def _observe(self, code: Code, seconds: float) -> None:
+        self._timer.ended.append((self._point, code, seconds))
+
+
+class _GatesPhase(_MeasuredPhase):
+    """A phase before which it is decided whether to time single plugins."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Self:
+        self._timer.sample()
+        return super().__enter__()
+
+
+class _UnsampledPhase(_MeasuredPhase):
+    """A phase whose plugins are always timed."""
+
+    __slots__ = ("_was_sampling",)
+
+    def __enter__(self) -> Self:
+        self._was_sampling, self._timer.is_sampling = self._timer.is_sampling, True
+        return super().__enter__()
+
+    def _observe(self, code: Code, seconds: float) -> None:
+        self._timer.is_sampling = self._was_sampling
+        super()._observe(code, seconds)
+
+
+_PHASES: Final[Mapping[str, type[_MeasuredPhase]]] = {
+    phases.PRE_ENQUEUE: _GatesPhase,
+    phases.PRE_FILTER: _CyclePhase,
+    phases.FILTER: _CyclePhase,
+    phases.POST_FILTER: _CyclePhase,
+    phases.PRE_SCORE: _CyclePhase,
+    phases.SCORE: _CyclePhase,
+    phases.PLACEMENT_GENERATE: _UnsampledPhase,
+    phases.PLACEMENT_SCORE: _UnsampledPhase,
+}
 
 
 class _Asked:

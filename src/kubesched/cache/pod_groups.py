@@ -38,7 +38,7 @@ class PodGroupMembers:
         self._assumed: dict[str, PodInfo] = {}
         self._assigned: dict[str, None] = {}
 
-    # Queries: framework.pod_group_states.PodGroupState.
+    # Queries: framework.pod_groups.PodGroupState.
 
     @property
     def all_pods_count(self) -> int:

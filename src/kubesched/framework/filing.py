@@ -1,7 +1,7 @@
-"""Filing, and names for hints that read labels.
+"""Filing: an index of waiting pods, so that an event calls a hint only for pods it may concern.
 
-Such hints use labels as names. A waiting pod is filed under the labels that a changed pod must
-have, and a changed pod leads to the labels that it had before the change or has after it.
+A hint that reads labels takes them as names: a waiting pod is filed under the labels that a changed
+pod must have, and a change has the labels that its pod had before or has after it.
 
 Upstream: nothing like it; there, every event calls the hints of all pods.
 """

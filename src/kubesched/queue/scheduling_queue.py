@@ -464,7 +464,7 @@ class SchedulingQueue:
             self._parts.follow_latest(queued)
 
     def equal_pods(self, queued: QueuedPodInfo, last: int | None = None) -> Iterator[QueuedPodInfo]:
-        """Yield the pod and copies of its followers; with `last`, only the last so many of them."""
+        """Yield the pod and copies of its followers, or only the `last` ones of them all."""
         return self._cohorts.members(queued, last)
 
     def equal_objects(self, queued: QueuedPodInfo) -> Iterator[PodInfo]:

@@ -112,8 +112,9 @@ class RejectedAgain(msgspec.Struct, frozen=True):
     Attributes:
         decision: The decision about the first of them.
         attempt: The attempt of the first of them.
-        equal_pods: Yields all of them, or the last so many; valid while an observer is called.
-        pods: How many they are.
+        equal_pods: Yields all of them, or only the last ones, whose number it takes; valid while
+            an observer is called.
+        pods: Their number.
     """
 
     decision: Rejected
@@ -127,7 +128,7 @@ class RejectedAgain(msgspec.Struct, frozen=True):
         return self.attempt.started
 
     def each(self, last: int | None = None) -> Iterator[tuple[Rejected, FailedAttempt]]:
-        """Yield the decision and the attempt of each pod, or of the last so many."""
+        """Yield the decision and the attempt of each pod, or of the `last` ones only."""
         for queued in self.equal_pods(last):
             decision = msgspec.structs.replace(self.decision, pod=queued.pod_info)
             yield decision, msgspec.structs.replace(self.attempt, queued=queued)

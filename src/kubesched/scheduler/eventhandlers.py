@@ -1,7 +1,6 @@
 """Event handlers apply watch events to the cache and the queue.
 
-Only this module and `loop` use both. Changes that arrive while a cycle waits for extenders are
-applied when that cycle ends:
+Changes that arrive while a cycle waits for extenders are applied when that cycle ends:
 
     object                        cache           queue
     pod with a node      added    add_pod         move_all AssignedPodAdd

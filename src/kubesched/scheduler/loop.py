@@ -1,7 +1,6 @@
 """The loop: pop a pod and schedule it, or its whole group.
 
-Only this module, `pod_scheduling` and `eventhandlers` use both queue and cache. Time is the event
-loop's, so the simulator runs this module unchanged on virtual time.
+Time is the event loop's, so the simulator runs this module unchanged on virtual time.
 
     async with asyncio.TaskGroup() as group: group.create_task(scheduler.run())
     handlers.added(pod)         # from an informer; wakes the scheduler

@@ -34,7 +34,7 @@ from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, Snapshot
 
 _OUTCOMES_MAX: Final = 512
 _ALONE_MAX: Final = 12
-"""Up to so many rows are filtered one by one, which is faster then."""
+"""Up to this number of rows, it is faster to filter them one by one."""
 
 
 class NominatedRows:

@@ -22,7 +22,7 @@ from kubesched.scheduler.search import Attempt
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 _TEMPLATES_MAX: Final = 8
-"""The last rejections of so many templates are kept; each has an entry per node."""
+"""The number of templates whose last rejection is kept, which has an entry per node."""
 
 
 class Rejecting:

@@ -1,4 +1,4 @@
-"""Signatures: numbers that are equal for pods of which all plugins read the same.
+"""Signatures are numbers; those of two pods are equal if all plugins read the same of both.
 
 Most plugins read only what a pod's template or a part of it has, its base, and are asked once for
 all pods that share it. A plugin from outside may read more, and is asked about each pod.

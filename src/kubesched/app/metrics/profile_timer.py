@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
 from typing import Final, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -321,12 +320,7 @@ class _MeasuredPhase(phases.Phase):
         self._began = self._timer.now()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         seconds, code = self._timer.now() - self._began, self.code
         # As upstream, the Sign phase counts as a success whatever the plugins return.
         if kind is not None and self._point is not phases.SIGN:

@@ -13,11 +13,12 @@ Differs:  gauges are read at the scrape, not up to a second earlier; durations a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from kubesched.api.core import Pod
-from kubesched.app.metrics.family import Accumulators, HistogramVec, Labels, PluginCounts
+from kubesched.app.metrics.family import Accumulators, Labels, PluginCounts
 from kubesched.app.metrics.profile_timer import ProfileTimer
 from kubesched.framework.cluster_event import ClusterEvent
 from kubesched.framework.phase_timer import FILTER, PLACEMENT_SCORE, SCORE
@@ -146,9 +147,14 @@ class SchedulerMetrics(Instruments):
 
     # Events and the queue.
 
-    def handling(self, *events: ClusterEvent, prepared_seconds: float = 0.0) -> _Handling:
+    @contextmanager
+    def handling(self, *events: ClusterEvent, prepared_seconds: float = 0.0) -> Iterator[None]:
         """Time the handling of events."""
-        return _Handling(self.now, self._handling_seconds, events, prepared_seconds)
+        began = self.now() - prepared_seconds
+        yield
+        seconds = self.now() - began
+        for event in events:
+            self._handling_seconds[event.label,].observe(seconds)
 
     def moved(self, move: QueueMove) -> None:
         """Count a pod that enters a queue."""
@@ -245,30 +251,6 @@ class SchedulerMetrics(Instruments):
         if sum(self._pod_attempts[()].counts) or scheduler.bindings:
             running.append(((_BINDING,), len(scheduler.bindings)))
         return running
-
-
-class _Handling:
-    __slots__ = ("_began", "_clock", "_events", "_prepared_seconds", "_seconds")
-
-    def __init__(
-        self,
-        clock: Callable[[], float],
-        seconds: HistogramVec,
-        events: Sequence[ClusterEvent],
-        prepared_seconds: float,
-    ) -> None:
-        self._clock = clock
-        self._seconds = seconds
-        self._events = events
-        self._prepared_seconds = prepared_seconds
-
-    def __enter__(self) -> None:
-        self._began = self._clock() - self._prepared_seconds
-
-    def __exit__(self, *_: object) -> None:
-        seconds = self._clock() - self._began
-        for event in self._events:
-            self._seconds[event.label,].observe(seconds)
 
 
 def _result_of(outcome: Outcome) -> str:

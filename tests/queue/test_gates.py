@@ -58,7 +58,7 @@ def test_a_gate_stays_closed(
     for plugin in closed.split():
         answers.closed[plugin] = {"p"}
     queued = QueuedPodInfo(make_pod_info("p"), gating_plugin=gating)
-    assert [expected] == gates(answers)[0].stay_closed([queued])
+    assert expected == bool(gates(answers)[0].still_gated([queued]))
     assert [(plugin, "p") for plugin in asked] == answers.gated
     assert gating == queued.gating_plugin
     assert not queued.unschedulable_plugins

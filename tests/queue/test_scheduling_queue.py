@@ -523,9 +523,9 @@ def test_move_all_counts_a_gated_pod_again(scene: Scene) -> None:
     )
 
 
-def test_move_all_asks_a_gate_about_all_its_pods(scene: Scene) -> None:
+def test_move_all_asks_a_gate_about_all_its_pods() -> None:
     """Those that stay are one move; the others are active in the order of their arrival."""
-    names = ["a", "b", "c", "d"]
+    scene, names = Scene(per_template=True), ["a", "b", "c", "d"]
     for name in names:
         scene.to_unschedulable(name, "Fit")
     scene.answers.closed["Preemption"] = set(names)

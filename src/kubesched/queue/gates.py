@@ -8,7 +8,8 @@ Differs:  plugins run in the order of the profile; upstream runs them in map ord
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from typing import Final
 
 import msgspec
@@ -16,6 +17,8 @@ import msgspec
 from kubesched.framework.phase_timer import PRE_ENQUEUE, PhaseTimer
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
+from kubesched.queue.hinting import PodKind, QueueingHints, QueueingStrategy, StrategyOf, kind_of
+from kubesched.queue.moves import ClusterChange
 from kubesched.queue.registrations import Registration
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -72,24 +75,43 @@ class Gates:
             self._ask(rules.pre_enqueue, queued)
         assert pods == 1 or not queued.is_gated, f"{queued.key} is gated, and those like it"
 
-    def stay_closed(self, gated: Sequence[QueuedPodInfo]) -> Sequence[bool]:
-        """Return, per pod, whether the plugin that gates all of them still rejects it.
+    def staying(
+        self,
+        gated: Iterable[QueuedPodInfo],
+        change: ClusterChange,
+        hints: QueueingHints,
+        strategy_of: StrategyOf,
+    ) -> Iterator[list[QueuedPodInfo]]:
+        """Yield pods that stay gated after a change that is worth moving them, equal ones together.
 
-        They have one profile. Nothing changes.
+        Pods about which hints have to be asked one by one are left out.
         """
-        if not gated:
-            return ()
+        by_kind: dict[tuple[str, PodKind], list[QueuedPodInfo]] = {}
+        for queued in gated:
+            by_kind.setdefault((queued.gating_plugin, kind_of(queued)), []).append(queued)
+        for equal in by_kind.values():
+            first = equal[0]
+            if hints.is_shared(first, change) and strategy_of(first) is not QueueingStrategy.SKIP:
+                staying = self.still_gated(equal)
+                if staying:
+                    yield staying
+
+    def still_gated(self, gated: Sequence[QueuedPodInfo]) -> list[QueuedPodInfo]:
+        """Return those of some equal pods that the plugin that gates them still rejects.
+
+        Nothing changes.
+        """
         rules = self._rules_of(gated[0])
         ask = rules.still_gates.get(gated[0].gating_plugin)
         if ask is None:
-            return [False] * len(gated)
+            return []
         with rules.timer.phases[PRE_ENQUEUE] as phase:
-            closed = ask([queued.pod_info for queued in gated])
+            rejected = ask([queued.pod_info for queued in gated])
             # The others count when all plugins are asked.
-            phase.pods = sum(closed)
+            phase.pods = sum(rejected)
             if not phase.pods:
                 phase.code = None
-        return closed
+        return list(compress(gated, rejected))
 
     def _ask(self, plugins: Mapping[str, PreEnqueue], queued: QueuedPodInfo) -> None:
         info, gating = queued.pod_info, queued.gating_plugin

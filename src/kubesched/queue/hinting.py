@@ -79,6 +79,9 @@ class _Matches(msgspec.Struct, frozen=True):
     filings: Sequence[tuple[Topic, Filing]]
 
 
+StrategyOf = Callable[[QueuedPodInfo], QueueingStrategy]
+
+
 class QueueingHints:
     """The registrations of all profiles; exceptions of hints are reported."""
 
@@ -182,7 +185,7 @@ class QueueingHints:
             if each.plugin in rejectors
         )
 
-    def strategies(self, change: ClusterChange) -> Callable[[QueuedPodInfo], QueueingStrategy]:
+    def strategies(self, change: ClusterChange) -> StrategyOf:
         """Return a function equal to `strategy` for one change, faster for many pods."""
         known: dict[PodKind | str, QueueingStrategy] = {}
 

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -39,7 +38,7 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue import moves
 from kubesched.queue.backoff_queue import note_failure
 from kubesched.queue.gates import Gates, ProfileRules
-from kubesched.queue.hinting import AskHint, QueueingHints, QueueingStrategy, ask_hint, kind_of
+from kubesched.queue.hinting import AskHint, QueueingHints, QueueingStrategy, ask_hint
 from kubesched.queue.in_flight import InFlight
 from kubesched.queue.keyed_heap import SortKey
 from kubesched.queue.moves import ClusterChange, MoveObserver, QueueMove, QueuePlace
@@ -315,63 +314,38 @@ class SchedulingQueue:
         candidates = self._parts.one_by_one(
             candidates, lambda leader: not self.hints.is_shared(leader, change)
         )
-        moving: list[QueuedPodInfo] = []
-        gated: dict[tuple[object, ...], list[QueuedPodInfo]] = {}
-        for queued in candidates:
-            if queued.gating_plugin:
-                gated.setdefault((queued.gating_plugin, kind_of(queued)), []).append(queued)
-            elif strategy_of(queued) is not QueueingStrategy.SKIP:
-                moving.append(queued)
-        for equal in gated.values():
-            if equal[0].gating_plugin in concerned:
-                moving += self._let_out(equal, change, strategy_of, now)
-        if gated:
-            moving.sort(key=attrgetter("arrival"))
         self._cohorts.begin_step()
-        for queued in moving:
+        place, staying = QueuePlace.UNSCHEDULABLE, set[str]()
+        if self._options.pops_from_backoff:
+            # Hundreds of preemptors may wait, and each victim's deletion concerns them all.
+            gated = [queued for queued in candidates if queued.gating_plugin in concerned]
+            for equal in self.gates.staying(gated, change, self.hints, strategy_of):
+                keys = [queued.key for queued in equal]
+                staying.update(keys)
+                gating = equal[0].gating_plugin
+                self._notify(QueueMove(keys[0], place, place, label, now, gating, keys[1:]))
+        for queued in candidates:
+            if queued.is_gated and (queued.key in staying or queued.gating_plugin not in concerned):
+                continue
+            strategy = strategy_of(queued)
+            if strategy is QueueingStrategy.SKIP:
+                continue
+            if queued.is_gated and self._stays_gated(queued, strategy, now):
+                self._report(queued, place, place, label, now)
+                continue
             self._unschedulable.delete(queued.key)
             self._cohorts.arrive(queued)
-            strategy = strategy_of(queued)
-            place = self._requeue(queued, QueuePlace.UNSCHEDULABLE, strategy, label, now)
-            woke = self._wakes(place) or woke
+            woke = self._wakes(self._requeue(queued, place, strategy, label, now)) or woke
         self._in_flight.record(change)
         return woke
 
-    def _let_out(
-        self,
-        gated: Sequence[QueuedPodInfo],
-        change: ClusterChange,
-        strategy_of: Callable[[QueuedPodInfo], QueueingStrategy],
-        now: float,
-    ) -> list[QueuedPodInfo]:
-        """Return the pods that a change moves from a gate, and report those that stay.
-
-        They differ only in their names. Hundreds of preemptors may wait, and the deletion of each
-        victim concerns them all.
-        """
-        gating, skip = gated[0].gating_plugin, QueueingStrategy.SKIP
-        if self.hints.is_shared(gated[0], change):
-            gated = gated if strategy_of(gated[0]) is not skip else ()
-        else:
-            gated = [queued for queued in gated if strategy_of(queued) is not skip]
-        moving: list[QueuedPodInfo] = []
-        if not self._options.pops_from_backoff:
-            # Then backoffQ has no gates.
-            after = QueueingStrategy.AFTER_BACKOFF
-            moving = [
-                queued
-                for queued in gated
-                if strategy_of(queued) is after and self._backoff.is_backing_off(queued, now)
-            ]
-            gated = [queued for queued in gated if queued not in moving]
-        closed = self.gates.stay_closed(gated)
-        staying = [queued.key for queued, stays in zip(gated, closed, strict=True) if stays]
-        if len(staying) < len(gated):
-            moving += [queued for queued, stays in zip(gated, closed, strict=True) if not stays]
-        if staying:
-            place, label = QueuePlace.UNSCHEDULABLE, change.event.label
-            self._notify(QueueMove(staying[0], place, place, label, now, gating, staying[1:]))
-        return moving
+    def _stays_gated(self, queued: QueuedPodInfo, strategy: QueueingStrategy, now: float) -> bool:
+        goes_to_backoff = strategy is QueueingStrategy.AFTER_BACKOFF and (
+            self._backoff.is_backing_off(queued, now)
+        )
+        if goes_to_backoff and not self._options.pops_from_backoff:
+            return False
+        return bool(self.gates.still_gated([queued]))
 
     def flush_backoff(self, now: float) -> bool:
         """Move the pods whose backoff has ended to activeQ; return whether any got there."""

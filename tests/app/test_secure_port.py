@@ -17,9 +17,9 @@ from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.access import LookupFailedError
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.health import scheduler_health
+from kubesched.app.key_pair import make_pair
 from kubesched.app.options import AccessOptions, ProxyOptions, ServingOptions
 from kubesched.app.secure_port import SecurePort
-from kubesched.app.serving_certificates import make_pair
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import Request
 from kubesched.client.tls import load_key_pair

@@ -18,15 +18,10 @@ from yarl import URL
 
 from kubesched.api.errors import SetupError
 from kubesched.app.http_exchange import HttpRequest, HttpResponse, text_response
+from kubesched.app.key_pair import KeyPair, make_pair
 from kubesched.app.options import ServingOptions
 from kubesched.app.secure_serving import Handler, SecureServing
-from kubesched.app.serving_certificates import (
-    KeyPair,
-    ask_for_certificates,
-    make_pair,
-    serving_context,
-    serving_pair,
-)
+from kubesched.app.serving_certificates import ask_for_certificates, serving_context, serving_pair
 from kubesched.client.tls import load_key_pair
 from tests.client.certificates import Holder, authority, signed
 from tests.loops import in_real_time

@@ -16,29 +16,17 @@ from __future__ import annotations
 import errno
 import os
 import ssl
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from kubesched.api.errors import SetupError
 from kubesched.api.go_text import go_quote
+from kubesched.app.key_pair import KeyPair, make_pair
 from kubesched.app.options import ServingOptions
 from kubesched.client.tls import load_key_pair
 
 PAIR_NAME: Final = "kube-scheduler"
-
-_made: Final = msgspec.json.Decoder(tuple[bytes, bytes])
-
-
-class KeyPair(msgspec.Struct, frozen=True):
-    """A certificate chain and its key, as PEM."""
-
-    certificate: bytes
-    key: bytes
 
 
 def serving_pair(options: ServingOptions) -> KeyPair:
@@ -70,26 +58,6 @@ def serving_pair(options: ServingOptions) -> KeyPair:
     pair = make_pair(options.bind_address)
     _write(pair, *files)
     return pair
-
-
-def make_pair(bind_address: str) -> KeyPair:
-    """Generate a certificate for localhost and an address, valid for a year, and its authority.
-
-    An unspecified address adds nothing.
-
-    Raises:
-        SetupError: It cannot be generated.
-    """
-    try:
-        # In a process of its own, which gives back the 8 MiB that the library takes.
-        made = subprocess.run(  # noqa: S603 - a module of this package, without a shell
-            [sys.executable, "-m", "kubesched.app.self_signed_certificates", bind_address],
-            check=True,
-            capture_output=True,
-        )
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise SetupError(f"unable to generate self signed cert: {error}") from None
-    return KeyPair(*_made.decode(made.stdout))
 
 
 def unusable(options: ServingOptions, why: str) -> SetupError:

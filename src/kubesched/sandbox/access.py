@@ -25,7 +25,7 @@ from kubesched.api.yaml_syntax import YamlError, dump, load_documents
 from kubesched.apiserver.authorization import SCHEDULER
 from kubesched.apiserver.request import User
 from kubesched.apiserver.server import ADMIN
-from kubesched.app.serving_certificates import make_pair
+from kubesched.app.key_pair import make_pair
 from kubesched.client.connection_settings import ConnectionSettings, TlsSettings, UserSettings
 from kubesched.client.tls import tls_context
 from kubesched.inputs.errors import UserError

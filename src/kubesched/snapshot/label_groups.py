@@ -15,8 +15,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
-import numpy as np
-
 from kubesched.snapshot.affinity_terms import AffinityTerms, OwnedTerms, owned_terms_of
 from kubesched.snapshot.pod_info import Labels, PodInfo, PodTemplate
 from kubesched.snapshot.pod_sums import Marker, PodCounts, PodSum
@@ -257,11 +255,12 @@ class LabelGroups:
     def check(self) -> None:
         """Assert that every sum equals the one computed from scratch."""
         for question, counts in self._sums.items():
-            expected = np.zeros(len(self._by_row), np.int64)
+            expected = [0] * len(self._by_row)
             for group in self._groups.values():
+                weight = _weight_in(question, group)
                 for row, pods in group.rows.items():
-                    expected[row] += _weight_in(question, group) * pods
-            assert np.array_equal(expected, counts.column()), f"{question} drifted"
+                    expected[row] += weight * pods
+            assert expected == counts.column().tolist(), f"{question} drifted"
 
 
 def _attach(question: PodSum, counts: PodCounts, group: LabelGroup) -> None:

@@ -82,10 +82,11 @@ def test_decisions_do_not_depend_on_what_is_left_out_and_renamed(file: Path) -> 
     with gzip.open(file) as lines:
         chosen = [line for line in list(lines)[::_STEP] if not _NAMES_LABELS.search(line)]
     assert chosen
+    plain = FieldRules()
     for line in chosen:
         scenario = json.loads(line)["scenario"]
         expected = evaluator.evaluate(scenario)
-        assert expected == evaluator.evaluate(_changed(scenario, FieldRules()))
+        assert expected == evaluator.evaluate(_changed(scenario, plain))
         pods = scenario.get("pods") or [scenario["pod"]]
         names = AnonymousNames(decode_object(item) for item in [*_objects(scenario), *pods])
         answer = json.dumps(evaluator.evaluate(_changed(scenario, FieldRules(names))))

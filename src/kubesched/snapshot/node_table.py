@@ -183,22 +183,29 @@ class NodeTable(ABC):
 
     def check(self) -> None:
         """Assert that the usage columns equal the sums over the pods."""
-        for row, pods in enumerate(self.pods):
-            requested = dict.fromkeys(self.resources, 0)
+        found = zip(
+            self.names,
+            self.pods,
+            self.pod_counts.tolist(),
+            self.requested.T.tolist(),
+            self.non_zero_requested.T.tolist(),
+            strict=True,
+        )
+        for name, pods, pod_count, requested, non_zero in found:
+            sums = dict.fromkeys(self.resources, 0)
             cpu = memory = 0
             for template, count in Counter(info.template for info in pods.values()).items():
-                for name, amount in template.held.items():
-                    if name in requested:
-                        requested[name] += amount * count
+                for resource, amount in template.held.items():
+                    if resource in sums:
+                        sums[resource] += amount * count
                 cpu += template.held_non_zero[0] * count
                 memory += template.held_non_zero[1] * count
-            name = self.names[row]
-            assert self.pod_counts[row] == len(pods), f"{name}: pod count drifted"
+            assert pod_count == len(pods), f"{name}: pod count drifted"
             for resource, at in self.resources.items():
-                found = int(self.requested[at, row])
-                assert found == wrap(requested[resource]), f"{name}: {resource} drifted"
-                assert not self.is_plain or 0 <= found <= PLAIN_MAX, f"{name}: is not plain"
-            assert self.non_zero_requested[:, row].tolist() == [wrap(cpu), wrap(memory)], name
+                amount = requested[at]
+                assert amount == wrap(sums[resource]), f"{name}: {resource} drifted"
+                assert not self.is_plain or 0 <= amount <= PLAIN_MAX, f"{name}: is not plain"
+            assert non_zero == [wrap(cpu), wrap(memory)], name
 
 
 class SelectedRows(NodeTable):

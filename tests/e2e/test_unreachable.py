@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
+from typing import Final
 
 import pytest
 from aiohttp import web
@@ -16,20 +17,19 @@ from kubesched.apiserver.request import ApiRequest, Response, User
 from kubesched.apiserver.server import ApiServer
 
 from .harness import until
-from .replica import SHORT, Lease, Replica, write_configuration, write_kubeconfig
+from .replica import SHORT, Replica, write_configuration, write_kubeconfig
 
 pytestmark = pytest.mark.slow
 
 _SECONDS_MAX = 120.0
+_NOBODY = "127.0.0.1:9"  # nobody listens on the port of a protocol out of use
 _STRANGER = User("stranger", ("system:authenticated",))
 
 
-async def _observed(
-    directory: Path, server: str, is_enough: Callable[[str], bool], lease: Lease | None = SHORT
-) -> Replica:
-    """Run until the log has enough lines, stop the process, and return its result."""
+async def _observed(directory: Path, server: str, is_enough: Callable[[str], bool]) -> str:
+    """Run until the log has enough lines, stop the process, and return its log."""
     kubeconfig = write_kubeconfig(directory / "kubeconfig", server, "token")
-    configuration = write_configuration(directory / "config.yaml", kubeconfig, lease)
+    configuration = write_configuration(directory / "config.yaml", kubeconfig, SHORT)
     replica = Replica("replica", None, directory / "log")
     await replica.start(configuration)
     try:
@@ -42,56 +42,27 @@ async def _observed(
         await replica.end()
     assert replica.exit_code == 0, replica.log()
     assert "Traceback" not in replica.log()
-    return replica
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
-
-
-def _warnings(log: str) -> list[str]:
-    return [line for line in log.splitlines() if "API server at" in line]
+    return replica.log()
 
 
 def _has_warned(log: str) -> bool:
     return bool(_warnings(log))
 
 
-def test_a_missing_server_is_logged_and_retried(tmp_path: Path) -> None:
-    """One line has the address and the reason; SIGTERM ends the process."""
-    server = f"http://127.0.0.1:{_free_port()}"
-
-    lines = asyncio.run(_observed(tmp_path, server, _has_warned)).log().splitlines()
-    assert ["Waiting", "Requested"] == [line.partition("] ")[2].split()[0] for line in lines]
-    address = server.removeprefix("http://")
-    assert f"dial tcp {address}: connect: connection refused" in lines[0]
+def _warnings(log: str) -> list[str]:
+    return [line for line in log.splitlines() if "API server at" in line]
 
 
-@pytest.mark.parametrize(
-    ("tokens", "expected"),
-    [
-        pytest.param({}, "refuses the credentials: Unauthorized; renew", id="401"),
-        pytest.param({"token": _STRANGER}, 'User "stranger" cannot list resource', id="403"),
-    ],
-)
-def test_refused_credentials_are_logged_and_retried(
-    tokens: dict[str, User], expected: str, tmp_path: Path
-) -> None:
-    """One line for all kinds, with the server's message and the remedy."""
+# Servers, each of which yields its URL.
 
-    async def observe() -> Replica:
-        server = ApiServer(tokens)
-        await server.start()
-        try:
-            return await _observed(tmp_path, server.url, _has_warned)
-        finally:
-            await server.stop()
 
-    (line,) = _warnings(asyncio.run(observe()).log())
-    assert expected in line
+@asynccontextmanager
+async def _served(server: ApiServer) -> AsyncIterator[str]:
+    await server.start()
+    try:
+        yield server.url
+    finally:
+        await server.stop()
 
 
 class _OldServer(ApiServer):
@@ -104,66 +75,97 @@ class _OldServer(ApiServer):
         return await super().handle(request)
 
 
-def test_a_kind_that_the_server_lacks_is_retried(tmp_path: Path) -> None:
-    """Only this kind is logged; nothing is scheduled without it."""
+@asynccontextmanager
+async def _page(body: str, kind: str, status: int) -> AsyncIterator[str]:
+    """Answer every request with the same."""
 
-    async def observe() -> Replica:
-        server = _OldServer({"token": User("system:kube-scheduler", ("system:authenticated",))})
-        await server.start()
-        try:
-            return await _observed(tmp_path, server.url, _has_warned)
-        finally:
-            await server.stop()
-
-    log = asyncio.run(observe()).log()
-    (line,) = _warnings(log)
-    answer = "the server answered 404 Not Found: 404 page not found"
-    assert f"such as deviceclasses.resource.k8s.io: {answer}" in line
-    assert "3 of 18 kinds" in line
-    assert "Caches are synced" not in log
-
-
-def _page(
-    body: str, kind: str, status: int
-) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
     async def answer(_request: web.BaseRequest) -> web.Response:
         return web.Response(text=body, content_type=kind, status=status)
 
-    return answer
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0]
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+_PAGES: Final = {
+    "a page for everything": ("<h1>It works!</h1>", "text/html", 200),
+    "no page": ("<h1>Not Found</h1>", "text/html", 404),
+    "other JSON": (json.dumps({"hello": "world"}), "application/json", 200),
+    "a list": ("[]", "application/json", 200),
+}
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Return the logs of schedulers, one per server, that waited side by side until they warned."""
+    scheduler = User("system:kube-scheduler", ("system:authenticated",))
+    servers: dict[str, AbstractAsyncContextManager[str]] = {
+        "missing": nullcontext(f"http://{_NOBODY}"),
+        "401": _served(ApiServer({})),
+        "403": _served(ApiServer({"token": _STRANGER})),
+        "old": _served(_OldServer({"token": scheduler})),
+        **{name: _page(*answer) for name, answer in _PAGES.items()},
+    }
+
+    async def log(server: AbstractAsyncContextManager[str]) -> str:
+        async with server as url:
+            return await _observed(tmp_path_factory.mktemp("replica"), url, _has_warned)
+
+    async def observe() -> dict[str, str]:
+        found = await asyncio.gather(*map(log, servers.values()))
+        return dict(zip(servers, found, strict=True))
+
+    return asyncio.run(observe())
+
+
+def test_a_missing_server_is_logged_and_retried(logs: dict[str, str]) -> None:
+    """One line has the address and the reason; SIGTERM ends the process."""
+    lines = logs["missing"].splitlines()
+    assert ["Waiting", "Requested"] == [line.partition("] ")[2].split()[0] for line in lines]
+    assert f"dial tcp {_NOBODY}: connect: connection refused" in lines[0]
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "status"),
+    ("code", "expected"),
     [
-        pytest.param("<h1>It works!</h1>", "text/html", 200, id="a page for everything"),
-        pytest.param("<h1>Not Found</h1>", "text/html", 404, id="no page"),
-        pytest.param(json.dumps({"hello": "world"}), "application/json", 200, id="other JSON"),
-        pytest.param("[]", "application/json", 200, id="a list"),
+        ("401", "refuses the credentials: Unauthorized; renew"),
+        ("403", 'User "stranger" cannot list resource'),
     ],
 )
-def test_answers_of_another_server_are_logged_and_retried(
-    body: str, kind: str, status: int, tmp_path: Path
+def test_refused_credentials_are_logged_and_retried(
+    code: str, expected: str, logs: dict[str, str]
 ) -> None:
+    """One line for all kinds, with the server's message and the remedy."""
+    (line,) = _warnings(logs[code])
+    assert expected in line
+
+
+def test_a_kind_that_the_server_lacks_is_retried(logs: dict[str, str]) -> None:
+    """Only this kind is logged; nothing is scheduled without it."""
+    (line,) = _warnings(logs["old"])
+    answer = "the server answered 404 Not Found: 404 page not found"
+    assert f"such as deviceclasses.resource.k8s.io: {answer}" in line
+    assert "3 of 18 kinds" in line
+    assert "Caches are synced" not in logs["old"]
+
+
+@pytest.mark.parametrize("name", _PAGES)
+def test_answers_of_another_server_are_logged_and_retried(name: str, logs: dict[str, str]) -> None:
     """They do not end the process."""
-
-    async def observe() -> Replica:
-        runner = web.ServerRunner(web.Server(_page(body, kind, status)))
-        await runner.setup()
-        try:
-            site = web.TCPSite(runner, "127.0.0.1", 0)
-            await site.start()
-            host, port = runner.addresses[0]
-            return await _observed(tmp_path, f"http://{host}:{port}", _has_warned)
-        finally:
-            await runner.cleanup()
-
-    assert "Caches are synced" not in asyncio.run(observe()).log()
+    assert _has_warned(logs[name])
+    assert "Caches are synced" not in logs[name]
 
 
 def test_sigterm_ends_the_process_during_the_first_request(tmp_path: Path) -> None:
     """The server does not answer."""
 
-    async def observe() -> Replica:
+    async def observe() -> None:
         async def hold(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             holding.append(writer)
             has_come.set()
@@ -173,7 +175,7 @@ def test_sigterm_ends_the_process_during_the_first_request(tmp_path: Path) -> No
         server = await asyncio.start_server(hold, "127.0.0.1", 0)
         host, port = server.sockets[0].getsockname()
         try:
-            return await _observed(tmp_path, f"http://{host}:{port}", lambda _: has_come.is_set())
+            await _observed(tmp_path, f"http://{host}:{port}", lambda _: has_come.is_set())
         finally:
             for writer in holding:
                 writer.transport.abort()

@@ -13,7 +13,7 @@ import msgspec
 
 from kubesched.api.errors import SetupError
 
-_made: Final = msgspec.json.Decoder(tuple[bytes, bytes])
+_made: Final = msgspec.json.Decoder(tuple[str, str])
 
 
 class KeyPair(msgspec.Struct, frozen=True):
@@ -40,4 +40,5 @@ def make_pair(bind_address: str) -> KeyPair:
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise SetupError(f"unable to generate self signed cert: {error}") from None
-    return KeyPair(*_made.decode(made.stdout))
+    certificate, key = _made.decode(made.stdout)
+    return KeyPair(certificate.encode(), key.encode())

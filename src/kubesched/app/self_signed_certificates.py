@@ -11,11 +11,11 @@ Differs:  both keys are on the curve P-256, and so take no time to make; clients
 from __future__ import annotations
 
 import ipaddress
+import json
 import sys
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -109,4 +109,5 @@ def _alternatives(bind_address: str) -> x509.SubjectAlternativeName:
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(msgspec.json.encode(self_signed_pair(sys.argv[1])))
+    # With json: importing msgspec would take a fifth of the time.
+    json.dump([part.decode() for part in self_signed_pair(sys.argv[1])], sys.stdout)

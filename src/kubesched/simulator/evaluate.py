@@ -83,6 +83,7 @@ class Evaluator:
     def __init__(self, registry: Registry, feature_gates: FeatureGates) -> None:
         self._registry = registry
         self._gates = feature_gates
+        self._default = exhaustive(default_configuration(feature_gates))
 
     def evaluate(self, scenario: Mapping[str, Any]) -> Answer:
         """Return the result; keys without a value are omitted.
@@ -125,12 +126,10 @@ class Evaluator:
 
     def _configuration(self, raw: object) -> Configuration:
         if raw is None:
-            configuration = default_configuration(self._gates)
-        elif isinstance(raw, dict):
-            configuration = load_configuration(raw, self._gates)
-        else:
+            return self._default
+        if not isinstance(raw, dict):
             raise ScenarioError("scenario.config: an object is required")
-        return exhaustive(configuration)
+        return exhaustive(load_configuration(raw, self._gates))
 
 
 def _sequence(scenario: Mapping[str, Any], key: str) -> Sequence[Any]:

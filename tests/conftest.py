@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Reports are wrapped, as on a terminal.
@@ -21,6 +22,12 @@ pytest_plugins = ["kubesched.testing.pytest_plugin"]
 settings.register_profile("local", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("local"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return one process more than there are cores, for some tests wait."""
+    return (os.cpu_count() or 1) + 1
 
 
 # Little of what tests make is garbage in cycles.

@@ -17,6 +17,7 @@ import time
 from asyncio.subprocess import DEVNULL, Process
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -203,7 +204,7 @@ async def tell_all(story: Story, rest: Rest, folder: Path) -> None:
         """)
     finally:
         for replica in replicas.values():
-            if replica.returncode is None:
+            with suppress(ProcessLookupError):  # it has ended
                 replica.terminate()
             await replica.wait()
 

@@ -118,7 +118,7 @@ def test_moves_at_five(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_gated_pod_at_five(caplog: pytest.LogCaptureFixture) -> None:
-    """The text says why it waits."""
+    """The text says why it waits; those that move with it have a line each."""
     move = QueueMove(
         "default/early",
         QueuePlace.NOWHERE,
@@ -126,11 +126,14 @@ def test_a_gated_pod_at_five(caplog: pytest.LogCaptureFixture) -> None:
         "UnschedulablePodAdd",
         now=0,
         gating_plugin="SchedulingGates",
+        followers=["default/late"],
     )
     with caplog.at_level(V5, "kubesched.scheduler.scheduling_log"):
         log_move(move)
-    fields = {"pod": EARLY, "event": move.event, "queue": "Unschedulable"}
-    assert [(f"{MOVED}, because the pod is gated", fields)] == logged(caplog)
+    text = f"{MOVED}, because the pod is gated"
+    fields = {"event": move.event, "queue": "Unschedulable"}
+    pods = [EARLY, ObjectRef("late", "default")]
+    assert [(text, {"pod": pod, **fields}) for pod in pods] == logged(caplog)
 
 
 def test_scores_at_ten(caplog: pytest.LogCaptureFixture) -> None:

@@ -133,7 +133,7 @@ def log_observed(level: int, text: str, item: Node | Pod) -> None:
 
 
 def log_move(move: QueueMove) -> None:
-    """Log the part of the queue that a pod moved to; an observer of the queue."""
+    """Log the part of the queue that pods moved to; an observer of the queue."""
     if not log.isEnabledFor(V5):
         return
     queue = _QUEUES.get(move.destination)
@@ -141,7 +141,8 @@ def log_move(move: QueueMove) -> None:
         text = "Pod moved to an internal scheduling queue"
         if move.gating_plugin:
             text += ", because the pod is gated"
-        write(log, V5, text, pod=ObjectRef.of(move.pod), event=move.event, queue=queue)
+        for pod in (move.pod, *move.followers):
+            write(log, V5, text, pod=ObjectRef.of(pod), event=move.event, queue=queue)
 
 
 def _ref(pod: PodInfo) -> ObjectRef:

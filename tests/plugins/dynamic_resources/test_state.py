@@ -1,4 +1,4 @@
-"""Filtering all nodes with kept results, compared with a plugin that has kept none."""
+"""Filtering all nodes at once, compared with one after the other and nothing kept."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.resource import DeviceCapacity, ResourceClaim
@@ -15,11 +16,12 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import NodeToStatus
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
-from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
+from kubesched.plugins.dynamic_resources.state import ClaimInformation, DynamicResourcesState
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.testing.builders import make_node
+from kubesched.testing.builders import make_node, make_snapshot
 from tests.plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
 from tests.plugins.dynamic_resources.objects import (
+    allocation_of,
     alternative,
     claim,
     counted,
@@ -27,6 +29,7 @@ from tests.plugins.dynamic_resources.objects import (
     device_class,
     first_available,
     request,
+    result,
     slice_of,
 )
 
@@ -177,3 +180,47 @@ def test_pods_that_are_reserved_again_get_the_same_devices() -> None:
             assert cluster.plugin.reserve(cycle, pod, "n1").is_success
     assert found[0] == found[1]
     assert len({str(each) for each in found[0]}) == 3
+
+
+_TERMS = (
+    NodeSelectorTerm(
+        match_fields=(NodeSelectorRequirement(key="metadata.name", operator="In", values=("n1",)),)
+    ),
+    NodeSelectorTerm(
+        match_expressions=(NodeSelectorRequirement(key="rack", operator="In", values=("a",)),)
+    ),
+    NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key="rack", operator="Exists"),)),
+)
+_SELECTORS = (None, *(NodeSelector(node_selector_terms=(term,)) for term in _TERMS))
+_PENDING = replace(result("d1"), binding_conditions=("Attached",))
+
+allocated = st.lists(
+    st.tuples(st.sampled_from(_SELECTORS), st.sampled_from(["", "shared", "waits"])), max_size=3
+)
+
+
+@given(allocated, st.booleans(), st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True))
+def test_allocated_claims_are_filtered_alike_for_one_node_and_all(
+    claims: list[tuple[NodeSelector | None, str]], is_timed_out: bool, rows: list[int]
+) -> None:
+    """The same nodes are rejected, and the same claims are unavailable, in the same order."""
+    nodes = [make_node("n1"), make_node("n2", labels={"rack": "a"}), make_node("n3")]
+    table = make_snapshot(nodes).nodes.take(np.array(sorted(rows), np.intp))
+
+    def state() -> DynamicResourcesState:
+        every = []
+        for at, (selector, kind) in enumerate(claims):
+            found = allocation_of(_PENDING if kind == "waits" else "d1")
+            found = replace(found, node_selector=selector)
+            own = None if kind == "shared" else found
+            one = ClaimInformation(claim(name=f"c{at}", allocation=own))
+            one.shared = found if kind == "shared" else None
+            every.append(one)
+        return DynamicResourcesState(every, is_timed_out=lambda _claim: is_timed_out)
+
+    together, singly = state(), state()
+    expected = [singly.filter(node) for node in table.nodes]
+    found = together.filter_all(table)
+    assert expected == [found[row] for row in range(len(table))]
+    names = [[one.claim.metadata.name for one in each.unavailable] for each in (together, singly)]
+    assert names[0] == names[1]

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.api.core import Node
 from kubesched.api.resource import AllocationResult, ResourceClaim
-from kubesched.framework.dra import matches_node_selector
+from kubesched.framework.dra import check_node_selector, matches_node_selector
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected, SearchExhausted
 from kubesched.plugins.dynamic_resources.claims import BindingFailedError, is_ready_for_binding
@@ -40,6 +41,7 @@ from kubesched.plugins.dynamic_resources.remembered_searches import (
     alternatives_score,
 )
 from kubesched.plugins.dynamic_resources.requests import AllocationError
+from kubesched.snapshot.node_selection import match_node_selector
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -80,6 +82,19 @@ class ClaimInformation:
         selector = None if self.allocation is None else self.allocation.node_selector
         if selector is not None and not matches_node_selector(selector, node):
             return False
+        return self._may_become_ready(is_timed_out)
+
+    def usable_rows(self, nodes: NodeTable, is_timed_out: IsTimedOut | None) -> NDArray[np.bool_]:
+        """Return `is_usable_on` of every node, as bool per row."""
+        if not self._may_become_ready(is_timed_out):
+            return np.zeros(len(nodes), np.bool_)
+        selector = None if self.allocation is None else self.allocation.node_selector
+        if selector is None:
+            return np.ones(len(nodes), np.bool_)
+        check_node_selector(selector)
+        return match_node_selector(selector, nodes)
+
+    def _may_become_ready(self, is_timed_out: IsTimedOut | None) -> bool:
         if self.claim.status.allocation is None or is_timed_out is None:
             return True
         try:
@@ -148,6 +163,8 @@ class DynamicResourcesState:
 
         If only the search for devices decides, nodes with a kept result are not searched again.
         """
+        if self.allocator is None and self.extended is None:
+            return self._filter_allocated(nodes)
         common = self.common_search = self._common_search()
         if common is None:
             return NodeToStatus.of([self.filter(node) for node in nodes.nodes])
@@ -161,6 +178,19 @@ class DynamicResourcesState:
         found = NodeToStatus.of([self.filter(table.nodes[row]) for row in asked])
         index[missing] = np.where(found.index, found.index + UNSOLVED, SOLVED)
         return NodeToStatus(index, [SUCCESS, _NOT_ALLOCATABLE, *found.statuses[1:]])
+
+    def _filter_allocated(self, nodes: NodeTable) -> NodeToStatus:
+        """Return the status of each row if all claims are allocated."""
+        usable = [one.usable_rows(nodes, self.is_timed_out) for one in self.claims]
+        unusable = [(int(rows.argmin()), at) for at, rows in enumerate(usable) if not rows.all()]
+        for _, at in sorted(unusable):
+            self._note_unavailable([self.claims[at]])
+        passed = np.logical_and.reduce(usable) if usable else np.ones(len(nodes), np.bool_)
+        return NodeToStatus.rejecting(~passed, _NOT_AVAILABLE)
+
+    def _note_unavailable(self, claims: Sequence[ClaimInformation]) -> None:
+        # An allocation that is not written yet cannot be deallocated.
+        self.unavailable |= dict.fromkeys(one for one in claims if one.shared is None)
 
     def filter(self, node: Node) -> Status:
         """Return success if the node satisfies all claims; keep the allocations found."""
@@ -178,8 +208,7 @@ class DynamicResourcesState:
                 return status
             self.chosen.pop(name, None)
         if unusable:
-            # An allocation that is not written yet cannot be deallocated.
-            self.unavailable |= dict.fromkeys(one for one in unusable if one.shared is None)
+            self._note_unavailable(unusable)
             return _NOT_AVAILABLE
         return SUCCESS
 

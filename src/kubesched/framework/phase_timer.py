@@ -72,8 +72,7 @@ class PhaseTimer:
 
     Attributes:
         now: The timer's clock, in seconds.
-        phases: Extension point -> a phase, which begins when it is entered. Each look-up is a new
-            phase.
+        phases: Extension point -> its phase, which begins when it is entered.
         is_sampling: Whether single plugins are timed now.
     """
 

@@ -91,10 +91,11 @@ class Gates:
             by_kind.setdefault((queued.gating_plugin, kind_of(queued)), []).append(queued)
         for equal in by_kind.values():
             first = equal[0]
-            if hints.is_shared(first, change) and strategy_of(first) is not QueueingStrategy.SKIP:
-                staying = self.still_gated(equal)
-                if staying:
-                    yield staying
+            is_shared = hints.is_shared(first, change)
+            if not is_shared or strategy_of(first) is QueueingStrategy.SKIP:
+                continue
+            if staying := self.still_gated(equal):
+                yield staying
 
     def still_gated(self, gated: Sequence[QueuedPodInfo]) -> list[QueuedPodInfo]:
         """Return those of some equal pods that the plugin that gates them still rejects.

@@ -655,3 +655,20 @@ def test_suggestions_agree_with_brute_force(
         for other, all_nodes, all_pods in _variants(pod, nodes, pods)
     )
     assert bool(report.changes) >= exists
+
+
+def test_the_nearest_misses_are_the_examples() -> None:
+    """Nodes where the smallest share of the requests is missing come first, equal ones together."""
+
+    def node(name: str, cpu: str, memory: str) -> Node:
+        return make_node(name, allocatable={"cpu": cpu, "memory": memory, "pods": 5})
+
+    nodes = [
+        *(node(f"tiny-{number}", "1", "1Gi") for number in range(3)),
+        node("half", "5", "5Gi"),
+        node("lopsided", "9", "512Mi"),
+        *(node(f"near-{number}", "7", "7Gi") for number in range(2)),
+    ]
+    [cause] = ask(make_pod(requests={"cpu": "10", "memory": "10Gi"}), *nodes).causes
+    found = [example.nodes for example in cause.examples]
+    assert [("near-0", "near-1"), ("half",), ("lopsided",)] == found

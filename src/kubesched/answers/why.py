@@ -6,10 +6,11 @@ Reads:    the pod's status, an explanation of its decision, and trials of what w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from kubesched.answers.cluster_changes import cluster_changes
@@ -43,6 +44,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
+from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -105,7 +107,8 @@ class Cause(DocumentPart, frozen=True):
         plugins: The plugins that reject it there; all must be satisfied for the pod to fit.
         reasons: Their messages, as kubectl shows them.
         count: Number of nodes.
-        examples: Some of the nodes, the most frequent details first.
+        examples: Some of the nodes: those that lack the least of what the pod requests first, and
+            among these the most frequent details.
     """
 
     plugins: tuple[str, ...]
@@ -206,7 +209,7 @@ def why_uncreated(lacked: LackedPods) -> WhyReport:
 
 def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
     """Answer for a pending pod; `explanation` has every filter's answer."""
-    pod = trial.pod
+    pod, cache = trial.pod, trial.cluster.cache
     state = _state(pod, explanation)
     changes: tuple[SuggestedChange, ...] = ()
     together: tuple[SuggestedChange, ...] = ()
@@ -217,7 +220,6 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
         changes = _varied(found)
         together = () if changes else changes_together(trial)
     if state in (*_NEEDS_CHANGES, PodState.UNKNOWN):
-        cache = trial.cluster.cache
         misses = tuple(near_misses(pod, cache.nodes, cache.objects))
         missing = tuple(missing_objects(pod, cache.objects))
     return WhyReport(
@@ -228,7 +230,7 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
         changes=changes,
         together=together,
         near_misses=misses,
-        causes=causes_of(explanation.nodes),
+        causes=_causes_of(explanation.nodes, _lacked_shares(PodInfo(pod), cache.nodes)),
         notes=(
             *explanation.notes,
             *_preemption_note(state, explanation),
@@ -380,13 +382,23 @@ def cause_words(plugin: str, message: str) -> tuple[str, str]:
     return f"rejects it ({words or plugin})", f"reject it ({words or plugin})"
 
 
-def causes_of(verdicts: Iterable[NodeVerdict]) -> tuple[Cause, ...]:
+def _lacked_shares(info: PodInfo, nodes: NodeTable) -> dict[str, float]:
+    """Return by node which share of its requests a pod lacks there, summed over the resources."""
+    requests = info.template.requests
+    free, _ = nodes.free_for([*requests])
+    # A pod slot, as the first row.
+    wanted = np.array([1, *requests.values()], np.float64)[:, None]
+    shares = np.clip(wanted - free, 0, None) / np.maximum(wanted, 1)
+    return dict(zip(nodes.names, shares.sum(axis=0).tolist(), strict=True))
+
+
+def _causes_of(verdicts: Iterable[NodeVerdict], lacked: Mapping[str, float]) -> tuple[Cause, ...]:
     """Group the nodes that reject a pod for the same reasons, the nearest misses first."""
     rejecting = [verdict for verdict in verdicts if verdict.rejections and verdict.tried]
     groups = grouped_by(rejecting, _plugins_and_reasons)
     ordered = sorted(largest_first(groups), key=lambda group: len(group[0][0]))
     return tuple(
-        Cause(plugins, reasons, len(found), _examples(found))
+        Cause(plugins, reasons, len(found), _examples(found, lacked))
         for (plugins, reasons), found in ordered
     )
 
@@ -396,11 +408,17 @@ def _plugins_and_reasons(verdict: NodeVerdict) -> tuple[tuple[str, ...], tuple[s
     return plugins, tuple(answer.message for answer in verdict.rejections)
 
 
-def _examples(verdicts: Iterable[NodeVerdict]) -> tuple[CauseExample, ...]:
-    groups = grouped_by(verdicts, _details)
+def _examples(
+    verdicts: Iterable[NodeVerdict], lacked: Mapping[str, float]
+) -> tuple[CauseExample, ...]:
+    nearest = sorted(verdicts, key=lambda verdict: lacked[verdict.node])
+    groups = sorted(
+        grouped_by(nearest, _details).items(),
+        key=lambda group: (lacked[group[1][0].node], -len(group[1])),
+    )
     return tuple(
         CauseExample(tuple(one.node for one in found), details)
-        for details, found in largest_first(groups)[:_EXAMPLES_MAX]
+        for details, found in groups[:_EXAMPLES_MAX]
     )
 
 

@@ -149,7 +149,7 @@ def test_a_budget_that_allows_no_disruption() -> None:
     assert not report.succeeds
     (pod,) = report.pods
     assert (PodFate.WAITS, ("default/web",)) == (pod.fate, pod.budgets)
-    assert pod.message == "the budget needs 1 healthy pods and has 1"
+    assert pod.message == "the budget needs 1 healthy pod and has 1"
 
 
 def test_a_pending_replacement_blocks_the_next_eviction() -> None:

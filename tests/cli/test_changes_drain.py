@@ -46,7 +46,7 @@ def test_text(cluster: Path) -> None:
         "What finds no place\n"
         "  shop/bare would not come back: it has no controller\n"
         "  shop/db-0 waits for shop/db:\n"
-        "      the budget needs 1 healthy pods and has 1\n"
+        "      the budget needs 1 healthy pod and has 1\n"
         "\n"
         "From alpha\n"
         "  shop/web-1 to beta\n"

@@ -33,5 +33,5 @@ def _written(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> str:
 
 def test_progress_only_on_terminals(monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress is shown on a terminal only."""
-    assert "Placing pods: 1 of 1" in _written(monkeypatch, Terminal())
+    assert "Placing pods: 0 of 1" in _written(monkeypatch, Terminal())
     assert not _written(monkeypatch, io.StringIO())

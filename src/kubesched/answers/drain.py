@@ -24,6 +24,7 @@ from kubesched.api.meta import controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
+from kubesched.explain.sentences import count
 from kubesched.inputs.pod_names import workloads_of
 from kubesched.snapshot.pod_info import uid_of
 
@@ -271,8 +272,8 @@ def _may_be_lost(pod: DrainedPod) -> bool:
 
 def _why_it_refuses(budget: PodDisruptionBudget) -> str:
     status = budget.status
-    current, desired = status.current_healthy, status.desired_healthy
-    return f"the budget needs {desired} healthy pods and has {current}"
+    needed = count(status.desired_healthy, "healthy pod")
+    return f"the budget needs {needed} and has {status.current_healthy}"
 
 
 def _workload_name(pod: Pod) -> str:

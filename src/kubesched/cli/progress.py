@@ -54,17 +54,25 @@ def watched() -> Iterator[Show]:
 
 
 def run_simulation(cluster: Cluster) -> tuple[SimulationEnd, float]:
-    """Place the pending pods, or some until Ctrl-C; return the end and the seconds it took."""
-    began = time.perf_counter()
+    """Place the pending pods, or some until Ctrl-C; return the end and the seconds it took.
+
+    The time does not include loading the cluster.
+    """
+    began = 0.0
     with watched() as show:
-        end = cluster.simulated(
-            watch=lambda tried, total: show(lambda: f"Placing pods: {tried:,} of {total:,}")
-        )
+
+        def watch(tried: int, total: int) -> bool:
+            nonlocal began
+            if not tried:
+                began = time.perf_counter()
+            return show(lambda: f"Placing pods: {tried:,} of {total:,}")
+
+        end = cluster.simulated(watch=watch)
     return end, time.perf_counter() - began
 
 
 def write_timing(report: SimulationReport, seconds: float) -> None:
-    """Write to stderr how long it took."""
+    """Write to stderr how long the decisions took."""
     rate = report.summary.attempts / seconds if seconds else 0.0
     text = f"{report.summary.attempts} scheduling cycles in {seconds:.1f} s, {rate:.0f} per second"
     # Both may go to the same terminal, and the report comes first.

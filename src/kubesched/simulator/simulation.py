@@ -49,8 +49,9 @@ def simulate_cluster(
 ) -> SimulationEnd:
     """Place all pending pods of a cluster; `seed` is of the random source that breaks ties.
 
-    `complete` are the kinds of which there are no other objects. `watch` is called after every
-    attempt. If it returns False, the report is partial.
+    `complete` are the kinds of which there are no other objects. `watch` is called with the
+    numbers of pods tried and of all, before the first attempt and after each. If it returns False,
+    the report is partial.
 
     Raises:
         ConfigError: with every field error of the configuration.
@@ -94,6 +95,7 @@ class Simulation:
         self._use = Utilisation(self._scheduler.cache.nodes)
         if watch is not None:
             rehearsal.outcomes.on_attempt = self._call_watch
+            self._call_watch()
 
     def _add(self, pod: Pod) -> None:
         metadata, name = pod.metadata, scheduler_name_of(pod)

@@ -159,6 +159,16 @@ def test_more_sums_than_are_kept() -> None:
     assert 0 == groups.count(questions[0]).column()[1]
 
 
+def test_small_sums_are_dropped_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their number is bounded, and a group knows only the sums that are kept."""
+    monkeypatch.setattr("kubesched.snapshot.label_groups._SUMS_MAX", 40)
+    groups = groups_with([(make_pod_info(), 0)])
+    for weight in range(1, 200):
+        assert weight == groups.count(PodSum(_weigh_as(weight))).column()[0]
+    [group] = groups
+    assert 40 == len(groups._sums) == len(group.sums)
+
+
 def test_counts_are_read_only() -> None:
     """Readers cannot change the view."""
     counts = groups_with([]).count(PodSum(lambda group: 1)).column()

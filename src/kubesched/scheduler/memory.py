@@ -38,10 +38,12 @@ from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
 
-_BYTES_MAX: Final = 40 * 1024 * 1024
+_BYTES_MAX: Final = 43 * 1024 * 1024
 """Memory limit for the answers per signature."""
-_NODE_BYTES_MAX: Final = 16 * 1024 * 1024
+_NODE_BYTES_MAX: Final = 17 * 1024 * 1024
 """Memory limit for the answers of scope node. When pods differ, most are not used again."""
+_BYTES_PER_SIGNATURE: Final = 6 * 1024
+"""A plan and empty answers."""
 _BYTES_PER_ROW: Final = 16
 """A total, the first rejection, and whether there is one."""
 _SIGNATURES_MIN: Final = 8
@@ -179,7 +181,7 @@ class Memory:
 
 
 def _limit(rows: int, bytes_max: int) -> int:
-    return max(_SIGNATURES_MIN, bytes_max // (_BYTES_PER_ROW * max(1, rows)))
+    return max(_SIGNATURES_MIN, bytes_max // (_BYTES_PER_SIGNATURE + _BYTES_PER_ROW * rows))
 
 
 def _keep(memory: OrderedDict[K, V], key: K, value: V, limit: int) -> None:

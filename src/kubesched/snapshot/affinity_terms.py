@@ -25,7 +25,7 @@ from kubesched.api.field_errors import aggregate
 from kubesched.api.requirements import NOTHING, CompiledSelector, SelectorError
 from kubesched.api.selectors import compile_label_selector
 
-_PARSED_MAX: Final = 8192
+_PARSED_MAX: Final = 4096
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[PodAffinity | None, PodAntiAffinity | None]).decode

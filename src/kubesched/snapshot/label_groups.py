@@ -23,6 +23,8 @@ _CELLS_MAX: Final = 1 << 24
 """How many numbers all sums may hold; the least recently used sum is dropped first."""
 
 _SUMS_MIN: Final = 32
+_SUMS_MAX: Final = 16_384
+"""Plugins remember fewer questions; what they have forgotten is never asked again."""
 _FORGOTTEN_AT_ONCE: Final = 8
 """How many sums are dropped for a new one: each visits all groups that may count in it."""
 
@@ -159,7 +161,8 @@ class LabelGroups:
             self._cells_to_free = cells - _CELLS_MAX
             self._sums_next = max(_SUMS_MIN + 1, len(self._sums) * 9 // 8)
         for _ in range(_FORGOTTEN_AT_ONCE):
-            if self._cells_to_free <= 0 or len(self._sums) <= _SUMS_MIN:
+            size = len(self._sums)
+            if size <= _SUMS_MIN or (self._cells_to_free <= 0 and size <= _SUMS_MAX):
                 return
             question, counts = self._sums.popitem(last=False)
             self._cells_to_free -= counts.cells

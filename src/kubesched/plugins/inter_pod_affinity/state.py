@@ -29,7 +29,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import Marker, PodSum
 
 _NO_LABELS: Final[dict[str, str]] = {}
-_QUESTIONS_MAX: Final = 8192
+_QUESTIONS_MAX: Final = 4096
 
 KeyedSum = tuple[str, PodSum]
 """A topology key and the sum to take over its domains."""

@@ -27,7 +27,7 @@ from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import PodSum
 
-_SUMS_MAX: Final = 8192
+_SUMS_MAX: Final = 4096
 _NO_OWNER: Final = OwnerReference()
 
 

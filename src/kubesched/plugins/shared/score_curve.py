@@ -6,6 +6,7 @@ Upstream: pkg/scheduler/framework/plugins/helper/shape_score.go (v1.36)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
@@ -18,16 +19,17 @@ _SHAPE_SCORE_MAX: Final = 10
 
 
 class ScoreCurve:
-    """The scores of the utilizations from 0 to 100 percent.
-
-    Attributes:
-        scores: 101 scores from 0 to 100.
-    """
+    """The scores of the utilizations from 0 to 100 percent."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
         """Take points of ascending utilization; the curve is flat before and after them."""
-        points = [(p.utilization, p.score * (NODE_SCORE_MAX // _SHAPE_SCORE_MAX)) for p in shape]
-        self.scores = [_interpolate(points, utilization) for utilization in range(PERCENT + 1)]
+        scale = NODE_SCORE_MAX // _SHAPE_SCORE_MAX
+        self._points = [(point.utilization, point.score * scale) for point in shape]
+
+    @cached_property
+    def scores(self) -> list[int]:
+        """101 scores from 0 to 100."""
+        return [_interpolate(self._points, utilization) for utilization in range(PERCENT + 1)]
 
     def at(self, utilization: int) -> int:
         """Return the score of a utilization in percent; what is outside 0..100 is cut off."""

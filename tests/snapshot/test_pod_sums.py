@@ -22,7 +22,7 @@ def test_listed_rows_and_an_array_are_the_same_counts(
     additions: list[tuple[int, int]], domains: int, is_array: bool, some: bool
 ) -> None:
     """Sums per row and per domain are right as a list and as an array."""
-    counts, expected = PodCounts(ROWS), [0] * ROWS
+    counts, expected = PodCounts(range(ROWS)), [0] * ROWS
     if is_array:
         for row in range(ROWS):
             counts.add(row, 1)
@@ -45,23 +45,27 @@ def test_listed_rows_and_an_array_are_the_same_counts(
 def test_rows_come_and_go() -> None:
     """The last row takes the place of a removed one, as a list and as an array."""
     for filled in (2, ROWS):
-        counts = PodCounts(ROWS)
+        rows = [*range(ROWS)]
+        counts = PodCounts(rows)
         for row in range(ROWS - filled, ROWS):
             counts.add(row, row)
         counts.add(0, -counts.column().item(0))
-        counts.append_row()
+        rows.append(ROWS)
+        assert 0 == counts.column()[ROWS]
         counts.add(ROWS, 7)
-        counts.swap_remove_row(0)
-        assert ROWS == len(counts.column())
-        assert 7 == counts.column()[0]
-        assert ROWS - 1 == counts.column()[ROWS - 1]
+        rows.pop()
+        for _ in range(2):
+            counts.move(ROWS, 0)
+            assert [7, ROWS - 1] == counts.column()[[0, ROWS - 1]].tolist()
+        rows.append(ROWS)
+        assert 0 == counts.column()[ROWS]
 
 
 @settings(max_examples=25)
 @given(st.integers(0, 999))
 def test_sums_by_code_follow_the_pods_and_the_label(seed: int) -> None:
     """Sums that are kept equal those of counts that see the label for the first time."""
-    random, counts, numbers = Random(seed), PodCounts(ROWS), [1] * ROWS
+    random, counts, numbers = Random(seed), PodCounts(range(ROWS)), [1] * ROWS
     zones: CodedColumn[str | None] = CodedColumn([str(row % 3) for row in range(ROWS)])
     hosts: CodedColumn[str | None] = CodedColumn([str(row) for row in range(ROWS)])
     for row in range(ROWS):

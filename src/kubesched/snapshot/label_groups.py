@@ -110,7 +110,7 @@ class LabelGroups:
         return counts
 
     def _new_sum(self, question: PodSum) -> PodCounts:
-        counts = PodCounts(len(self._by_row))
+        counts = PodCounts(self._by_row)
         for group in self._candidates(question):
             _attach(question, counts, group)
         for place in _places_of_sum(question):
@@ -176,8 +176,6 @@ class LabelGroups:
     def append_row(self) -> None:
         """Add an empty row at the end."""
         self._by_row.append({})
-        for counts in self._sums.values():
-            counts.append_row()
 
     def swap_remove_row(self, row: int) -> None:
         """Remove an empty row; the last row takes its place."""
@@ -188,8 +186,8 @@ class LabelGroups:
             for group, pods in moved.items():
                 del group.rows[last]
                 group.rows[row] = pods
-        for counts in self._sums.values():
-            counts.swap_remove_row(row)
+                for counts, _ in group.sums.values():
+                    counts.move(last, row)
 
     def add(self, info: PodInfo, row: int) -> None:
         """Count a pod on `row`."""

@@ -9,7 +9,7 @@ Invariants: the list and the array give equal results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -61,13 +61,14 @@ class PodSum:
 
 
 class PodCounts:
-    """One integer per row of the whole table."""
+    """One integer per row of the whole table; `rows` is as long as the table."""
 
     __slots__ = ("_array", "_by_code", "_listed", "_rows")
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: Sized) -> None:
         self._rows = rows
         self._listed: dict[int, int] = {}
+        # Beyond the rows of the table, which may be more, it is zero.
         self._array: NDArray[np.int64] | None = None
         # What `by_code` returned for the array, with the column and its version at that time.
         self._by_code: dict[CodedColumn[str | None], tuple[int, NDArray[np.int64]]] = {}
@@ -77,11 +78,11 @@ class PodCounts:
         """Roughly how many numbers this holds in memory."""
         if self._array is None:
             return _LISTED_MIN
-        return self._rows + sum([len(sums) for _, sums in self._by_code.values()])
+        return len(self._array) + sum([len(sums) for _, sums in self._by_code.values()])
 
     def column(self) -> NDArray[np.int64]:
         """Return the numbers as a read-only int64 array, one per row."""
-        column = self._to_array() if self._array is None else self._array.view()
+        column = self._to_array() if self._array is None else self._array_of_table(self._array)
         column.flags.writeable = False
         return column
 
@@ -92,13 +93,14 @@ class PodCounts:
         codes, size = label.codes, len(label.values)
         if self._array is None:
             return self._listed_by_code(codes, size, rows)
+        column = self._array_of_table(self._array)
         if rows is not None:
-            return _sum_by_code(codes[rows], self._array[rows], size)
+            return _sum_by_code(codes[rows], column[rows], size)
         if not isinstance(label, CodedColumn):
-            return _sum_by_code(codes, self._array, size)
+            return _sum_by_code(codes, column, size)
         version, sums = self._by_code.get(label, (-1, _NO_SUMS))
         if version != label.version:
-            sums = _sum_by_code(codes, self._array, size)
+            sums = _sum_by_code(codes, column, size)
             self._by_code[label] = label.version, sums
         return sums.copy()
 
@@ -126,18 +128,27 @@ class PodCounts:
         )
 
     def _to_array(self) -> NDArray[np.int64]:
-        array = np.zeros(self._rows, np.int64)
+        array = np.zeros(len(self._rows), np.int64)
         if self._listed:
             at, numbers = self._entries()
             array[at] = numbers
         return array
 
+    def _array_of_table(self, array: NDArray[np.int64]) -> NDArray[np.int64]:
+        rows = len(self._rows)
+        if len(array) < rows:
+            self._array = array = np.concatenate([array, np.zeros(rows, np.int64)])
+        return array[:rows]
+
     # Changes; called only by the groups that own the counts.
 
     def add(self, row: int, number: int) -> None:
         """Add `number` to a row."""
-        if self._array is not None:
-            self._array[row] += number
+        array = self._array
+        if array is not None:
+            if row >= len(array):
+                array = self._array_of_table(array)
+            array[row] += number
             for label, (version, sums) in self._by_code.items():
                 if version == label.version:
                     sums[label.codes.item(row)] += number
@@ -145,26 +156,19 @@ class PodCounts:
         total = self._listed.get(row, 0) + number
         if total:
             self._listed[row] = total
-            if len(self._listed) > max(_LISTED_MIN, self._rows // _LISTED_SHARE):
+            if len(self._listed) > max(_LISTED_MIN, len(self._rows) // _LISTED_SHARE):
                 self._array, self._listed = self._to_array(), {}
         else:
             self._listed.pop(row, None)
 
-    def append_row(self) -> None:
-        """Add a row at the end."""
-        self._rows += 1
+    def move(self, source: int, target: int) -> None:
+        """Move the number of a row to another one, which has none; again changes nothing."""
         if self._array is not None:
-            self._array = np.append(self._array, 0)
-
-    def swap_remove_row(self, row: int) -> None:
-        """Remove an empty row; the last row takes its place."""
-        self._rows -= 1
-        last = self._rows
-        if self._array is not None:
-            self._array[row] = self._array[last]
-            self._array = self._array[:last].copy()
-        elif last in self._listed:
-            self._listed[row] = self._listed.pop(last)
+            number = self._array.item(source) if source < len(self._array) else 0
+            if number:
+                self._array[target], self._array[source] = number, 0
+        elif source in self._listed:
+            self._listed[target] = self._listed.pop(source)
 
 
 def _sum_by_code(

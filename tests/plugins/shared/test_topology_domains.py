@@ -23,7 +23,7 @@ def test_sums_equal_a_dictionary(
         for at, (value, _) in enumerate(cells)
     )
     label = table.label("zone")
-    counts = PodCounts(len(cells))
+    counts = PodCounts(cells)
     for at, (_, amount) in enumerate(cells):
         counts.add(at, amount)
     sums = DomainSums.of(label, counts)

@@ -333,6 +333,23 @@ def test_a_heartbeat_does_not_invalidate_answers(
     assert epoch + is_seen == cache.nodes.epoch
 
 
+@pytest.mark.parametrize(
+    ("status", "is_seen"),
+    [
+        ({"volumesInUse": ["v"], "volumesAttached": [{"name": "v", "devicePath": "d"}]}, False),
+        ({"images": [{"names": ["app:1"], "sizeBytes": 1}]}, True),
+    ],
+)
+def test_attached_volumes_do_not_invalidate_answers(
+    *, status: dict[str, object], is_seen: bool
+) -> None:
+    """They change with every pod that has volumes, and no plugin may rely on them."""
+    cache = _cache("a")
+    epoch = cache.nodes.epoch
+    cache.add_node(make_node("a", status=status))
+    assert epoch + is_seen == cache.nodes.epoch
+
+
 def test_other_objects_are_in_the_snapshot_at_once() -> None:
     """They are added, replaced and deleted."""
     cache = Cache()

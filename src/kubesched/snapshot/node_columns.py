@@ -184,7 +184,7 @@ class NodeColumns(NodeTable):
         if previous.status.images != node.status.images:
             self.images.remove(previous)
             self.images.add(node)
-        if _without_heartbeats(previous) != _without_heartbeats(node):
+        if _lasting(previous) != _lasting(node):
             self._begin_epoch()
 
     def remove_node(self, name: str) -> list[PodInfo]:
@@ -410,13 +410,13 @@ class NodeColumns(NodeTable):
         self.changes = array("q")
 
 
-def _without_heartbeats(node: Node) -> Node:
+def _lasting(node: Node) -> Node:
     """Return the node without what changes all the time and no plugin may rely on."""
     conditions = tuple([replace(one, last_heartbeat_time=None) for one in node.status.conditions])
     return replace(
         node,
         metadata=replace(node.metadata, resource_version=""),
-        status=replace(node.status, conditions=conditions),
+        status=replace(node.status, conditions=conditions, volumes_in_use=(), volumes_attached=()),
     )
 
 

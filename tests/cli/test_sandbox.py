@@ -17,6 +17,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -72,12 +73,17 @@ class Cluster:
 @contextmanager
 def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], Cluster, list[str]]]:
     """A sandbox in a process of its own: the process, the cluster, and what it said."""
-    with subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-m", "kubesched", "sandbox", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    # A killed sandbox leaves its files.
+    with (
+        TemporaryDirectory() as folder,
+        subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "kubesched", "sandbox", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": folder},
+        ) as process,
+    ):
         assert process.stdout is not None
         said = []
         for line in process.stdout:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -13,6 +14,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -26,12 +28,17 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 @contextmanager
 def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     """Start `kubesched ui`; yield the process, its URL and its token."""
-    with subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-m", "kubesched", "ui", "--no-open", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    # A killed process leaves its files.
+    with (
+        TemporaryDirectory() as folder,
+        subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-m", "kubesched", "ui", "--no-open", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": folder},
+        ) as process,
+    ):
         try:
             assert process.stdout is not None
             lines = iter(process.stdout.readline, "")

@@ -162,7 +162,7 @@ class PodCounts:
             self._listed.pop(row, None)
 
     def move(self, source: int, target: int) -> None:
-        """Move the number of a row to another one, which has none; again changes nothing."""
+        """Move a row's number to a row that has none; doing it twice changes nothing more."""
         if self._array is not None:
             number = self._array.item(source) if source < len(self._array) else 0
             if number:

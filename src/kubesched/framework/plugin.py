@@ -38,7 +38,10 @@ S = TypeVar("S")
 
 
 class Scope(Enum):
-    """What a plugin's answer for a row depends on, besides the pod; determines what is cached."""
+    """What a plugin's answer for a row depends on, besides the pod; determines what is cached.
+
+    Heartbeats of a Node object, and the volumes in its status, do not count.
+    """
 
     NODE = "node"  # that row's Node object
     USAGE = "usage"  # that row's allocatable amounts and the sums of its pods' requests

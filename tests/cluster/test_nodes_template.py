@@ -66,6 +66,28 @@ async def test_a_created_node_becomes_ready(world: World) -> None:
     assert {"Ready": "True", "MemoryPressure": "False"}.items() <= states.items()
 
 
+@on_nodes
+async def test_advertised_resources_become_allocatable(world: World) -> None:
+    """As docs/tasks/administer-cluster/extended-resource-node of Kubernetes shows it."""
+
+    async def advertise(**amounts: str) -> Json:
+        node = world.client.find("nodes", "", "node-0")
+        assert node is not None
+        status = {**node["status"], "capacity": {**CAPACITY, **amounts}}
+        world.client.write(NODE, {**node, "status": status})
+        await asyncio.sleep(0.1)
+        node = world.client.find("nodes", "", "node-0")
+        assert node is not None
+        allocatable: Json = node["status"]["allocatable"]
+        return allocatable
+
+    await asyncio.sleep(0.1)
+    dongles = {"example.com/dongle": "4"}
+    assert {**CAPACITY, **dongles} == await advertise(**dongles)
+    assert {**CAPACITY, "example.com/dongle": "2"} == await advertise(**{"example.com/dongle": "2"})
+    assert CAPACITY == await advertise(cpu="1000")
+
+
 def test_a_complete_node_is_not_changed() -> None:
     """The same object is returned."""
     node = as_reported({"metadata": {"name": "n"}, "spec": {}}, CAPACITY, "t0")

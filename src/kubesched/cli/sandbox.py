@@ -136,7 +136,7 @@ class _Sandbox:
             PodLatencies(flags["start_latency"], flags["stop_latency"], flags["run_time"]),
             renews_leases=flags["node_leases"],
         )
-        await populate(server.registry, population, opened)
+        await populate(server.registry, population, access.certificate, opened)
         # Another sandbox may have started meanwhile.
         _check_kubeconfig(flags)
         try:

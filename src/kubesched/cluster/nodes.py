@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Node, Taint
 from kubesched.api.errors import ApiError
+from kubesched.api.resource_names import is_extended_resource_name
 from kubesched.api.times import micro_time
 from kubesched.api.well_known import ZONE
 from kubesched.cluster.server import AnyKindServer, Plain, Watching
@@ -213,6 +214,29 @@ def _taints(spec: Plain, status: Plain, now: str) -> list[Plain]:
     return [*compress(taints, stays), *new]
 
 
+def with_advertised_resources(node: Plain, before: Plain | None) -> Plain:
+    """Return a node whose allocatable has the extended resources that its capacity got or lost.
+
+    Kubelets do this when somebody advertises a resource by writing it into the capacity of a node.
+    The same object is returned if the capacity is as in `before`.
+    """
+    status, old = node.get("status", {}), (before or node).get("status", {})
+    capacity, old_capacity = status.get("capacity") or {}, old.get("capacity") or {}
+    changed = [
+        name
+        for name in {**old_capacity, **capacity}
+        if capacity.get(name) != old_capacity.get(name) and is_extended_resource_name(name)
+    ]
+    if not changed:
+        return node
+    allocatable = {
+        **status.get("allocatable", {}),
+        **{name: capacity.get(name) for name in changed},
+    }
+    kept = {name: amount for name, amount in allocatable.items() if amount is not None}
+    return {**node, "status": {**status, "allocatable": kept}}
+
+
 # Readiness.
 
 _LEASES: Final = "leases.coordination.k8s.io"
@@ -246,6 +270,7 @@ class NodeKeeper(Watching):
             self._forget(key.name)
             return
         wanted = as_reported(node, self._capacity, self._server.timestamp())
+        wanted = with_advertised_resources(wanted, before)
         if wanted is not node:
             self._server.write(key, wanted)
         if self._renews_leases and key.name not in self._timers:

@@ -48,7 +48,14 @@ class _Secrets(msgspec.Struct, frozen=True):
 
 
 class SandboxAccess:
-    """The tokens of one sandbox, and its TLS context, which is None for plain HTTP."""
+    """The tokens and the certificate of one sandbox.
+
+    Attributes:
+        admin: The token of an administrator.
+        scheduler: The token of the scheduler.
+        certificate: As PEM; empty for plain HTTP.
+        tls: The TLS context of the server; None for plain HTTP.
+    """
 
     def __init__(self, folder: Path, *, has_tls: bool = True, kept_in: Path | None = None) -> None:
         """Generate tokens and, for TLS, a certificate and its key in a private directory.
@@ -63,7 +70,7 @@ class SandboxAccess:
         self._secrets = found = kept or _new_secrets(has_tls=has_tls)
         self.admin, self.scheduler = found.admin, found.scheduler
         self.tls: ssl.SSLContext | None = None
-        self._certificate = found.certificate.encode()
+        self.certificate = found.certificate
         if has_tls:
             files = folder / "certificate.pem", folder / "key.pem"
             write_private(files[0], found.certificate)
@@ -88,8 +95,10 @@ class SandboxAccess:
     def kubeconfig_dict(self, url: str, token: str) -> dict[str, Any]:
         """Return a kubeconfig with a token, as plain values."""
         cluster = {"server": url}
-        if self._certificate:
-            cluster["certificate-authority-data"] = base64.b64encode(self._certificate).decode()
+        if self.certificate:
+            cluster["certificate-authority-data"] = base64.b64encode(
+                self.certificate.encode()
+            ).decode()
         context = {"cluster": CONTEXT, "user": CONTEXT}
         return {
             "apiVersion": "v1",
@@ -106,7 +115,7 @@ class SandboxAccess:
 
     def settings(self, url: str, token: str) -> ConnectionSettings:
         """Return how kubesched's own client connects with a token."""
-        tls = TlsSettings(ca_pem=self._certificate)
+        tls = TlsSettings(ca_pem=self.certificate.encode())
         return ConnectionSettings(server=url, tls=tls, user=UserSettings(token=token))
 
 

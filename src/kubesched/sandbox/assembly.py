@@ -54,9 +54,11 @@ def needs_alpha(gates: FeatureGates) -> bool:
 
 
 async def populate(
-    registry: ObjectRegistry, population: Population, opened: AsyncExitStack
+    registry: ObjectRegistry, population: Population, certificate: str, opened: AsyncExitStack
 ) -> None:
     """Create the nodes; run kubelets and controllers on the current loop until the stack closes.
+
+    `certificate` is the API server's, as PEM; empty for plain HTTP.
 
     Raises:
         UserError: The API server refuses a node.
@@ -74,7 +76,7 @@ async def populate(
         kubelets_of(kubelet, population.latencies, Random()),  # noqa: S311 - latencies
     ]
     if population.has_controllers:
-        parts.append(Controllers(lambda user: LocalClient(registry, user)))
+        parts.append(Controllers(lambda user: LocalClient(registry, user), certificate))
     for part in parts:
         part.start()
         opened.callback(part.stop)

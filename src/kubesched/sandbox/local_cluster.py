@@ -50,7 +50,7 @@ async def start_cluster(
         UserError: The API server refuses a node.
     """
     opened.push_async_callback(server.stop)
-    await populate(server.registry, population, opened)
+    await populate(server.registry, population, access.certificate, opened)
     await server.start(HOST, 0, access.tls)
     write_private(kubeconfig, access.kubeconfig(server.url, access.admin))
     if setup is None:

@@ -3,7 +3,7 @@
 They create pods for workloads, and delete objects that have no owner or node.
 
 Upstream: cmd/kube-controller-manager (v1.36)
-Differs:  there are no endpoints, service accounts, autoscalers, quotas or attachments; controllers
+Differs:  there are no endpoints, autoscalers, quotas or attachments; controllers
           record no events.
 """
 
@@ -20,6 +20,7 @@ from kubesched.cluster.controllers.deployments import DeploymentController
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
 from kubesched.cluster.controllers.garbage_collector import GarbageCollector, NamespaceController
 from kubesched.cluster.controllers.jobs import JobController
+from kubesched.cluster.controllers.namespace_defaults import NamespaceDefaults
 from kubesched.cluster.controllers.owner_controller import OwnedPods
 from kubesched.cluster.controllers.pods_on_nodes import PodCollector, PodsByNode, TaintEviction
 from kubesched.cluster.controllers.replica_sets import (
@@ -35,10 +36,13 @@ _ACCOUNT: Final = "system:serviceaccount:kube-system:"
 class Controllers(Watching):
     """The controllers of a cluster, each with the rights of its own service account."""
 
-    def __init__(self, server_for: Callable[[str], AnyKindServer]) -> None:
+    def __init__(
+        self, server_for: Callable[[str], AnyKindServer], root_certificate: str = ""
+    ) -> None:
         """Set up.
 
-        `server_for` returns the server for the user of that name.
+        `server_for` returns the server for the user of that name; `root_certificate` is the
+        certificate authority of the API server, as PEM.
         """
 
         def server(name: str) -> AnyKindServer:
@@ -61,6 +65,7 @@ class Controllers(Watching):
             VolumeController(server("persistent-volume-binder")),
             ClusterRoleAggregation(server("clusterrole-aggregation-controller")),
             NamespaceController(server("namespace-controller")),
+            NamespaceDefaults(server("service-account-controller"), root_certificate),
             GarbageCollector(server("generic-garbage-collector")),
             PodCollector(server("pod-garbage-collector"), bound_pods),
             TaintEviction(server("taint-eviction-controller"), bound_pods),

@@ -278,22 +278,27 @@ async def test_kubelets_adopt_running_pods(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_pods_take_bounded_time() -> None:
-    """At most some tenths of a millisecond each."""
+def test_time_per_pod_does_not_grow_with_pods() -> None:
+    """With work per pod that grew with their number, ten times the pods would take a hundred."""
+    few, many = (_seconds_to_run(pods) for pods in (1_000, 10_000))
+    assert many < 25 * few
+
+
+def _seconds_to_run(pods: int) -> float:
+    """Return the CPU seconds until this number of pods runs on 100 nodes."""
 
     async def story(world: World) -> float:
-        for number in range(10_000):
+        for number in range(pods):
             world.client.store.create(
                 Key("pods", "default", f"p{number}"), _bound(f"p{number}", number % 100)
             )
         begin = time.process_time()
         await asyncio.sleep(5)
         spent = time.process_time() - begin
-        assert "Running" == world.phase("p9999")
+        assert "Running" == world.phase(f"p{pods - 1}")
         return spent
 
-    # The target is 100 us; a machine that is busy with other things gets some grace.
-    assert live(story, nodes=100) < 10_000 * 300e-6
+    return live(story, nodes=100)
 
 
 def _bound(name: str, node: int) -> StoredObject:

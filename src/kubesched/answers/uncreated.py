@@ -41,7 +41,7 @@ def pod_or_lack(
     Raises:
         UserError: There is no such pod or workload, or there are several.
     """
-    lacked = uncreated(text, objects, preferred, only=only)
+    lacked = _lack(text, objects, preferred, only=only)
     if lacked is not None and lacked.is_all:
         return lacked
     pods = [one for one in objects if isinstance(one, Pod)]
@@ -50,34 +50,23 @@ def pod_or_lack(
     return found, notes if lacked is None else (*notes, lacked.sentence)
 
 
-def uncreated(
-    text: str, objects: Sequence[KubeObject], preferred: str = "", *, only: bool = False
+def _lack(
+    text: str, objects: Sequence[KubeObject], preferred: str, *, only: bool
 ) -> LackedPods | None:
     """Return why the named workload lacks pods; the arguments are as for `find_pod`.
 
     None if the text names no workload among the objects, or one that has its pods.
     """
-    named = workload_named(text)
-    if named is None:
+    item = _workload(text, objects, preferred, only=only)
+    if item is None:
         return None
-    found = [
-        item
-        for item in objects
-        if isinstance(item, _Owner)
-        and (type(item).__name__, item.metadata.name) == named
-        and (not only or item.metadata.namespace == preferred)
-    ]
-    found = [item for item in found if item.metadata.namespace == preferred] or found
-    if len(found) != 1:
-        return None
-    item = found[0]
+    kind, metadata = type(item).__name__, item.metadata
     pods = [
         one
         for one in objects
-        if isinstance(one, Pod) and one.metadata.namespace == item.metadata.namespace
+        if isinstance(one, Pod) and one.metadata.namespace == metadata.namespace
     ]
     sets = [one for one in objects if isinstance(one, ReplicaSet)]
-    kind, metadata = type(item).__name__, item.metadata
     has = sum(owns(item, one, sets) for one in pods)
     has_any = has or any(belongs_to(one, kind, metadata.name) for one in pods)
     wanted = replicas_of(item)
@@ -92,6 +81,22 @@ def uncreated(
     reason = reason or f"the input does not tell why; {describe} shows its events"
     number = f"{has} of {count(wanted, 'pod')}" if wanted else "no pods"
     return LackedPods(f"{kind} {metadata.key} has {number}: {reason}.", not has_any)
+
+
+def _workload(
+    text: str, objects: Sequence[KubeObject], preferred: str, *, only: bool
+) -> _Owner | None:
+    """Return the named workload; None if there is none, or several namespaces have one."""
+    named = workload_named(text)
+    found = [
+        item
+        for item in objects
+        if isinstance(item, _Owner)
+        and (type(item).__name__, item.metadata.name) == named
+        and (not only or item.metadata.namespace == preferred)
+    ]
+    found = [item for item in found if item.metadata.namespace == preferred] or found
+    return found[0] if len(found) == 1 else None
 
 
 def _refusal(item: _Owner, objects: Sequence[KubeObject]) -> str:

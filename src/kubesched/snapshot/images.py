@@ -3,7 +3,9 @@
 Upstream: pkg/scheduler/backend/cache/cache.go, addNodeImageStates (v1.36)
 Reads:    node.status.images
 Differs:  where nodes report different sizes of an image, that of the first node counts, which is
-          the first of the list here; upstream adds the nodes of a list in map order.
+          the first of the list here; upstream adds the nodes of a list in map order. The number
+          of nodes that have an image is that of now; upstream's snapshot of a node keeps the one
+          from when that node or its pods last changed.
 """
 
 from __future__ import annotations

@@ -6,9 +6,11 @@ import asyncio
 from random import Random
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
+from kubesched.app import shadow_judge
 from kubesched.app.shadow_judge import SETTLE_SECONDS, ShadowJudge
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
@@ -28,13 +30,13 @@ SMALL = {"cpu": "1", "memory": "1Gi"}
 class Beside:
     """A judge and the event handlers that feed its cache."""
 
-    def __init__(self, *items: Node | Pod, samples: bool = False) -> None:
+    def __init__(self, *items: Node | Pod, samples: bool = False, is_live: bool = False) -> None:
         gates = FeatureGates()
         configuration = exhaustive(default_configuration(gates))
         scheduler, self.handlers = assemble(
             in_tree_setup(gates, configuration), FakeApi(), random=Random(0)
         )
-        self.judge = ShadowJudge(scheduler, samples=samples)
+        self.judge = ShadowJudge(scheduler, samples=samples, is_live=is_live)
         for item in items:
             self.handlers.added(item)
 
@@ -413,3 +415,44 @@ async def test_a_worse_node_in_every_state_is_different() -> None:
     beside.see(pod, "a", number=1)
     await beside.settle()
     assert {"Different": 1} == beside.verdicts
+
+
+@on_virtual_time
+async def test_pods_that_were_bound_before_it_appeared_are_not_behind() -> None:
+    """Whatever their priority: only with all of them on their nodes is the decision judged."""
+    beside = Beside(*two_nodes("5"))
+    for number, earlier in enumerate(pods("p0", "p1", "p2")):
+        pending(beside, earlier)
+        beside.see(earlier, "b", number=number)
+    urgent = make_pod("urgent", requests=SMALL, priority=9)
+    pending(beside, urgent)
+    beside.see(urgent, "b", number=9)
+    assert frozenset() == beside.judge._done_behind((-9, 9), since=3)
+    assert 3 == len(beside.judge._done_behind((-9, 9), since=0))
+    await asyncio.sleep(20)
+    assert frozenset() == beside.judge._done_behind((-9, 9), since=0)
+
+
+@pytest.mark.parametrize(("is_live", "verdict"), [(True, "Different"), (False, "Changed")])
+@on_virtual_time
+async def test_a_judge_of_a_live_cluster_keeps_up(
+    monkeypatch: pytest.MonkeyPatch, is_live: bool, verdict: str
+) -> None:
+    """Without time it tries some states only, and counts the decisions for which it did."""
+    monkeypatch.setattr(shadow_judge, "_SEARCH_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(shadow_judge, "_SEARCH_SHARE", 0.0)
+    beside = Beside(two_nodes()[0], is_live=is_live)
+    there = make_pod("there", node_name="a", requests={"cpu": "4"})
+    waits = make_pod("waits", requests={"cpu": "2"})
+    beside.handlers.added(there)
+    pending(beside, waits)
+    message = beside.judge.choose(PodInfo(waits)).message
+    beside.handlers.deleted(there)
+    beside.judge.note_change(there, None)
+    for number in range(12):
+        beside.judge.note_change(None, make_pod(f"far-{number}", node_name="nowhere"))
+    first = replace_best(beside.judge.choose(PodInfo(waits)))
+    beside.decide(waits, number=1, message=message, first=first)
+    await beside.settle()
+    assert {verdict: 1} == beside.verdicts
+    assert is_live == beside.judge.hurried

@@ -1,20 +1,23 @@
 """Shadow watches a cluster beside its scheduler, decides for every pod too, and writes nothing.
 
-informers ─▶ Shadow ─▶ [recorder ─▶] ShadowWatch ─▶ event handlers ─▶ cache
-                └─ decisions of the other scheduler ─▶ ShadowWatch ─▶ judge
+informers ─▶ VersionOrder ─▶ Shadow ─▶ [recorder ─▶] ShadowWatch ─▶ event handlers ─▶ cache
+                                └─ decisions of the other scheduler ─▶ ShadowWatch ─▶ judge
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
 from random import Random
 from typing import Final
 
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import Pod
 from kubesched.api.errors import SetupError
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.app.collector import tune_collector
 from kubesched.app.scheduler_informers import report_failures, scheduler_informers
 from kubesched.app.shadow_watch import ShadowSetup, ShadowWatch
@@ -30,6 +33,8 @@ _LOOK_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 3.0
 _FORBIDDEN: Final = 403
 _UNAUTHORIZED: Final = 401
+_HELD_SECONDS_MAX: Final = 10.0
+"""Without changes of pods for this long, other changes are passed on."""
 
 
 class Shadow:
@@ -52,15 +57,16 @@ class Shadow:
         self._name = profile.scheduler_name
         self._server = settings.server
         self._rest = connect(settings, qps=-1)
-        self.watch = ShadowWatch(setup)
+        self.watch = ShadowWatch(setup, is_live=True)
         self._recorder = recorder
         self._handlers: ShadowWatch | DecisionRecorder = self.watch
         if recorder is not None:
             recorder.connect(self.watch, self.watch.scheduler)
             self._handlers = recorder
+        self._order = VersionOrder(self)
         self._informers: Informers = scheduler_informers(
             self._rest,
-            self,
+            self._order,
             self.watch.scheduler,
             setup.scheduler.feature_gates,
             Random(),  # noqa: S311 - pauses
@@ -88,6 +94,7 @@ class Shadow:
             for task in done:
                 task.result()
         finally:
+            self._order.pass_all()
             self.watch.judge.settle_all()
             for task in tasks:
                 task.cancel()
@@ -98,6 +105,7 @@ class Shadow:
         """Begin once the cluster is known, and warn of problems afterwards, until cancelled."""
         await self._sync()
         tune_collector()
+        self._order.begin()
         self.watch.synced()
         if self._recorder is not None:
             self._recorder.synced()
@@ -139,11 +147,17 @@ class Shadow:
 
     @property
     def _notes(self) -> Iterable[str]:
+        hurried = self.watch.judge.hurried
+        if hurried:
+            yield (
+                f"{hurried:,} of the different decisions were compared with fewer states of the "
+                "cluster than usual, because decisions came too fast; it may have changed."
+            )
         problem = _problem(self._informers, is_patient=False)
         if problem:
             yield f"The cluster could not be read at the end, so decisions are missing: {problem}."
 
-    # Events of the informers.
+    # Changes of the cluster.
 
     def added(self, item: KubeObject) -> None:
         """Apply an added object."""
@@ -162,6 +176,64 @@ class Shadow:
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Apply a deletion."""
         self._handlers.deleted(item, is_final_state_known=is_final_state_known)
+
+
+class VersionOrder:
+    """Passes on the changes of all kinds in the order in which the API server made them.
+
+    Each kind has a watch of its own. A process that is behind reads all that one watch has before
+    it reads the next, and would see changes of nodes long before older changes of pods. So changes
+    of other objects are held until a later change of a pod; changes of one kind keep their order.
+    """
+
+    def __init__(self, handler: ResourceEventHandler) -> None:
+        """Pass all changes on to `handler` at once until `begin`, as lists are in no order."""
+        self._handler = handler
+        self._held: list[tuple[int, int, Callable[[], None]]] = []
+        self._numbers = count()
+        self._holds = False
+        self._passed_at = 0.0
+
+    def begin(self) -> None:
+        """Hold changes from now on."""
+        self._holds = True
+        self._passed_at = asyncio.get_running_loop().time()
+
+    def pass_all(self) -> None:
+        """Pass on what is held."""
+        while self._held:
+            _, _, change = heappop(self._held)
+            change()
+
+    def added(self, item: KubeObject) -> None:
+        """Take an added object."""
+        self._take(item, partial(self._handler.added, item))
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        """Take a change."""
+        self._take(new, partial(self._handler.updated, old, new))
+
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
+        """Take a deletion."""
+        deleted = partial(self._handler.deleted, item, is_final_state_known=is_final_state_known)
+        self._take(item, deleted)
+
+    def _take(self, item: KubeObject, change: Callable[[], None]) -> None:
+        if not self._holds:
+            change()
+            return
+        now = asyncio.get_running_loop().time()
+        text = item.metadata.resource_version
+        version = int(text) if text.isdecimal() else 0
+        if isinstance(item, Pod):
+            while self._held and self._held[0][0] < version:
+                heappop(self._held)[2]()
+            change()
+            self._passed_at = now
+            return
+        heappush(self._held, (version, next(self._numbers), change))
+        if now - self._passed_at > _HELD_SECONDS_MAX:
+            self.pass_all()
 
 
 def _decided(old: Pod, new: Pod) -> RecordedDecision | None:

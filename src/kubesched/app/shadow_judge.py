@@ -19,6 +19,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
+from time import perf_counter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -47,8 +48,16 @@ _RECENT_MAX: Final = 2048
 _STEPS_MAX: Final = 16
 _STEPS: Final = (*range(1, 33), *(int(32 * 1.08**power) for power in range(1, 46)))
 """How many of the last changes are undone, in turn."""
+_STEPS_MIN: Final = 2
+"""Up to here, states are tried even when time is short: most agree after one or two changes."""
 _LAG_SECONDS_MAX: Final = 10.0
 """The age up to which changes are undone: a throttled client writes decisions this late."""
+_SEARCH_SHARE: Final = 0.3
+"""The share of time in which states are tried. A judge that falls behind sees changes late."""
+_SEARCH_SECONDS_MAX: Final = 5.0
+"""How much of that time can be saved up."""
+_PAUSE_SECONDS_MAX: Final = 0.1
+"""How long one search may keep the judge from seeing changes."""
 _SAMPLED_NODES_MIN: Final = 100
 """Schedulers look at all nodes of clusters of this size, whatever the configuration says."""
 
@@ -61,6 +70,7 @@ class ShadowChoice(msgspec.Struct, frozen=True):
         message: Why there is none.
         best: All nodes of the highest score.
         version: The last resource version in the cluster that it was made on.
+        changes: How many changes had been noted then.
         nominated: The node to which the pod would be nominated, "" for none.
     """
 
@@ -68,6 +78,7 @@ class ShadowChoice(msgspec.Struct, frozen=True):
     message: str
     best: frozenset[str]
     version: str
+    changes: int
     nominated: str = ""
 
     def equals(self, theirs: RecordedDecision) -> bool:
@@ -122,7 +133,34 @@ class _Open(msgspec.Struct, frozen=True):
     theirs: RecordedDecision
     number: int
     place: tuple[int, int]
+    behind: frozenset[str]
     found: Disagreement
+
+
+class _SearchTime:
+    """Limits the time in which states are tried, if the cluster does not wait for the judge."""
+
+    def __init__(self, *, is_live: bool) -> None:
+        self._is_live = is_live
+        self._left = _SEARCH_SECONDS_MAX
+        self._seen = self._end = perf_counter()
+
+    @contextmanager
+    def search(self) -> Iterator[None]:
+        """Spend time on one search."""
+        began = perf_counter()
+        saved = self._left + _SEARCH_SHARE * (began - self._seen)
+        self._left = min(saved, _SEARCH_SECONDS_MAX)
+        self._end = began + min(self._left, _PAUSE_SECONDS_MAX)
+        try:
+            yield
+        finally:
+            self._seen = perf_counter()
+            self._left -= self._seen - began
+
+    def is_over(self) -> bool:
+        """Whether the search has to end."""
+        return self._is_live and perf_counter() >= self._end
 
 
 class ShadowJudge:
@@ -133,15 +171,17 @@ class ShadowJudge:
         counts: Judged decisions by verdict.
         bound: Number of bindings among them.
         agreed_late: Number of agreements where kubesched's first decision had differed.
+        hurried: Number of decisions called Different for which not all states were tried.
         lost: Number of pods that the other scheduler placed and kubesched did not.
         gained: Number of pods that kubesched placed and the other scheduler did not.
         disagreements: The first ones of each verdict.
     """
 
-    def __init__(self, scheduler: Scheduler, *, samples: bool) -> None:
+    def __init__(self, scheduler: Scheduler, *, samples: bool, is_live: bool = False) -> None:
         """Set up; the scheduler's cache and nominator are the cluster, and its loop does not run.
 
-        `samples` says whether the other scheduler looks at a part of the nodes of a large cluster.
+        `samples` says whether the other scheduler looks at a part of the nodes of a large cluster,
+        `is_live` whether the cluster goes on while decisions are compared.
         """
         self._scheduler = scheduler
         self._cache: Cache = scheduler.cache
@@ -158,6 +198,8 @@ class ShadowJudge:
         self.counts: Counter[ShadowVerdict] = Counter()
         self.bound = 0
         self.agreed_late = 0
+        self.hurried = 0
+        self._time = _SearchTime(is_live=is_live)
         self.lost = self.gained = 0
         self.disagreements: list[Disagreement] = []
 
@@ -174,11 +216,12 @@ class ShadowJudge:
             if trace.totals is not None:
                 rows = trace.feasible_rows[trace.totals == np.max(trace.totals)]
                 best = frozenset(snapshot.nodes.names[row] for row in rows.tolist())
-            choice = ShadowChoice(decision.node_name, "", best, self.version)
+            choice = ShadowChoice(decision.node_name, "", best, self.version, self._numbers)
         else:
             nominated = decision.nominated_node_name if isinstance(decision, Rejected) else ""
-            message = decision.message
-            choice = ShadowChoice("", message, frozenset(), self.version, nominated or "")
+            choice = ShadowChoice(
+                "", decision.message, frozenset(), self.version, self._numbers, nominated or ""
+            )
         profile = self._scheduler.profiles[info.scheduler_name]
         explain = partial(explain_decision, profile, snapshot, trace, decision)
         return _Chosen(choice, decision, explain)
@@ -205,7 +248,9 @@ class ShadowJudge:
             self._keep(found)
             return
         place = _place_of(info.pod, number)
-        words = self._agrees_earlier(info, theirs, place)
+        behind = self._done_behind(place, first.changes)
+        with self._time.search():
+            words = self._agrees_earlier(info, theirs, behind)
         if not words and first.agrees(theirs):
             words = f"kubesched decided the same when the pod appeared, at version {first.version}"
         if not words and theirs.node and theirs.node == nominated:
@@ -213,7 +258,7 @@ class ShadowJudge:
         if words:
             self._keep_changed(found, words)
         else:
-            opened = _Open(info, theirs, self._numbers, place, found)
+            opened = _Open(info, theirs, self._numbers, place, behind, found)
             self._opened += 1
             self._open[self._opened] = opened
             loop = asyncio.get_running_loop()
@@ -289,10 +334,9 @@ class ShadowJudge:
     # The cluster a little earlier or later.
 
     def _agrees_earlier(
-        self, info: PodInfo, theirs: RecordedDecision, place: tuple[int, int]
+        self, info: PodInfo, theirs: RecordedDecision, behind: frozenset[str]
     ) -> str:
         """Return in which earlier state of the cluster the decisions agree, "" if in none."""
-        behind = self._done_behind(place)
         with self._without(behind):
             if behind and self.choose(info).agrees(theirs):
                 return f"without {count(len(behind), 'pod')} queued behind it, {_SAME}"
@@ -307,6 +351,8 @@ class ShadowJudge:
         info, theirs = opened.info, opened.theirs
         later = [change for change in self._recent if change.number > opened.number]
         for steps in range(1, min(_STEPS_MAX, len(later)) + 1):
+            if steps > _STEPS_MIN and self._time.is_over():
+                return ""
             with self._undone(later[steps:]), self._without({info.uid}):
                 if self.choose(info).agrees(theirs):
                     return f"{count(steps, 'change')} later, {_SAME}"
@@ -320,14 +366,13 @@ class ShadowJudge:
         """
         info, theirs, place = opened.info, opened.theirs, opened.place
         before = [change for change in self._recent if change.number <= opened.number]
-        behind = self._done_behind(place)
         with self._undone(later), closing(self._states_before(before, now=True)) as states:
             for steps in states:
                 written = before[len(before) - steps :]
                 undone = [*written, *later]
                 orders = (
-                    ([each for each in undone if each.is_ahead_of(place)], behind),
-                    ([each for each in written if each.place is not None], set[str]()),
+                    ([each for each in undone if each.is_ahead_of(place)], opened.behind),
+                    ([each for each in written if each.place is not None], frozenset[str]()),
                 )
                 for ahead, gone in orders:
                     with self._changed(ahead), self._without({info.uid, *gone}):
@@ -340,7 +385,7 @@ class ShadowJudge:
         self, changes: Sequence[_Change], *, now: bool = False
     ) -> Generator[int, None, None]:
         """Undo ever more of the last changes; yield their number, and redo them when closed."""
-        oldest = asyncio.get_running_loop().time() - _LAG_SECONDS_MAX
+        oldest = _oldest()
         young = sum(change.at >= oldest for change in changes)
         most = min(len(changes), max(young, _STEPS_MAX))
         undone = 0
@@ -350,19 +395,27 @@ class ShadowJudge:
             for steps in _STEPS:
                 first = len(changes) - min(steps, most)
                 last = len(changes) - undone
-                if first == last:
+                if first == last or (steps > _STEPS_MIN and self._time.is_over()):
                     return
                 stack.enter_context(self._undone(changes[first:last]))
                 undone = len(changes) - first
                 yield undone
 
-    def _done_behind(self, place: tuple[int, int]) -> set[str]:
-        """Return the pods that were bound or nominated recently although queued behind."""
-        return {
+    def _done_behind(self, place: tuple[int, int], since: int) -> frozenset[str]:
+        """Return the pods that were bound or nominated recently although queued behind.
+
+        The first `since` changes were seen before the pod of that place appeared.
+        """
+        oldest = _oldest()
+        return frozenset(
             uid_of(change.new)
             for change in self._recent
-            if change.place is not None and change.place > place and isinstance(change.new, Pod)
-        }
+            if change.place is not None
+            and change.place > place
+            and change.number > since
+            and change.at >= oldest
+            and isinstance(change.new, Pod)
+        )
 
     @contextmanager
     def _without(self, uids: Collection[str]) -> Iterator[None]:
@@ -425,7 +478,9 @@ class ShadowJudge:
         opened = self._open.pop(number, None)
         if opened is None:
             return
-        words = self._agrees_later(opened)
+        with self._time.search():
+            words = self._agrees_later(opened)
+            self.hurried += not words and self._time.is_over()
         if words:
             self._keep_changed(opened.found, words)
             return
@@ -481,6 +536,11 @@ def _disagreement(
         seen_version=theirs.version or info.pod.metadata.resource_version,
         decided_version=ours.version,
     )
+
+
+def _oldest() -> float:
+    """Return the time before which a decision that is seen now knew all changes."""
+    return asyncio.get_running_loop().time() - _LAG_SECONDS_MAX
 
 
 def _place_of(pod: Pod, number: int) -> tuple[int, int]:

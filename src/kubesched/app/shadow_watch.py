@@ -47,8 +47,8 @@ class DecisionWatch(ABC):
         notes: Remarks that matter for reading a report.
     """
 
-    def __init__(self, setup: ShadowSetup, *, samples: bool) -> None:
-        """Set up; `samples` as in `ShadowJudge`.
+    def __init__(self, setup: ShadowSetup, *, samples: bool, is_live: bool = False) -> None:
+        """Set up; `samples` and `is_live` as in `ShadowJudge`.
 
         Raises:
             ConfigError: The configuration of a plugin is invalid.
@@ -62,7 +62,7 @@ class DecisionWatch(ABC):
             DryRunClient(lambda _report: None),
             random=Random(setup.seed),  # noqa: S311 - ties
         )
-        self.judge = ShadowJudge(self.scheduler, samples=samples)
+        self.judge = ShadowJudge(self.scheduler, samples=samples, is_live=is_live)
         self.skipped = 0
 
     @abstractmethod
@@ -103,9 +103,9 @@ class _Seen(msgspec.Struct, frozen=True):
 class ShadowWatch(DecisionWatch):
     """Decides for the pods of other schedulers when they appear and when they are decided."""
 
-    def __init__(self, setup: ShadowSetup) -> None:
+    def __init__(self, setup: ShadowSetup, *, is_live: bool = False) -> None:
         """Set up; raises ConfigError. To be called while a loop runs."""
-        super().__init__(setup, samples=setup.samples)
+        super().__init__(setup, samples=setup.samples, is_live=is_live)
         self._pending: dict[str, _Seen] = {}
         self._appeared = 0
         self._has_synced = False

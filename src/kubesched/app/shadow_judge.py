@@ -127,7 +127,7 @@ class _Change(msgspec.Struct, frozen=True):
 
 
 class _Open(msgspec.Struct, frozen=True):
-    """A comparison that bindings may still explain."""
+    """A comparison that bindings may still explain; `hurried` if not all states were tried."""
 
     info: PodInfo
     theirs: RecordedDecision
@@ -135,6 +135,7 @@ class _Open(msgspec.Struct, frozen=True):
     place: tuple[int, int]
     behind: frozenset[str]
     found: Disagreement
+    hurried: bool
 
 
 class _SearchTime:
@@ -258,7 +259,8 @@ class ShadowJudge:
         if words:
             self._keep_changed(found, words)
         else:
-            opened = _Open(info, theirs, self._numbers, place, behind, found)
+            hurried = self._time.is_over()
+            opened = _Open(info, theirs, self._numbers, place, behind, found, hurried)
             self._opened += 1
             self._open[self._opened] = opened
             loop = asyncio.get_running_loop()
@@ -480,10 +482,11 @@ class ShadowJudge:
             return
         with self._time.search():
             words = self._agrees_later(opened)
-            self.hurried += not words and self._time.is_over()
+            hurried = opened.hurried or self._time.is_over()
         if words:
             self._keep_changed(opened.found, words)
             return
+        self.hurried += hurried
         found = opened.found
         self._keep(self._sampled(found) if found.scores else found)
 

@@ -229,12 +229,9 @@ def with_advertised_resources(node: Plain, before: Plain | None) -> Plain:
     ]
     if not changed:
         return node
-    allocatable = {
-        **status.get("allocatable", {}),
-        **{name: capacity.get(name) for name in changed},
-    }
-    kept = {name: amount for name, amount in allocatable.items() if amount is not None}
-    return {**node, "status": {**status, "allocatable": kept}}
+    others = {k: v for k, v in status.get("allocatable", {}).items() if k not in changed}
+    advertised = {name: capacity[name] for name in changed if name in capacity}
+    return {**node, "status": {**status, "allocatable": {**others, **advertised}}}
 
 
 # Readiness.

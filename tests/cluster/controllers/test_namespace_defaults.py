@@ -23,6 +23,20 @@ async def test_a_namespace_gets_its_objects(world: World) -> None:
 
 
 @controlled
+async def test_the_certificate_is_restored(world: World) -> None:
+    """As after a restart of a stored cluster with a new one."""
+    await asyncio.sleep(1)
+    key = Key("configmaps", "default", "kube-root-ca.crt")
+    found = world.client.find(*key)
+    assert found is not None
+    world.client.write(key, {**found, "data": {"ca.crt": "old"}})
+    await asyncio.sleep(1)
+    found = world.client.find(*key)
+    assert found is not None
+    assert {"ca.crt": ""} == found["data"]
+
+
+@controlled
 async def test_a_namespace_goes_with_its_objects(world: World) -> None:
     """Nothing is created in a namespace that terminates."""
     world.client.create("namespaces", {"metadata": {"name": "new"}})

@@ -16,7 +16,7 @@ from kubesched.cluster.store import Key
 
 
 class NamespaceDefaults(Controller):
-    """Creates the service account `default` and the ConfigMap `kube-root-ca.crt`, again and again.
+    """Keeps the service account `default` and the ConfigMap `kube-root-ca.crt` in each namespace.
 
     The latter has the certificate authority of the API server, as PEM.
     """
@@ -40,8 +40,8 @@ class NamespaceDefaults(Controller):
         if after is not None:
             self._queue.add(key)
 
-    def _object_changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
-        if after is None:
+    def _object_changed(self, key: Key, _before: Plain | None, _after: Plain | None) -> None:
+        if key.name == self._wanted[key.kind]["metadata"]["name"]:
             self._queue.add(Key("namespaces", "", key.namespace))
 
     def _reconcile(self, key: Key) -> None:
@@ -49,7 +49,11 @@ class NamespaceDefaults(Controller):
         if namespace is None or namespace["metadata"].get("deletionTimestamp"):
             return
         for kind, wanted in self._wanted.items():
-            if self._server.find(kind, key.name, wanted["metadata"]["name"]) is None:
+            own = Key(kind, key.name, wanted["metadata"]["name"])
+            found = self._server.find(*own)
+            if found is None:
                 metadata = {**wanted["metadata"], "namespace": key.name}
                 with suppress(AlreadyExistsError):
                     self._server.create(kind, {**wanted, "metadata": metadata})
+            elif found.get("data") != wanted.get("data"):
+                self._server.write(own, {**found, "data": wanted["data"]})

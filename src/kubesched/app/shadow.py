@@ -150,8 +150,8 @@ class Shadow:
         hurried = self.watch.judge.hurried
         if hurried:
             yield (
-                f"{hurried:,} of the different decisions were compared with fewer states of the "
-                "cluster than usual, because decisions came too fast; it may have changed."
+                f"{hurried:,} of the different decisions may be due to changes of the cluster: "
+                "decisions came too fast to try all of its states for them."
             )
         problem = _problem(self._informers, is_patient=False)
         if problem:

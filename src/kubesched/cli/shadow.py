@@ -154,14 +154,15 @@ def _write_shadow(writer: Writer, report: ShadowReport) -> None:
     writer.notes(report.notes)
     writer.heading("Decisions")
     rows = (
-        ("agreed", str(report.agreed)),
-        ("another node of the same score", str(report.ties)),
-        ("the cluster changed in between", str(report.changed)),
-        ("lower score, nodes were sampled", str(report.sampled)),
-        ("different", str(report.different)),
-        ("still pending at the end", str(report.pending)),
+        ("agreed", report.agreed),
+        ("another node of the same score", report.ties),
+        ("the cluster changed in between", report.changed),
+        ("lower score, nodes were sampled", report.sampled),
+        ("different", report.different),
+        ("still pending at the end", report.pending),
     )
-    writer.table(TextTable(("outcome", "pods"), rows))
+    shown = [(outcome, f"{number:,}") for outcome, number in rows]
+    writer.table(TextTable(("outcome", "pods"), shown, ("pods",)))
     if report.agreed_late:
         late = count(report.agreed_late, "agreement")
         writer.item(f"{late} after the cluster had changed since the pod appeared")
@@ -252,7 +253,7 @@ def _write_replay(writer: Writer, report: ReplayReport) -> None:
         ("no node any more", report.no_longer_placed),
         ("a node now", report.now_placed),
     ]
-    shown = [(outcome, str(number)) for outcome, number in rows if number]
+    shown = [(outcome, f"{number:,}") for outcome, number in rows if number]
     writer.table(TextTable(("outcome", "decisions"), shown, ("decisions",)))
     if report.skipped:
         writer.item(f"{count(report.skipped, 'pod')} of pod groups not judged")

@@ -172,7 +172,7 @@ def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
 
 
 def _daemons(trial: ChangeTrial, like: str, name: str) -> list[Pod]:
-    """Return the pods that a new node gets because the existing one has them."""
+    """Return copies of the DaemonSet pods of a node like the new one, bound to the new one."""
     nodes = trial.cluster.cache.nodes
     return [
         replace(

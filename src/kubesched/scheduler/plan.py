@@ -133,7 +133,7 @@ class Plan:
 
 
 class _Planning:
-    """Finds out for a pod, which may be any of its signature, what a plan keeps."""
+    """Fills a plan by asking all plugins about one pod; any pod of the signature would do."""
 
     def __init__(
         self,

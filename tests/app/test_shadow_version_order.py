@@ -28,6 +28,13 @@ class _Passed:
         self.names.append(f"-{item.metadata.name}{'' if is_final_state_known else '?'}")
 
 
+def _begun() -> tuple[VersionOrder, _Passed]:
+    passed = _Passed()
+    order = VersionOrder(passed)
+    order.begin()
+    return order, passed
+
+
 def _at(item: KubeObject, version: str) -> KubeObject:
     return replace(item, metadata=replace(item.metadata, resource_version=version))
 
@@ -43,9 +50,7 @@ def _pod(name: str, version: int) -> KubeObject:
 @on_virtual_time
 async def test_a_watch_that_is_ahead_waits() -> None:
     """All kinds of changes; those of one kind keep their order."""
-    passed = _Passed()
-    order = VersionOrder(passed)
-    order.begin()
+    order, passed = _begun()
     order.updated(_node("n", 3), _node("n5", 5))
     order.deleted(_node("n7", 7), is_final_state_known=False)
     order.added(_node("n9", 9))
@@ -53,7 +58,7 @@ async def test_a_watch_that_is_ahead_waits() -> None:
     order.added(_pod("p6", 6))
     order.deleted(_pod("p8", 8))
     assert ["n5", "+p6", "-n7?", "-p8"] == passed.names
-    order.pass_all()
+    order.pass_held()
     assert "+n9" == passed.names[-1]
 
 
@@ -70,9 +75,7 @@ async def test_lists_are_passed_at_once() -> None:
 @on_virtual_time
 async def test_nothing_waits_long_for_a_pod() -> None:
     """Where no pod changes, nodes do all the same."""
-    passed = _Passed()
-    order = VersionOrder(passed)
-    order.begin()
+    order, passed = _begun()
     order.added(_node("n1", 1))
     await asyncio.sleep(11)
     order.added(_node("n2", 2))
@@ -82,9 +85,7 @@ async def test_nothing_waits_long_for_a_pod() -> None:
 @on_virtual_time
 async def test_versions_of_other_servers() -> None:
     """Those that are no numbers do not make anything wait."""
-    passed = _Passed()
-    order = VersionOrder(passed)
-    order.begin()
+    order, passed = _begun()
     order.added(_at(make_node("n"), "abc"))
     order.added(_pod("p1", 1))
     order.added(_at(make_pod("p"), "xyz"))

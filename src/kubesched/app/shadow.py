@@ -7,6 +7,7 @@ informers ─▶ VersionOrder ─▶ Shadow ─▶ [recorder ─▶] ShadowWatch
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heappop, heappush
@@ -94,7 +95,7 @@ class Shadow:
             for task in done:
                 task.result()
         finally:
-            self._order.pass_all()
+            self._order.pass_held()
             self.watch.judge.settle_all()
             for task in tasks:
                 task.cancel()
@@ -199,9 +200,9 @@ class VersionOrder:
         self._holds = True
         self._passed_at = asyncio.get_running_loop().time()
 
-    def pass_all(self) -> None:
-        """Pass on what is held."""
-        while self._held:
+    def pass_held(self, before: float = math.inf) -> None:
+        """Pass on what is held, up to a version."""
+        while self._held and self._held[0][0] < before:
             _, _, change = heappop(self._held)
             change()
 
@@ -226,14 +227,13 @@ class VersionOrder:
         text = item.metadata.resource_version
         version = int(text) if text.isdecimal() else 0
         if isinstance(item, Pod):
-            while self._held and self._held[0][0] < version:
-                heappop(self._held)[2]()
+            self.pass_held(version)
             change()
             self._passed_at = now
             return
         heappush(self._held, (version, next(self._numbers), change))
         if now - self._passed_at > _HELD_SECONDS_MAX:
-            self.pass_all()
+            self.pass_held()
 
 
 def _decided(old: Pod, new: Pod) -> RecordedDecision | None:

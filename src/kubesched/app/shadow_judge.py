@@ -127,7 +127,7 @@ class _Change(msgspec.Struct, frozen=True):
 
 
 class _Open(msgspec.Struct, frozen=True):
-    """A comparison that bindings may still explain; `hurried` if not all states were tried."""
+    """A comparison that bindings may still explain; `is_hurried` if states were left out."""
 
     info: PodInfo
     theirs: RecordedDecision
@@ -135,13 +135,18 @@ class _Open(msgspec.Struct, frozen=True):
     place: tuple[int, int]
     behind: frozenset[str]
     found: Disagreement
-    hurried: bool
+    is_hurried: bool
 
 
 class _SearchTime:
-    """Limits the time in which states are tried, if the cluster does not wait for the judge."""
+    """Limits the time in which states are tried, if the cluster does not wait for the judge.
+
+    Attributes:
+        was_short: Whether the last search ended before it had tried all states.
+    """
 
     def __init__(self, *, is_live: bool) -> None:
+        self.was_short = False
         self._is_live = is_live
         self._left = _SEARCH_SECONDS_MAX
         self._seen = self._end = perf_counter()
@@ -149,6 +154,7 @@ class _SearchTime:
     @contextmanager
     def search(self) -> Iterator[None]:
         """Spend time on one search."""
+        self.was_short = False
         began = perf_counter()
         saved = self._left + _SEARCH_SHARE * (began - self._seen)
         self._left = min(saved, _SEARCH_SECONDS_MAX)
@@ -159,9 +165,11 @@ class _SearchTime:
             self._seen = perf_counter()
             self._left -= self._seen - began
 
-    def is_over(self) -> bool:
-        """Whether the search has to end."""
-        return self._is_live and perf_counter() >= self._end
+    def is_over(self, steps: int) -> bool:
+        """Whether the search has to end before it goes so many steps from the present."""
+        if self._is_live and steps > _STEPS_MIN and perf_counter() >= self._end:
+            self.was_short = True
+        return self.was_short
 
 
 class ShadowJudge:
@@ -259,8 +267,8 @@ class ShadowJudge:
         if words:
             self._keep_changed(found, words)
         else:
-            hurried = self._time.is_over()
-            opened = _Open(info, theirs, self._numbers, place, behind, found, hurried)
+            is_hurried = self._time.was_short
+            opened = _Open(info, theirs, self._numbers, place, behind, found, is_hurried)
             self._opened += 1
             self._open[self._opened] = opened
             loop = asyncio.get_running_loop()
@@ -353,7 +361,7 @@ class ShadowJudge:
         info, theirs = opened.info, opened.theirs
         later = [change for change in self._recent if change.number > opened.number]
         for steps in range(1, min(_STEPS_MAX, len(later)) + 1):
-            if steps > _STEPS_MIN and self._time.is_over():
+            if self._time.is_over(steps):
                 return ""
             with self._undone(later[steps:]), self._without({info.uid}):
                 if self.choose(info).agrees(theirs):
@@ -397,7 +405,7 @@ class ShadowJudge:
             for steps in _STEPS:
                 first = len(changes) - min(steps, most)
                 last = len(changes) - undone
-                if first == last or (steps > _STEPS_MIN and self._time.is_over()):
+                if first == last or self._time.is_over(steps):
                     return
                 stack.enter_context(self._undone(changes[first:last]))
                 undone = len(changes) - first
@@ -482,13 +490,13 @@ class ShadowJudge:
             return
         with self._time.search():
             words = self._agrees_later(opened)
-            hurried = opened.hurried or self._time.is_over()
         if words:
             self._keep_changed(opened.found, words)
             return
-        self.hurried += hurried
-        found = opened.found
-        self._keep(self._sampled(found) if found.scores else found)
+        found = self._sampled(opened.found) if opened.found.scores else opened.found
+        if found.verdict is ShadowVerdict.DIFFERENT:
+            self.hurried += opened.is_hurried or self._time.was_short
+        self._keep(found)
 
     def _sampled(self, found: Disagreement) -> Disagreement:
         """Return it as Sampled, if the other scheduler looks at a part of the nodes."""

@@ -229,7 +229,8 @@ def with_advertised_resources(node: Plain, before: Plain | None) -> Plain:
     ]
     if not changed:
         return node
-    others = {k: v for k, v in status.get("allocatable", {}).items() if k not in changed}
+    allocatable = status.get("allocatable", {})
+    others = {name: amount for name, amount in allocatable.items() if name not in changed}
     advertised = {name: capacity[name] for name in changed if name in capacity}
     return {**node, "status": {**status, "allocatable": {**others, **advertised}}}
 

@@ -139,7 +139,7 @@ class _Open(msgspec.Struct, frozen=True):
 
 
 class _SearchTime:
-    """Limits the time in which states are tried, if the cluster does not wait for the judge.
+    """Limits the time for trying states of a live cluster, which does not wait.
 
     Attributes:
         was_short: Whether the last search ended before it had tried all states.
@@ -550,7 +550,7 @@ def _disagreement(
 
 
 def _oldest() -> float:
-    """Return the time before which a decision that is seen now knew all changes."""
+    """Return the time of the oldest change that a decision seen now may have missed."""
     return asyncio.get_running_loop().time() - _LAG_SECONDS_MAX
 
 

@@ -8,7 +8,7 @@ export function shadowSentence({ schedulerName, judged, different, seconds }) {
   if (!judged) return `${schedulerName} decided nothing in ${duration(seconds)}.`;
   const decisions = `${plural(judged, "decision")} of ${schedulerName}`;
   if (!different) return `${decisions}: all as kubesched's.`;
-  return `${decisions}: all but ${number(different)} as kubesched's. Ties, time and sampling do not explain ${different === 1 ? "that one" : "those"}.`;
+  return `${decisions}: all but ${number(different)} as kubesched's.`;
 }
 
 export function ShadowPage({ report }) {
@@ -22,7 +22,8 @@ export function ShadowPage({ report }) {
         ["a node with a lower score, in a large cluster", report.sampled, "s4"],
         ["different", report.different, "wrong"],
       ]} />
-      <p class="dim">${plural(report.pending, "pod waits", "pods wait")} at the end; ${number(report.skipped)} of pod groups were not judged.</p>
+      <p class="dim">${plural(report.pending, "pod waits", "pods wait")} at the end.</p>
+      <${Skipped} report=${report} />
     </section>
     <${Disagreements} rows=${report.disagreements} theirs="Theirs" ours="Ours" />`;
 }
@@ -47,19 +48,25 @@ export function ReplayPage({ report }) {
         ["a node now, none then", report.nowPlaced, "calm"],
         ["no node any more", report.noLongerPlaced, "wrong"],
       ]} />
-      ${report.skipped > 0 && html`<p class="dim">${number(report.skipped)} of pod groups were not judged.</p>`}
+      <${Skipped} report=${report} />
     </section>
     <${Disagreements} rows=${report.disagreements} theirs="Then" ours="Now" />`;
 }
 
+function Skipped({ report }) {
+  return report.skipped > 0 && html`<p class="dim">${plural(report.skipped, "pod")} of pod groups not judged.</p>`;
+}
+
+// What nothing explains comes first; which of equal nodes is drawn is chance.
+const VERDICTS = ["Different", "Sampled", "Changed", "Tie"];
+
 /** Decisions that differ; `theirs` and `ours` head the columns of the nodes. */
 function Disagreements({ rows, theirs, ours }) {
-  // Which of equal nodes is drawn is chance.
-  const tiesLast = [...rows].sort((one, other) => (one.verdict === "Tie") - (other.verdict === "Tie"));
+  const sorted = [...rows].sort((one, other) => VERDICTS.indexOf(one.verdict) - VERDICTS.indexOf(other.verdict));
   return html`<${Listing}
     heading="Decisions that differ"
     caption="Each with its reason"
-    rows=${tiesLast}
+    rows=${sorted}
     columns=${[
       { heading: "Pod", text: (one) => one.pod },
       { heading: "Verdict", text: (one) => one.verdict },

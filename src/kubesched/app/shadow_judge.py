@@ -56,7 +56,7 @@ _SEARCH_SHARE: Final = 0.3
 """The share of time in which states are tried. A judge that falls behind sees changes late."""
 _SEARCH_SECONDS_MAX: Final = 5.0
 """How much of that time can be saved up."""
-_PAUSE_SECONDS_MAX: Final = 0.1
+_PAUSE_SECONDS_MAX: Final = 0.5
 """How long one search may keep the judge from seeing changes."""
 _SAMPLED_NODES_MIN: Final = 100
 """Schedulers look at all nodes of clusters of this size, whatever the configuration says."""

@@ -153,6 +153,37 @@ def test_created_claim_is_believed_until_it_is_seen() -> None:
     assert tracker.get(store, "default", "c0") is None
 
 
+@pytest.mark.parametrize("others", [0, 2000])
+def test_created_claim_that_nobody_read_before_its_deletion_is_released(others: int) -> None:
+    """Also if so many claims changed meanwhile that their names were dropped."""
+    devices = AllocationResult(
+        devices=DeviceAllocationResult(
+            results=(DeviceRequestAllocationResult(driver="x.com", pool="p", device="d0"),)
+        )
+    )
+    objects, tracker = ObjectStore(), ClaimTracker()
+    tracker.assume(claim("c", 4, None), is_created=True)
+    tracker.assume(claim("c", 5, devices))
+    assert tracker.allocated_state(objects).is_allocated(("x.com", "p", "d0"))
+    objects.put(claim("c", 5, devices))
+    objects.delete(claim("c", 6, devices))
+    for number in range(others):
+        objects.put(claim(f"other-{number}", 7 + number, None))
+    assert not tracker.allocated_state(objects).is_allocated(("x.com", "p", "d0"))
+
+
+def test_created_claim_is_believed_while_older_news_arrives() -> None:
+    """So many claims may change before it arrives that their names are dropped."""
+    objects, tracker = ObjectStore(), ClaimTracker()
+    tracker.allocated_state(objects)
+    created = claim("c", 5000, None)
+    tracker.assume(created, is_created=True)
+    for number in range(2000):
+        objects.put(claim(f"other-{number}", 7 + number, None))
+    tracker.allocated_state(objects)
+    assert tracker.get(objects, "default", "c") is created
+
+
 def test_written_claim_is_believed_until_newer_news() -> None:
     """An older informer event does not replace a written claim."""
     store, tracker = ObjectStore(), ClaimTracker()

@@ -142,7 +142,7 @@ class ClaimTracker:
     def assume(self, claim: ResourceClaim, *, is_created: bool = False) -> None:
         """Use a claim that the API server returned, until the informer has it.
 
-        The informer may not know a created claim at all yet.
+        If the claim `is_created`, the informer may not know it at all yet.
         """
         key = (claim.metadata.namespace, claim.metadata.name)
         self._assumed[key] = claim
@@ -218,11 +218,15 @@ class ClaimTracker:
         """Update the state with the claims that changed."""
         changed: Iterable[_Key] | None = self._stored.read(objects)
         if changed is None:
-            stored = [
-                (claim.metadata.namespace, claim.metadata.name)
+            stored = {
+                (claim.metadata.namespace, claim.metadata.name): _version(claim)
                 for claim in objects.list(ResourceClaim)
-            ]
+            }
+            newest = max(stored.values(), default=0)
+            self._unseen = {key for key in self._unseen if _version(self._assumed[key]) > newest}
             changed = (*self._seen, *stored, *self._assumed)
+        else:
+            self._unseen.difference_update(changed)
         written, self._changed = self._changed, []
         for key in dict.fromkeys((*changed, *written)):
             namespace, name = key

@@ -80,13 +80,12 @@ class ClaimBinder:
         # If this write fails, another pod of the group may still succeed.
         user: str | None = uid_of(self._pod)
         try:
-            is_created = one.is_special and is_in_memory(one.claim)
-            if is_created:
+            if one.is_special and is_in_memory(one.claim):
                 one.claim = await self._create()
                 self._tracker.assume(one.claim, is_created=True)
             async with self._tracker.turn(one.claim.metadata.uid):
                 one.claim = await self._write(self._newest(one.claim), one.reserved)
-                self._tracker.assume(one.claim, is_created=is_created)
+                self._tracker.assume(one.claim)
             user = None
         finally:
             if one.reserved is not None:

@@ -3,7 +3,9 @@
 Upstream: component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go,
           staging/src/k8s.io/dynamic-resource-allocation/resourceslice/tracker/tracker.go (v1.36)
 Reads:    node.metadata.name, node.metadata.labels; ResourceSlices, DeviceTaintRules
-Differs:  the taints of several rules are in order of the rules' creation; upstream's order varies.
+Differs:  DeviceTaintRules add their taints, as in 1.36.2; 1.36.0 and 1.36.1 ignore the rules, or
+          panic (kubernetes#139651). The taints of several rules are in order of the rules'
+          creation; upstream's order varies.
           The snapshot and queueing hints hold the slices as published.
 """
 

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.scheduling import PodGroup
 from kubesched.client.pod_client import pod_status_patch
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.simulator.virtual_loop import run
@@ -33,6 +35,11 @@ class _Patches(FakeApi):
         super().__init__()
         self.sent: list[str] = []
         self.refused: set[str] = set()
+
+    async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
+        """Send the condition."""
+        await asyncio.sleep(1)
+        self.sent.append(condition.reason)
 
     async def patch_pod_status(
         self,
@@ -118,6 +125,21 @@ def test_a_written_nomination_is_cleared() -> None:
         return api.sent
 
     assert ["taint on alpha", "on None"] == run(main())
+
+
+def test_a_group_that_was_scheduled_once_keeps_the_condition() -> None:
+    """Also while the watch has not returned it: a later pod of the group may fit nowhere."""
+    group = PodGroup(metadata=ObjectMeta(name="gang", uid="g", resource_version="10"))
+
+    async def main() -> list[str]:
+        api = _Patches()
+        writer = StatusWriter(api)
+        for status, reason in (("False", "Unschedulable"), ("True", "Scheduled")) * 2:
+            writer.write_pod_group(group, ConditionPatch("PodGroupScheduled", status, reason, ""))
+        await writer.drain()
+        return api.sent
+
+    assert ["Unschedulable", "Scheduled"] == run(main())
 
 
 def test_a_binding_waits_for_status_writes() -> None:

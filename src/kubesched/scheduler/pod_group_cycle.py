@@ -26,10 +26,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.conditions import find_condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.framework.pod_groups import (
     Placement,
@@ -43,7 +41,6 @@ from kubesched.framework.status import Code, Status, failure, unschedulable
 from kubesched.scheduler.decision import Failed, FailedAttempt, Placed, Rejected
 from kubesched.scheduler.placement_search import PlacementSearch
 from kubesched.scheduler.pod_group_outcome import (
-    SCHEDULED,
     MemberAttempt,
     Outcome,
     condition_of,
@@ -284,22 +281,12 @@ class PodGroupCycle:
     # Report.
 
     def _report(self, status: Status) -> None:
-        """Write the group's condition; a group that was scheduled once keeps it."""
-        group = self._group
-        if group is None:
+        """Write the group's condition."""
+        if self._group is None:
             where = f"{self._namespace}/{self._name}"
             log.error("Pod group %s was deleted; its status is not written", where)
-            return
-        condition = condition_of(status)
-        known = find_condition(group.status.conditions, SCHEDULED)
-        if known is not None:
-            if known.status == "True" and condition.status != "True":
-                return
-            is_observed = known.observed_generation == group.metadata.generation
-            written = (SCHEDULED, known.status, known.reason, known.message)
-            if is_observed and written == msgspec.structs.astuple(condition):
-                return
-        self._steps.status_writer.write_pod_group(group, condition)
+        else:
+            self._steps.status_writer.write_pod_group(self._group, condition_of(status))
 
 
 def _best(

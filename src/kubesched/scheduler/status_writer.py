@@ -19,12 +19,13 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection
 from typing import Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.conditions import ConditionPatch
+from kubesched.api.conditions import ConditionPatch, find_condition
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup
 from kubesched.scheduler.api_client import ApiClient
 
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class _Written(NamedTuple):
-    """The last write to a pod, and the version of the pod it was based on."""
+    """The last write to a pod or group, and the version of the object it was based on."""
 
     version: str
     condition: ConditionPatch | None
@@ -90,39 +91,56 @@ class StatusWriter:
         self, pod: Pod, condition: ConditionPatch | None, nominated_node_name: str | None
     ) -> None:
         """Send a change as a patch against the server's current state. Raises ApiError."""
-        before = self._not_observed_yet(pod)
+        before = self._not_observed_yet("pod", pod.metadata)
         if before is not None:
             pod = _as_written(pod, before)
         if not _changes(pod, condition, nominated_node_name):
             return
-        key, version = _key("pod", pod.metadata), pod.metadata.resource_version
-        self._written.pop(key, None)
+        self._written.pop(_key("pod", pod.metadata), None)
         await self._api.patch_pod_status(pod, condition, nominated_node_name)
         if before is not None:
             condition = condition or before.condition
             if nominated_node_name is None:
                 nominated_node_name = before.nominated_node_name
-        self._written[key] = _Written(version, condition, nominated_node_name)
+        self._keep("pod", pod.metadata, condition, nominated_node_name)
+
+    def _keep(
+        self,
+        kind: str,
+        metadata: ObjectMeta,
+        condition: ConditionPatch | None,
+        nominated_node_name: str | None,
+    ) -> None:
+        written = _Written(metadata.resource_version, condition, nominated_node_name)
+        self._written[_key(kind, metadata)] = written
         if len(self._written) > _WRITTEN_MAX:
             self._written.popitem(last=False)
 
-    def _not_observed_yet(self, pod: Pod) -> _Written | None:
-        """Return the last write to this version of a pod, or None."""
-        before = self._written.get(_key("pod", pod.metadata)) if self._written else None
-        version = pod.metadata.resource_version
+    def _not_observed_yet(self, kind: str, metadata: ObjectMeta) -> _Written | None:
+        """Return the last write to this version of an object, or None."""
+        before = self._written.get(_key(kind, metadata)) if self._written else None
+        version = metadata.resource_version
         return before if before is not None and version and before.version == version else None
 
     def _latest(self, pod: Pod) -> Pod:
-        before = self._not_observed_yet(pod)
+        before = self._not_observed_yet("pod", pod.metadata)
         return pod if before is None else _as_written(pod, before)
 
-    def write_pod_group(self, group: PodGroup, condition: ConditionPatch) -> asyncio.Task[bool]:
-        """Send a group's condition after earlier ones."""
-        return self._write(
-            "pod group",
-            group.metadata,
-            lambda: self._api.patch_pod_group_status(group, condition),
-        )
+    def write_pod_group(self, group: PodGroup, condition: ConditionPatch) -> None:
+        """Send a group's condition after earlier ones; a group that was scheduled once keeps it."""
+        if _changes_group(group, condition):
+            self._write("pod group", group.metadata, lambda: self._patch_group(group, condition))
+
+    async def _patch_group(self, group: PodGroup, condition: ConditionPatch) -> None:
+        before = self._not_observed_yet("pod group", group.metadata)
+        if before is not None and before.condition is not None:
+            conditions = before.condition.set_in(
+                group.status.conditions, Condition, group.metadata.generation, None
+            )
+            group = replace(group, status=replace(group.status, conditions=conditions))
+        if _changes_group(group, condition):
+            await self._api.patch_pod_group_status(group, condition)
+            self._keep("pod group", group.metadata, condition, None)
 
     def _write(
         self, kind: str, metadata: ObjectMeta, send: Callable[[], Awaitable[None]]
@@ -172,6 +190,18 @@ def _changes(pod: Pod, condition: ConditionPatch | None, nominated_node_name: st
     if nominated_node_name not in {None, pod.status.nominated_node_name}:
         return True
     return condition is not None and not condition.is_in(pod.status.conditions)
+
+
+def _changes_group(group: PodGroup, condition: ConditionPatch) -> bool:
+    """Whether a group gets a condition that it lacks; once True, it does not become False again."""
+    known = find_condition(group.status.conditions, condition.type)
+    if known is None:
+        return True
+    if known.status == "True" and condition.status != "True":
+        return False
+    is_observed = known.observed_generation == group.metadata.generation
+    written = (known.type, known.status, known.reason, known.message)
+    return not is_observed or written != msgspec.structs.astuple(condition)
 
 
 def _as_written(pod: Pod, written: _Written) -> Pod:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import Any, Final, TypeAlias, cast
 
@@ -185,18 +185,17 @@ class TrialCluster:
         """Schedule no pods but new ones, and those nominated to a node; evict none for them."""
         now = asyncio.get_running_loop().time
         scheduler = self.rehearsal.scheduler
-        queue, cycles = scheduler.queue, scheduler.cycles.values()
+        queue = scheduler.queue
         waiting = [*queue.pods(QueuePlace.UNSCHEDULABLE), *queue.pods(QueuePlace.BACKOFF)]
         held = [one.pod_info for one in waiting if not queue.nominator.node_of(one.pod_info.uid)]
         for info in held:
             queue.delete(info, now())
-        for cycle in cycles:
-            cycle.restriction.skips_post_filters = True
         try:
-            yield
+            with ExitStack() as stack:
+                for cycle in scheduler.cycles.values():
+                    stack.enter_context(cycle.restriction.without_post_filters())
+                yield
         finally:
-            for cycle in cycles:
-                cycle.restriction.skips_post_filters = False
             for info in held:
                 queue.add(info, now())
 

@@ -166,11 +166,8 @@ class PodGroupCycle:
         restriction = self._steps.cycles[self._profile.scheduler_name].restriction
         outcomes: list[Outcome] = []
         for placement in generated.placements:
-            restriction.rows = search.rows_of(placement)
-            try:
+            with restriction.to(search.rows_of(placement)):
                 outcome = await self._try_members()
-            finally:
-                restriction.rows = None
             if outcome.status.code is Code.ERROR:
                 return outcome
             outcomes.append(outcome)

@@ -110,13 +110,12 @@ async def _find_victims(
     snapshot = steps.cache.snapshot(steps.queue.nominator)
     restriction = steps.cycles[profile.scheduler_name].restriction
     trial = Trial(steps.cache.nodes, try_group)
-    restriction.skips_post_filters = True
     try:
-        return await profile.ask_async(
-            POST_FILTER, plugin, plugin.pod_group_post_filter, group, pods, snapshot, trial
-        )
+        with restriction.without_post_filters():
+            return await profile.ask_async(
+                POST_FILTER, plugin, plugin.pod_group_post_filter, group, pods, snapshot, trial
+            )
     except PluginFailure as failed:
         return PodGroupPostFilterResult(failed.status)
     finally:
-        restriction.skips_post_filters = False
         trial.restore()

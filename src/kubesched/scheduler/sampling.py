@@ -11,6 +11,8 @@ Differs:  percentageOfNodesToScore 0 looks at all nodes, because columns make th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
@@ -69,6 +71,24 @@ class Restriction:
     def __init__(self) -> None:
         self.rows: NDArray[np.intp] | None = None
         self.skips_post_filters = False
+
+    @contextmanager
+    def to(self, rows: NDArray[np.intp] | None) -> Iterator[None]:
+        """Search these rows only; None for all."""
+        self.rows = rows
+        try:
+            yield
+        finally:
+            self.rows = None
+
+    @contextmanager
+    def without_post_filters(self) -> Iterator[None]:
+        """Run no PostFilter plugins."""
+        self.skips_post_filters = True
+        try:
+            yield
+        finally:
+            self.skips_post_filters = False
 
     def count(self, nodes: NodeTable) -> int:
         """Return the number of nodes that may be searched."""

@@ -142,8 +142,10 @@ class ClusterState:
         profile = self.profile_of(info)
         assert profile is not None, f"{info} belongs to another scheduler"
         cycle = self._cycles[profile.scheduler_name]
-        cycle.restriction.skips_post_filters = not preempts
-        return cycle.schedule_one(info, self.snapshot(), trace)
+        if preempts:
+            return cycle.schedule_one(info, self.snapshot(), trace)
+        with cycle.restriction.without_post_filters():
+            return cycle.schedule_one(info, self.snapshot(), trace)
 
     def check_plugins(self) -> None:
         """Raise the first PluginError, if there is one."""

@@ -175,6 +175,23 @@ def test_members_of_pod_groups(gate: bool, group: bool, expected: QueuePlace) ->
     assert expected is scene.place_of("p")
 
 
+def test_a_woken_member_of_a_pod_group_does_not_back_off() -> None:
+    """An idle scheduler pops it at once when the victims of its group are gone."""
+    scene = Scene(QueueOptions(generic_workload=True))
+    scene.add("p", spec={"schedulingGroup": {"podGroupName": "g"}})
+    scene.pop()
+    scene.answers.closed["Preemption"] = {"p"}
+    scene.fail("p", "Fit")
+    assert UNSCHEDULABLE is scene.place_of("p")
+    scene.answers.closed["Preemption"] = set()
+    scene.event(ASSIGNED_DELETE, helps=["Fit"])
+    assert BACKOFF is scene.place_of("p")
+    assert "p" == scene.pop()
+    scene.fail("p", "Fit")
+    assert BACKOFF is scene.place_of("p")
+    assert not scene.pop()
+
+
 def test_a_deleted_or_bound_pod_is_done() -> None:
     """The failure handler does not put it back; its part of the log is dropped."""
     scene = Scene()

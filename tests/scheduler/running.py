@@ -47,6 +47,7 @@ class FakeApi:
         events: What was recorded, as `reason pod: note`.
         refused: Names of pods whose binding is refused.
         bindings: `pod node`, in the order of binding.
+        stop_seconds: How long a deleted pod takes to stop.
     """
 
     def __init__(self) -> None:
@@ -55,6 +56,7 @@ class FakeApi:
         self.events: list[str] = []
         self.refused: set[str] = set()
         self.bindings: list[str] = []
+        self.stop_seconds = 0.0
         self.handlers: EventHandlers | None = None
         self._version = 0
 
@@ -144,9 +146,15 @@ class FakeApi:
         self.handlers.updated(old, new)
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Remove the pod at once."""
-        self._pod(pod)
-        self.delete(pod.metadata.name)
+        """Remove the pod, at once or when it has stopped."""
+        known = self._pod(pod)
+        name = known.metadata.name
+        if not self.stop_seconds:
+            self.delete(name)
+            return
+        metadata = replace(known.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+        self.update(replace(known, metadata=metadata))
+        asyncio.get_running_loop().call_later(self.stop_seconds, self.delete, name)
 
     def record_event(self, event: EventRecord) -> None:
         """Keep the event."""

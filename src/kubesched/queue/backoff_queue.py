@@ -6,8 +6,9 @@ activeQ's order, so that an idle scheduler can pop the most important of them ea
 
 Upstream: pkg/scheduler/backend/queue/backoff_queue.go (v1.36)
 Invariants: a pod is in one of the two heaps; a pod without rejecting plugins in the one of errors.
-Differs:  members of pod groups are not popped early. They return after backoff alone; upstream
-          retries a rejected member again and again as long as nothing else is queued.
+Differs:  members of pod groups are popped early only if an event moved them here, such as the end
+          of a preemption for their group. After a failed attempt they back off; upstream retries
+          them again and again as long as nothing else is queued.
 """
 
 from __future__ import annotations
@@ -50,20 +51,22 @@ class BackoffQueue:
         """Return the pod of that `namespace/name`, None if absent."""
         return self._rejected.get(key) or self._failed.get(key)
 
-    def add(self, queued: QueuedPodInfo) -> None:
-        """Add a pod to the heap of rejected pods or of errors, or reorder it after a change."""
+    def add(self, queued: QueuedPodInfo, *, is_woken: bool = False) -> None:
+        """Add a pod to the heap of rejected pods or of errors, or reorder it after a change.
+
+        It `is_woken` if an event moved it out of unschedulablePods.
+        """
         key = queued.key
-        if self._may_be_early(queued):
+        may_be_early = is_woken or key in self._rejected or not self._is_member(queued)
+        if may_be_early and queued.rejecting_plugins:
             self._rejected.add(queued)
             self._failed.delete(key)
         else:
             self._failed.add(queued)
             self._rejected.delete(key)
 
-    def _may_be_early(self, queued: QueuedPodInfo) -> bool:
-        if self._has_pod_groups and queued.pod_info.pod.spec.scheduling_group is not None:
-            return False
-        return bool(queued.unschedulable_plugins or queued.pending_plugins)
+    def _is_member(self, queued: QueuedPodInfo) -> bool:
+        return self._has_pod_groups and queued.pod_info.pod.spec.scheduling_group is not None
 
     def delete(self, key: str) -> QueuedPodInfo | None:
         """Remove and return one pod; None if absent."""
@@ -135,10 +138,11 @@ class BackoffQueue:
         self._rejected.check()
         self._failed.check()
         for queued in self._rejected:
-            assert self._may_be_early(queued), f"nothing rejected {queued.key}"
+            assert queued.rejecting_plugins, f"nothing rejected {queued.key}"
             assert queued.key not in self._failed, f"{queued.key} is here twice"
         for queued in self._failed:
-            assert not self._may_be_early(queued), f"{queued.key} was rejected"
+            is_rejected = bool(queued.rejecting_plugins) and not self._is_member(queued)
+            assert not is_rejected, f"{queued.key} was rejected"
         if self._aligns:
             pods = chain(self._rejected, self._failed)
             gated = [queued.key for queued in pods if queued.is_gated]

@@ -558,7 +558,7 @@ class SchedulingQueue:
             if queued.is_gated:
                 return self._to_unschedulable(queued, origin, label, now)
         self._unschedulable.delete(queued.key)
-        self._backoff.add(queued)
+        self._backoff.add(queued, is_woken=origin is QueuePlace.UNSCHEDULABLE)
         self._report(queued, origin, QueuePlace.BACKOFF, label, now)
         self.on_backoff()
         return QueuePlace.BACKOFF

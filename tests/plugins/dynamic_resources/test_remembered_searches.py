@@ -59,14 +59,18 @@ def _devices(prefix: str, models: str, **fields: object) -> list[Device]:
 
 
 def _slices_of(driver: str, own: str = "") -> list[ResourceSlice]:
-    """A pool for each node, and those that both reach: plain, with counters, with shares."""
+    """A pool for each node, and those that all reach: plain, with counters, with shares.
+
+    A device of the plain one binds its pod to the node.
+    """
     pools = [f"{own}p{at}" for at in range(5)]
+    plain = [device("c0", {"model": "b"}), device("c1", {"model": "c"}, binds_to_node=True)]
     counting = _devices("d", "aa", consumes_counters=consumes(1))
     sharing = _devices("e", "b", allow_multiple_allocations=True, capacity=CAPACITY)
     return [
         slice_of(_devices("a", "abc"), f"{own}s1", driver=driver, pool=pools[1], node_name="n1"),
         slice_of(_devices("b", "ab"), f"{own}s2", driver=driver, pool=pools[2], node_name="n2"),
-        slice_of(_devices("c", "bc"), f"{own}s3", driver=driver, pool=pools[3]),
+        slice_of(plain, f"{own}s3", driver=driver, pool=pools[3]),
         slice_of(counting, f"{own}s4", driver=driver, pool=pools[4], count=2, all_nodes=True),
         slice_of((), f"{own}s5", driver=driver, pool=pools[4], count=2, shared_counters=COUNTERS),
         slice_of(sharing, f"{own}s6", driver=driver, pool=pools[0]),

@@ -109,7 +109,8 @@ class Allocator:
         """Return the devices that the claims may get on the node.
 
         On nodes with the same devices, a search finds the same. None if that is not sure: devices
-        are the node's own, pools are incomplete or invalid, or something else is invalid.
+        are the node's own or bind a pod to the node, pools are incomplete or invalid, or something
+        else is invalid.
         """
         try:
             return _Search(self, node, claims).deciding_devices()
@@ -162,7 +163,7 @@ class _Search:
             for candidate in node.candidates
             if any(node.is_selectable(claim, wanted, candidate) for claim, wanted in requests)
         ]
-        if any(candidate.slice.spec.node_name for candidate in found):
+        if any(one.slice.spec.node_name or one.device.binds_to_node for one in found):
             return None
         return tuple(candidate.id for candidate in found)
 

@@ -140,6 +140,29 @@ def test_alpha_is_served_on_demand() -> None:
     assert found == [404, 200]
 
 
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"priorityClassName": "system-node-critical"}, 2_000_001_000),
+        ({}, 0),
+        ({"priorityClassName": "nosuch"}, "no PriorityClass with name nosuch was found"),
+        ({"priority": 5}, "priority set in the pod group (5) must match the priority computed (0)"),
+    ],
+)
+def test_pod_groups_get_a_priority(spec: dict[str, Any], expected: int | str) -> None:
+    """That of their class, with which they preempt."""
+    path = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+    spec = {"schedulingPolicy": {"basic": {}}, **spec}
+    server = new_server(has_alpha=True)
+    found = asyncio.run(ask(server, "POST", path, {"metadata": {"name": "g"}, "spec": spec}))
+    answer = json.loads(found.body)
+    if isinstance(expected, int):
+        assert expected == answer["spec"]["priority"]
+    else:
+        assert 403 == found.status
+        assert f'podgroups.scheduling.k8s.io "g" is forbidden: {expected}' in answer["message"]
+
+
 def test_taint_rules() -> None:
     """Rules that taint devices are stored; invalid ones are refused."""
     server = new_server(has_alpha=True)

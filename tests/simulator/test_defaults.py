@@ -14,8 +14,13 @@ from kubesched.api.core import (
     ResourceRequirements,
 )
 from kubesched.api.meta import ObjectMeta
-from kubesched.api.scheduling import PriorityClass
-from kubesched.simulator.defaults import PriorityClasses, node_with_defaults, pod_with_defaults
+from kubesched.api.scheduling import PodGroup, PodGroupSpec, PriorityClass
+from kubesched.simulator.defaults import (
+    PriorityClasses,
+    node_with_defaults,
+    pod_group_with_defaults,
+    pod_with_defaults,
+)
 
 NO_CLASSES = PriorityClasses(())
 
@@ -70,6 +75,23 @@ def test_priority_comes_from_the_class(spec: PodSpec, expected: int | None) -> N
         priority_class("lower", 3, default=True),
     )
     assert expected == completed(spec, *classes).priority
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        (PodGroupSpec(priority_class_name="high"), 10),
+        (PodGroupSpec(priority_class_name="high", priority=3), 3),
+        (PodGroupSpec(), None),
+    ],
+)
+def test_the_priority_of_a_group_comes_from_its_class(
+    spec: PodGroupSpec, expected: int | None
+) -> None:
+    """A given priority stays; without a class there is none."""
+    group = PodGroup(metadata=ObjectMeta(name="g", namespace="ns"), spec=spec)
+    classes = PriorityClasses([priority_class("high", 10)])
+    assert expected == pod_group_with_defaults(group, classes).spec.priority
 
 
 def test_unknown_classes_are_collected() -> None:

@@ -23,13 +23,14 @@ from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.decode import files_in
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import ResourceClaim
-from kubesched.api.scheduling import PriorityClass
+from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.scheme import KINDS, find_kind
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import first_of
 from kubesched.simulator.defaults import (
     PriorityClasses,
     node_with_defaults,
+    pod_group_with_defaults,
     pod_with_defaults,
     with_uid,
 )
@@ -92,6 +93,8 @@ def _with_defaults(item: KubeObject, classes: PriorityClasses) -> KubeObject:
         return pod_with_defaults(item, classes)
     if isinstance(item, Node):
         return node_with_defaults(item)
+    if isinstance(item, PodGroup):
+        return pod_group_with_defaults(item, classes)
     return with_uid(item) if isinstance(item, ResourceClaim) else item
 
 

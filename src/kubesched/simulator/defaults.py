@@ -17,14 +17,14 @@ import msgspec
 
 from kubesched.api.core import Container, Node, Pod, PodSpec
 from kubesched.api.meta import KubeObject
-from kubesched.api.scheduling import PriorityClass
+from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.well_known import SYSTEM_CLASSES
 
 T = TypeVar("T", bound=KubeObject)
 
 
 class PriorityClasses:
-    """Priority classes by name, the default class, and names of pods that no class has."""
+    """Priority classes by name, the default class, and names that no class has."""
 
     def __init__(self, classes: Iterable[PriorityClass]) -> None:
         self._classes = {name: PriorityClass(value=value) for name, value in SYSTEM_CLASSES.items()}
@@ -38,7 +38,7 @@ class PriorityClasses:
         """Return the spec with the priority and preemption policy of its class."""
         if spec.priority is not None:
             return spec
-        found = self._class_of(spec)
+        found = self.named(spec.priority_class_name)
         if found is None:
             return spec
         return msgspec.structs.replace(
@@ -47,12 +47,13 @@ class PriorityClasses:
             preemption_policy=spec.preemption_policy or found.preemption_policy,
         )
 
-    def _class_of(self, spec: PodSpec) -> PriorityClass | None:
-        if not spec.priority_class_name:
+    def named(self, name: str) -> PriorityClass | None:
+        """Return the class of that name, the default class without one; None if there is none."""
+        if not name:
             return self._default
-        found = self._classes.get(spec.priority_class_name)
+        found = self._classes.get(name)
         if found is None:
-            self.unknown[spec.priority_class_name] = None
+            self.unknown[name] = None
         return found
 
 
@@ -64,6 +65,15 @@ def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
     if containers is not spec.containers or init_containers is not spec.init_containers:
         spec = msgspec.structs.replace(spec, containers=containers, init_containers=init_containers)
     return with_uid(pod if spec is pod.spec else msgspec.structs.replace(pod, spec=spec))
+
+
+def pod_group_with_defaults(group: PodGroup, classes: PriorityClasses) -> PodGroup:
+    """Return the group with the priority of its class, and with a uid if it has none."""
+    spec = group.spec
+    found = None if spec.priority is not None else classes.named(spec.priority_class_name)
+    if found is not None:
+        spec = msgspec.structs.replace(spec, priority=found.value)
+    return with_uid(msgspec.structs.replace(group, spec=spec))
 
 
 def with_uid(item: T) -> T:

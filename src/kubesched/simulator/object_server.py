@@ -26,7 +26,12 @@ from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import REGION, ZONE
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
-from kubesched.simulator.defaults import PriorityClasses, node_with_defaults, pod_with_defaults
+from kubesched.simulator.defaults import (
+    PriorityClasses,
+    node_with_defaults,
+    pod_group_with_defaults,
+    pod_with_defaults,
+)
 from kubesched.simulator.virtual_loop import timestamp
 
 # Conditions.
@@ -184,6 +189,8 @@ class ObjectServer:
             completed = complete_pod(completed, self._priority_classes(), self.now())
         elif isinstance(completed, Node):
             completed = node_with_defaults(completed)
+        elif isinstance(completed, PodGroup):
+            completed = pod_group_with_defaults(completed, self._priority_classes())
         created = self.store.create(key_of(completed), completed)
         if isinstance(created, PriorityClass):
             self._classes = None

@@ -51,6 +51,7 @@ _STEPS: Final[Mapping[tuple[str, str], Sequence[_Step]]] = {
         pods.add_topology_labels,
     ),
     ("Pod", "resize"): (limit_ranges.add_defaults,),
+    ("PodGroup", CREATE): (pods.set_group_priority,),
     ("Service", CREATE): (storage_and_services.add_addresses,),
     ("Service", UPDATE): (storage_and_services.add_addresses,),
     ("VolumeAttributesClass", CREATE): (storage_and_services.protect,),

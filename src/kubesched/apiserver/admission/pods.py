@@ -1,12 +1,12 @@
-"""Admission of pods: priority, default tolerations, runtime classes and topology labels.
+"""Admission of pods and pod groups: priority, tolerations, runtime classes and topology labels.
 
 New nodes get a taint that keeps pods away until they are ready.
 
 Upstream: plugin/pkg/admission/{defaulttolerationseconds,nodetaint,podtopologylabels,priority,
           runtimeclass}, pkg/util/tolerations (v1.36)
 Reads:    PriorityClass and RuntimeClass objects, nodes' labels
-Differs:  pod groups get no priority; tolerations of a runtime class are added even if another one
-          of the pod includes them.
+Differs:  pod groups get a priority without the gate WorkloadAwarePreemption, too; tolerations of a
+          runtime class are added even if another one of the pod includes them.
 """
 
 from __future__ import annotations
@@ -88,6 +88,10 @@ _COMPUTED: Final = (
     "must not be provided in pod spec; priority admission controller computed {} "
     "from the given PriorityClass name"
 )
+_GROUP_PRIORITY: Final = (
+    "priority set in the pod group ({}) must match the priority computed ({}) "
+    "based on the priority class set in the spec"
+)
 
 
 def keep_priority(request: AdmissionRequest, pod: Plain) -> Plain:
@@ -103,18 +107,7 @@ def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
     Raises:
         StatusError: There is no such class, or the pod contradicts it.
     """
-    spec = {**pod["spec"]}
-    found = _priority_class_of(request, pod)
-    priority, policy = (
-        (0, _PREEMPT) if found is None else (found["value"], found.get("preemptionPolicy"))
-    )
-    if found is not None:
-        spec["priorityClassName"] = found["metadata"]["name"]
-    given = spec.get("priority")
-    if given not in (None, priority):
-        why = f"the integer value of priority ({given}) {_COMPUTED.format(priority)}"
-        raise request.refusal(pod, why)
-    spec["priority"] = priority
+    spec, policy = _with_priority(request, pod, f"the integer value of priority ({{}}) {_COMPUTED}")
     given = spec.get("preemptionPolicy")
     if policy is not None:
         if given not in (None, policy):
@@ -124,14 +117,42 @@ def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
     return {**pod, "spec": spec}
 
 
-def _priority_class_of(request: AdmissionRequest, pod: Plain) -> Plain | None:
-    """Return the class that a pod names, or else the default class; None if there is none."""
-    name = pod["spec"].get("priorityClassName", "")
+def set_group_priority(request: AdmissionRequest, group: Plain) -> Plain:
+    """Return a new pod group with the priority of its class.
+
+    Raises:
+        StatusError: There is no such class, or the group contradicts it.
+    """
+    spec, _ = _with_priority(request, group, _GROUP_PRIORITY)
+    return {**group, "spec": spec}
+
+
+def _with_priority(request: AdmissionRequest, obj: Plain, refusal: str) -> tuple[Plain, str | None]:
+    """Return the spec with the priority of its class, and the preemption policy of that.
+
+    `refusal` says, with a given priority and that of the class, that they differ.
+    """
+    spec, found = {**obj["spec"]}, _priority_class_of(request, obj)
+    priority, policy = (
+        (0, _PREEMPT) if found is None else (found["value"], found.get("preemptionPolicy"))
+    )
+    if found is not None:
+        spec["priorityClassName"] = found["metadata"]["name"]
+    given = spec.get("priority")
+    if given not in (None, priority):
+        raise request.refusal(obj, refusal.format(given, priority))
+    spec["priority"] = priority
+    return spec, policy
+
+
+def _priority_class_of(request: AdmissionRequest, obj: Plain) -> Plain | None:
+    """Return the class that an object names, or else the default class; None if there is none."""
+    name = obj["spec"].get("priorityClassName", "")
     if not name:
         return _default_class(request)
     found = request.lookup.get(_PRIORITY_CLASSES, "", name)
     if found is None:
-        raise request.refusal(pod, f"no PriorityClass with name {name} was found")
+        raise request.refusal(obj, f"no PriorityClass with name {name} was found")
     return found
 
 

@@ -54,7 +54,7 @@ class BackoffQueue:
     def add(self, queued: QueuedPodInfo, *, is_woken: bool = False) -> None:
         """Add a pod to the heap of rejected pods or of errors, or reorder it after a change.
 
-        It `is_woken` if an event moved it out of unschedulablePods.
+        `is_woken` means that an event moved it out of unschedulablePods.
         """
         key = queued.key
         may_be_early = is_woken or key in self._rejected or not self._is_member(queued)

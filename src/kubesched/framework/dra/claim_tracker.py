@@ -142,7 +142,7 @@ class ClaimTracker:
     def assume(self, claim: ResourceClaim, *, is_created: bool = False) -> None:
         """Use a claim that the API server returned, until the informer has it.
 
-        If the claim `is_created`, the informer may not know it at all yet.
+        `is_created` means that the informer may have no version of it yet.
         """
         key = (claim.metadata.namespace, claim.metadata.name)
         self._assumed[key] = claim

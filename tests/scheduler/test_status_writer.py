@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.scheduling import PodGroup
+from kubesched.api.meta import Condition, ObjectMeta
+from kubesched.api.scheduling import PodGroup, PodGroupStatus
 from kubesched.client.pod_client import pod_status_patch
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.simulator.virtual_loop import run
@@ -140,6 +140,28 @@ def test_a_group_that_was_scheduled_once_keeps_the_condition() -> None:
         return api.sent
 
     assert ["Unschedulable", "Scheduled"] == run(main())
+
+
+def test_a_group_that_is_rejected_as_before_after_another_reason() -> None:
+    """The last reason counts, also if the watch has returned the first one alone."""
+    first, second = (
+        ConditionPatch("PodGroupScheduled", "False", reason, "") for reason in ("first", "second")
+    )
+    known = Condition(type="PodGroupScheduled", status="False", reason="first")
+    group = PodGroup(
+        metadata=ObjectMeta(name="gang", uid="g", resource_version="10"),
+        status=PodGroupStatus(conditions=(known,)),
+    )
+
+    async def main() -> list[str]:
+        api = _Patches()
+        writer = StatusWriter(api)
+        for condition in (first, second, first):
+            writer.write_pod_group(group, condition)
+        await writer.drain()
+        return api.sent
+
+    assert ["second", "first"] == run(main())
 
 
 def test_a_binding_waits_for_status_writes() -> None:

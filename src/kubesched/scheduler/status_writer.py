@@ -128,10 +128,10 @@ class StatusWriter:
 
     def write_pod_group(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Send a group's condition after earlier ones; a group that was scheduled once keeps it."""
-        if _changes_group(group, condition):
-            self._write("pod group", group.metadata, lambda: self._patch_group(group, condition))
+        self._write("pod group", group.metadata, lambda: self._patch_group(group, condition))
 
     async def _patch_group(self, group: PodGroup, condition: ConditionPatch) -> None:
+        """Send a condition that the group lacks on the server. Raises ApiError."""
         before = self._not_observed_yet("pod group", group.metadata)
         if before is not None and before.condition is not None:
             conditions = before.condition.set_in(

@@ -130,7 +130,7 @@ def set_group_priority(request: AdmissionRequest, group: Plain) -> Plain:
 def _with_priority(request: AdmissionRequest, obj: Plain, refusal: str) -> tuple[Plain, str | None]:
     """Return the spec with the priority of its class, and the preemption policy of that.
 
-    `refusal` says, with a given priority and that of the class, that they differ.
+    `refusal` is the message's format for a given priority and the other one of the class.
     """
     spec, found = {**obj["spec"]}, _priority_class_of(request, obj)
     priority, policy = (

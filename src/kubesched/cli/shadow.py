@@ -271,4 +271,4 @@ def _replay_headline(report: ReplayReport) -> str:
     judged = count(report.judged, "decision")
     if not report.different:
         return f"{judged} of {who} {where}: none would differ now."
-    return f"{judged} of {who} {where}: {report.different} would differ now."
+    return f"{judged} of {who} {where}: {report.different:,} would differ now."

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from kubesched.app import shadow_judge
 from tests.app.test_process import PODS, Cluster
-from tests.cli.cluster import run
+from tests.cli.cluster import document, run
 from tests.cli.test_shadow import Process, beside
 from tests.cli.test_timeline import interrupting
 
@@ -46,6 +47,18 @@ def test_another_configuration(recording: Path) -> None:
     assert "would differ now." in result.stdout.splitlines()[0]
     assert "which scores lower than" in result.stdout
     assert "NodeResourcesFit" in result.stdout
+
+
+def test_disagreements_that_are_not_kept_are_counted(
+    recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that are not written count, and the report says how many are in the document."""
+    monkeypatch.setattr(shadow_judge, "KEPT_MAX", 12)
+    arguments = ("replay", recording, "--config", SCENARIOS / "pack.yaml")
+    different = document(*arguments)["different"]
+    assert different > 12
+    found = run(*arguments).stdout
+    assert f"  and {different - 10} more; -o json has the first 12\n" in found
 
 
 def test_stdin(recording: Path) -> None:

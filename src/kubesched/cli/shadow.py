@@ -7,7 +7,7 @@ Rejects:  configurations without a profile for the scheduler to compare with; co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +27,7 @@ from kubesched.cli.snapshot import recording_to
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.explain.sentences import count
-from kubesched.explain.shadow_report import Disagreement, ReplayReport, ShadowReport, ShadowVerdict
+from kubesched.explain.shadow_report import ReplayReport, ShadowReport, ShadowVerdict
 from kubesched.explain.tables import TextTable
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.errors import UserError
@@ -42,12 +42,12 @@ from kubesched.simulator.evaluate import exhaustive
 from kubesched.simulator.figures import duration, percent
 
 _EXAMPLES_MAX: Final = 10
-_HEADINGS: Final = (
-    (ShadowVerdict.DIFFERENT, "Different"),
-    (ShadowVerdict.SAMPLED, "Lower score, in a cluster of which schedulers look at a part"),
-    (ShadowVerdict.CHANGED, "The cluster changed in between"),
-    (ShadowVerdict.TIE, "Ties"),
-)
+_HEADINGS: Final = {
+    ShadowVerdict.DIFFERENT: "Different",
+    ShadowVerdict.SAMPLED: "Lower score, in a cluster of which schedulers look at a part",
+    ShadowVerdict.CHANGED: "The cluster changed in between",
+    ShadowVerdict.TIE: "Ties",
+}
 _EVERY_NODE: Final = 100
 
 
@@ -168,7 +168,7 @@ def _write_shadow(writer: Writer, report: ShadowReport) -> None:
         writer.item(f"{late} after the cluster had changed since the pod appeared")
     if report.skipped:
         writer.item(f"{count(report.skipped, 'pod')} of pod groups not judged")
-    _write_disagreements(writer, report.disagreements)
+    _write_disagreements(writer, report, _HEADINGS)
 
 
 def _shadow_headline(report: ShadowReport) -> str:
@@ -187,12 +187,22 @@ def _nodes(report: ShadowReport) -> str:
     return count(report.nodes, "node")
 
 
-def _write_disagreements(writer: Writer, disagreements: Sequence[Disagreement]) -> None:
-    """Write the first disagreements of each verdict."""
-    for verdict, heading in _HEADINGS:
-        found = [each for each in disagreements if each.verdict is verdict]
-        texts = [f"{each.pod}: {each.sentence}" for each in found]
-        writer.section(heading, texts, _EXAMPLES_MAX, "-o json has them")
+def _write_disagreements(
+    writer: Writer, report: ShadowReport | ReplayReport, verdicts: Collection[ShadowVerdict]
+) -> None:
+    """Write the first disagreements of these verdicts, and how many more there are."""
+    totals = {
+        ShadowVerdict.DIFFERENT: report.different,
+        ShadowVerdict.SAMPLED: report.sampled,
+        ShadowVerdict.CHANGED: report.changed,
+        ShadowVerdict.TIE: report.ties,
+    }
+    for verdict in verdicts:
+        kept = [each for each in report.disagreements if each.verdict is verdict]
+        texts = [f"{each.pod}: {each.sentence}" for each in kept[:_EXAMPLES_MAX]]
+        writer.section(_HEADINGS[verdict], texts)
+        those = "them" if len(kept) == totals[verdict] else f"the first {len(kept):,}"
+        writer.rest(totals[verdict] - len(texts), f"-o json has {those}")
 
 
 # Replay.
@@ -258,9 +268,8 @@ def _write_replay(writer: Writer, report: ReplayReport) -> None:
     if report.skipped:
         writer.item(f"{count(report.skipped, 'pod')} of pod groups not judged")
     # Which of equal nodes was drawn is chance; -o json lists ties.
-    _write_disagreements(
-        writer, [each for each in report.disagreements if each.verdict is not ShadowVerdict.TIE]
-    )
+    verdicts = [verdict for verdict in _HEADINGS if verdict is not ShadowVerdict.TIE]
+    _write_disagreements(writer, report, verdicts)
 
 
 def _replay_headline(report: ReplayReport) -> str:

@@ -295,10 +295,35 @@ def _check_job(spec: Plain, path: str, errors: FieldErrors) -> None:
     # Jobs get a selector when they are created; the template of a cron job has none yet.
     if path == "spec" and not spec.get("selector"):
         errors.required(f"{path}.selector")
-    policy = get(spec, "template", "spec", "restartPolicy")
-    if policy not in ("OnFailure", "Never"):
-        at = f"{path}.template.spec.restartPolicy"
+    policy, at = (
+        get(spec, "template", "spec", "restartPolicy"),
+        f"{path}.template.spec.restartPolicy",
+    )
+    if policy in (None, "", "Always"):
+        # It may not have been given: Always is the default of pods.
+        errors.required(at, 'valid values: "OnFailure", "Never"')
+    elif policy not in ("OnFailure", "Never"):
         errors.not_supported(at, policy, ("OnFailure", "Never"))
+
+
+def _check_job_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
+    before, after = (one["spec"]["template"] for one in (old, new))
+    at, name = "spec.template", "PodTemplateSpec"
+    if old["spec"].get("suspend") and not get(old, "status", "active"):
+        # Queues such as Kueue's may still say where its pods run.
+        at, name = "spec.template.spec", "PodSpec"
+        before, after = (_without_placement(one["spec"]) for one in (before, after))
+    if not known_type("core_v1", name).is_equal(after, before):
+        errors.invalid(at, after, "field is immutable")
+
+
+def _without_placement(spec: Plain) -> Plain:
+    """Return a pod's spec without the fields that say where it may run and what it requests."""
+    fixed = without(spec, "nodeSelector", "schedulingGates", "tolerations")
+    fixed["affinity"] = without(spec.get("affinity") or {}, "nodeAffinity") or None
+    for kind in ("containers", "initContainers"):
+        fixed[kind] = [without(one, "resources") for one in spec.get(kind) or ()]
+    return fixed
 
 
 _SET_FIELDS: Final = (
@@ -421,6 +446,7 @@ NEW_CHECKS: Final[Mapping[str, Callable[[Plain, FieldErrors], None]]] = {
 UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
     ("ConfigMap", ""): _check_fixed,
     ("Event", ""): _check_event_update,
+    ("Job", ""): _check_job_update,
     ("Node", ""): _check_node_update,
     ("Node", "status"): _check_node_update,
     ("PersistentVolume", ""): _check_volume_update,

@@ -1,0 +1,67 @@
+"""Changes of workloads."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+
+from kubesched.apiserver.plain import Plain
+
+from .verdicts import changed, created, resource_of
+
+_JOB = resource_of("Job", "batch")
+_IMMUTABLE = "FieldValueInvalid"
+
+
+def _stored(*, suspend: bool) -> Plain:
+    containers = [{"name": "c", "image": "i"}]
+    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
+    body = {"metadata": {"name": "j"}, "spec": {"suspend": suspend, "template": template}}
+    job: Plain = created(_JOB, body)["object"]
+    return {**job, "metadata": {**job["metadata"], "resourceVersion": "1"}}
+
+
+def _causes(old: Plain, **spec: Any) -> list[tuple[str, str]]:
+    new = deepcopy(old)
+    pod = new["spec"]["template"]["spec"]
+    pod.update(spec)
+    verdict = changed(_JOB, old, new, "")
+    return [(reason, field) for reason, field, _ in verdict.get("causes", ())]
+
+
+@pytest.mark.parametrize("suspend", [False, True])
+def test_the_pods_of_a_job_stay_as_they_are(suspend: bool) -> None:
+    """A suspended job names the field below."""
+    expected = [(_IMMUTABLE, "spec.template.spec" if suspend else "spec.template")]
+    containers = [{"name": "c", "image": "other"}]
+    assert expected == _causes(_stored(suspend=suspend), containers=containers)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": {"pool": "a"}},
+        {"tolerations": [{"operator": "Exists"}]},
+        {"schedulingGates": [{"name": "example.com/queue"}]},
+        {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}},
+        {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]},
+    ],
+    ids=lambda spec: next(iter(spec)),
+)
+def test_a_suspended_job_can_be_placed(spec: dict[str, Any]) -> None:
+    """Queues say where its pods run before they resume it."""
+    assert [] == _causes(_stored(suspend=True), **spec)
+    assert [(_IMMUTABLE, "spec.template")] == _causes(_stored(suspend=False), **spec)
+
+
+@pytest.mark.parametrize(
+    ("policy", "reason"), [("Always", "FieldValueRequired"), ("Often", "FieldValueNotSupported")]
+)
+def test_jobs_end(policy: str, reason: str) -> None:
+    """Their pods are not restarted for ever."""
+    template = {"spec": {"restartPolicy": policy, "containers": [{"name": "c", "image": "i"}]}}
+    verdict = created(_JOB, {"metadata": {"name": "j"}, "spec": {"template": template}})
+    causes = {field: reason for reason, field, _ in verdict["causes"]}
+    assert reason == causes["spec.template.spec.restartPolicy"]

@@ -1,4 +1,4 @@
-"""Changes of workloads."""
+"""What the tables do not say about jobs, and about who has a role."""
 
 from __future__ import annotations
 
@@ -65,3 +65,28 @@ def test_jobs_end(policy: str, reason: str) -> None:
     verdict = created(_JOB, {"metadata": {"name": "j"}, "spec": {"template": template}})
     causes = {field: reason for reason, field, _ in verdict["causes"]}
     assert reason == causes["spec.template.spec.restartPolicy"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "subject", "expected"),
+    [
+        ("ClusterRoleBinding", {}, {"subjects[0].namespace": "FieldValueRequired"}),
+        ("ClusterRoleBinding", {"namespace": "a"}, {}),
+        ("RoleBinding", {}, {}),
+        (
+            "RoleBinding",
+            {"apiGroup": "rbac.authorization.k8s.io"},
+            {"subjects[0].apiGroup": "FieldValueNotSupported"},
+        ),
+    ],
+)
+def test_service_accounts_with_a_role(
+    kind: str, subject: dict[str, str], expected: dict[str, str]
+) -> None:
+    """They are of a namespace, and of no group; an account that cannot exist gets no role."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    account = {"kind": "ServiceAccount", "name": "robot", **subject}
+    body = {"metadata": {"name": "b"}, "roleRef": role, "subjects": [account]}
+    verdict = created(resource_of(kind, "rbac.authorization.k8s.io"), body)
+    causes = {field: reason for reason, field, _ in verdict.get("causes", ())}
+    assert expected == causes

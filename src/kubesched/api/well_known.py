@@ -31,6 +31,8 @@ NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
+RBAC_GROUP: Final = "rbac.authorization.k8s.io"
+
 SYSTEM_CLASSES: Final[Mapping[str, int]] = {
     "system-node-critical": 2_000_001_000,
     "system-cluster-critical": 2_000_000_000,

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from kubesched.api.times import second_time
+from kubesched.api.well_known import RBAC_GROUP
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Target, User
 from kubesched.apiserver.resources import Resource
@@ -28,9 +29,8 @@ _MASTERS: Final = "system:masters"
 _AUTHENTICATED: Final = "system:authenticated"
 _SERVICE_ACCOUNT: Final = "system:serviceaccount:"
 _SERVICE_ACCOUNTS: Final = "system:serviceaccounts"
-_GROUP: Final = "rbac.authorization.k8s.io"
 KINDS: Final = tuple(
-    f"{plural}.{_GROUP}"
+    f"{plural}.{RBAC_GROUP}"
     for plural in ("clusterrolebindings", "clusterroles", "rolebindings", "roles")
 )
 """Where roles and bindings are stored."""
@@ -119,23 +119,25 @@ class StoredRoles:
         is_binding = resource.kind.endswith("Binding")
         fields = ("roleRef", "subjects") if is_binding else ("rules", "aggregationRule")
         is_same = old is not None and all(old.get(name) == new.get(name) for name in fields)
-        if resource.group != _GROUP or is_same:
+        if resource.group != RBAC_GROUP or is_same:
             return
         namespace, name = new["metadata"].get("namespace", ""), new["metadata"].get("name", "")
         verb, kinds, role_name = "escalate", resource.plural, name
         if is_binding:
             verb, kinds = "bind", f"{new['roleRef']['kind'].lower()}s"
             role_name = new["roleRef"]["name"]
-        wanted = Attributes(user, verb, _GROUP, kinds, "", namespace, role_name)
+        wanted = Attributes(user, verb, RBAC_GROUP, kinds, "", namespace, role_name)
         if self.decide(wanted).is_allowed:
             return
         role = new
         if is_binding:
             space = namespace if kinds == "roles" else ""
-            found = self._lookup.get(f"{kinds}.{_GROUP}", space, role_name)
+            found = self._lookup.get(f"{kinds}.{RBAC_GROUP}", space, role_name)
             if found is None:
-                message = f'{kinds}.{_GROUP} "{role_name}" not found'
-                raise StatusError(404, "NotFound", message, details_of(_GROUP, kinds, role_name))
+                message = f'{kinds}.{RBAC_GROUP} "{role_name}" not found'
+                raise StatusError(
+                    404, "NotFound", message, details_of(RBAC_GROUP, kinds, role_name)
+                )
             role = found
         rules = [*(role.get("rules") or ()), *(_EVERYTHING if role.get("aggregationRule") else ())]
         actions = [one for rule in rules for one in _actions(rule, user, namespace)]
@@ -165,7 +167,7 @@ class StoredRoles:
         for kind, space in (("ClusterRoleBinding", ""), ("RoleBinding", namespace)):
             if kind == "RoleBinding" and not space:
                 continue
-            for binding in self._lookup.items(f"{kind.lower()}s.{_GROUP}", space):
+            for binding in self._lookup.items(f"{kind.lower()}s.{RBAC_GROUP}", space):
                 subject = next(
                     (one for one in binding.get("subjects") or () if _includes(one, user, space)),
                     None,
@@ -176,9 +178,9 @@ class StoredRoles:
     def _grant(self, kind: str, binding: Plain, subject: Plain, namespace: str) -> _Grant:
         role_kind, role_name = binding["roleRef"]["kind"], binding["roleRef"]["name"]
         space = namespace if role_kind == "Role" else ""
-        role = self._lookup.get(f"{role_kind.lower()}s.{_GROUP}", space, role_name)
+        role = self._lookup.get(f"{role_kind.lower()}s.{RBAC_GROUP}", space, role_name)
         if role is None:
-            return _Grant(None, f'{role_kind.lower()}.{_GROUP} "{role_name}" not found')
+            return _Grant(None, f'{role_kind.lower()}.{RBAC_GROUP} "{role_name}" not found')
         place = f"/{namespace}" if namespace else ""
         name, who = binding["metadata"]["name"], subject["name"]
         if subject["kind"] == "ServiceAccount":

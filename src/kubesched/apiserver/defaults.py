@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kubesched.api.pod_requests import is_pod_level_resource
-from kubesched.api.well_known import NAMESPACE_NAME
+from kubesched.api.well_known import NAMESPACE_NAME, RBAC_GROUP
 from kubesched.apiserver.amounts import SHARED_RESOURCES, of_containers
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.resources import Resource
@@ -260,8 +260,6 @@ def _job(job: Plain) -> None:
 
 # Other groups.
 
-_RBAC: Final = "rbac.authorization.k8s.io"
-
 
 def _network_policy_spec(spec: Plain) -> None:
     if not spec.get("policyTypes"):
@@ -270,7 +268,7 @@ def _network_policy_spec(spec: Plain) -> None:
 
 def _subject(subject: Plain) -> None:
     if not subject.get("apiGroup") and subject["kind"] in ("Group", "User"):
-        subject["apiGroup"] = _RBAC
+        subject["apiGroup"] = RBAC_GROUP
 
 
 def _device_request(request: Plain) -> None:

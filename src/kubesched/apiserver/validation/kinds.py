@@ -18,7 +18,7 @@ from kubesched.api.meta import LabelSelector
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
-from kubesched.api.well_known import SYSTEM_CLASSES
+from kubesched.api.well_known import RBAC_GROUP, SYSTEM_CLASSES
 from kubesched.apiserver.amounts import check_amount, check_overhead
 from kubesched.apiserver.plain import Plain, entries, get, with_fields_of, without
 from kubesched.apiserver.schema import known_type
@@ -343,6 +343,22 @@ def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         errors.forbidden("spec", detail)
 
 
+# Roles and who has them.
+
+
+def _check_subject(subject: Plain, path: str, errors: FieldErrors) -> None:
+    expected = "" if subject["kind"] == "ServiceAccount" else RBAC_GROUP
+    group = subject.get("apiGroup", "")
+    if group != expected:
+        errors.not_supported(f"{path}.apiGroup", group, (expected,))
+
+
+def _check_cluster_binding(binding: Plain, _path: str, errors: FieldErrors) -> None:
+    for index, subject in enumerate(binding.get("subjects") or ()):
+        if subject["kind"] == "ServiceAccount" and not subject.get("namespace"):
+            errors.required(f"subjects[{index}].namespace")
+
+
 # Events, services and custom resources.
 
 
@@ -424,6 +440,8 @@ CHECKS: Final[Mapping[str, Check]] = {
     "core_v1/ServiceSpec": _check_service,
     "node_v1/RuntimeClass": _check_runtime_class,
     "policy_v1/PodDisruptionBudgetSpec": _check_budget,
+    "rbac_v1/ClusterRoleBinding": _check_cluster_binding,
+    "rbac_v1/Subject": _check_subject,
     "resource_v1/ResourceSliceSpec": _check_slice,
 }
 """What is wrong with an object of a type, wherever it stands."""

@@ -11,9 +11,14 @@ from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import EventRecord, Pod
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.scheduler.api_client import ApiClient
-from kubesched.simulator.faults import FaultPlan, Latencies, RequestFaultDraws, RequestFaults
+from kubesched.simulator.faults import (
+    FaultPlan,
+    Latencies,
+    RandomStreams,
+    RequestFaultDraws,
+    RequestFaults,
+)
 from kubesched.simulator.object_server import ObjectServer
-from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_pod

@@ -11,9 +11,8 @@ import pytest
 
 from kubesched.config.types import ExtenderConfiguration
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.faults import ExtenderFaults
+from kubesched.simulator.faults import ExtenderFaults, RandomStreams
 from kubesched.simulator.object_server import ObjectServer
-from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario import ExtenderSpec, NodeSelection
 from kubesched.simulator.scenario_loading import load_scenario

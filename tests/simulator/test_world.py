@@ -11,7 +11,7 @@ from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.meta import ObjectMeta
 from kubesched.simulator.faults import FaultPlan, WatchFaults
 from kubesched.simulator.object_server import NODES, PODS
-from kubesched.simulator.run_seconds import RUN_SECONDS, run_seconds_of
+from kubesched.simulator.traces import RUN_SECONDS, run_seconds_of
 from kubesched.simulator.world import World
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import Json, make_node, make_pod

@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from functools import wraps
 
-from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
-from kubesched.simulator.random_streams import RandomStreams
+from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies, RandomStreams
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World
 from kubesched.testing.builders import make_node

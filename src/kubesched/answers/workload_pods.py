@@ -35,8 +35,8 @@ from kubesched.inputs.completed_input import completed, not_read, unknown_fields
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.inputs.pod_names import belongs_to, workloads_of
-from kubesched.simulator.local_server import plain_workload
 from kubesched.simulator.object_server import TOPOLOGY_LABELS
+from kubesched.simulator.simulated_api import plain_workload
 from kubesched.simulator.soundness import spec_errors
 from kubesched.snapshot.pod_info import PodInfo
 

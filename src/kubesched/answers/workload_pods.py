@@ -24,10 +24,10 @@ from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.api.scheme import kind_of
 from kubesched.api.volume import PersistentVolumeClaim
-from kubesched.cluster.controllers.cron_jobs import job_of
+from kubesched.cluster.controllers.controller import pod_of, with_owner
 from kubesched.cluster.controllers.daemon_sets import daemons_of
 from kubesched.cluster.controllers.deployments import current_replica_set
-from kubesched.cluster.controllers.owner_controller import pod_of, with_owner
+from kubesched.cluster.controllers.jobs import job_of
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.server import Plain
 from kubesched.explain.sentences import names

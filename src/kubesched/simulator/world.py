@@ -34,9 +34,9 @@ from kubesched.api.errors import ApiError
 from kubesched.api.meta import OwnerReference, ResourceEventHandler, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
+from kubesched.cluster.controllers.controller import OwnedPods
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
-from kubesched.cluster.controllers.owner_controller import OwnedPods
 from kubesched.cluster.controllers.pods_on_nodes import PodCollector, PodsByNode, TaintEviction
 from kubesched.cluster.controllers.replica_sets import ReplicaSetController
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace, PodReports

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.list_options import list_options
-from kubesched.apiserver.listing import list_objects
+from kubesched.apiserver.listing import list_objects, list_options
 from kubesched.apiserver.presentation import PLAIN, Presentation
 from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.status import StatusError

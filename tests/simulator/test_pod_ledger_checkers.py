@@ -16,8 +16,7 @@ from kubesched.simulator.pod_ledger import Checkers, InvariantError, PodLedger
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World
 from kubesched.testing.builders import make_node, make_pod
-
-from .worlds import as_test
+from tests.loops import as_test
 
 
 def watched(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:

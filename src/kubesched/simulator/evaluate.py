@@ -349,7 +349,6 @@ class _Sequence:
 
     def _bind(self, info: PodInfo, node_name: str, number: int) -> None:
         self._cluster.bind(info, node_name)
-        self._cluster.cache.remove_pod(info.uid)
         started = f"2026-06-01T00:{number // 60:02d}:{number % 60:02d}Z"
         pod = info.pod
         status = msgspec.structs.replace(

@@ -14,7 +14,6 @@ Differs:  a provisioned volume is reachable from the zone of the selected node, 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Final
 
 import msgspec
@@ -47,11 +46,9 @@ from kubesched.api.well_known import (
     SELECTED_NODE,
     ZONE,
 )
-from kubesched.cluster.controllers.controller import Controller, with_owner
+from kubesched.cluster.controllers.controller import Controller, KeyIndex, with_owner
 from kubesched.cluster.server import AnyKindServer, Plain, annotated, key_of_plain, reference_to
 from kubesched.cluster.store import Key
-
-_Index = defaultdict[Key | None, dict[Key, None]]
 
 _CLAIMS: Final = "persistentvolumeclaims"
 _VOLUMES: Final = "persistentvolumes"
@@ -75,8 +72,8 @@ class VolumeController(Controller):
     def __init__(self, server: AnyKindServer) -> None:
         super().__init__(server)
         # Volumes by the claim that they are meant for, None for any; pods by the claims they use.
-        self._volumes: _Index = defaultdict(dict)
-        self._pods: _Index = defaultdict(dict)
+        self._volumes: KeyIndex[Key | None] = KeyIndex()
+        self._pods: KeyIndex[Key] = KeyIndex()
         self._followed = (
             server.follow(_CLASSES, self._class_changed),
             server.follow(_VOLUMES, self._volume_changed),
@@ -95,9 +92,9 @@ class VolumeController(Controller):
         old = None if before is None else _claim_of(before)
         new = None if after is None else _claim_of(after)
         if after is None or old != new:
-            _drop(self._volumes, old, key)
+            self._volumes.drop(old, key)
         if after is not None:
-            self._volumes[new][key] = None
+            self._volumes.add(new, key)
             # A volume that is meant for one claim, such as a provisioned one, suits no other.
             if before is None and new is None:
                 self._look_at_pending_claims()
@@ -115,12 +112,12 @@ class VolumeController(Controller):
 
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         for claim in () if before is None else _claims_of(before):
-            _drop(self._pods, claim, key)
+            self._pods.drop(claim, key)
             if after is None or after.status.phase in FINISHED:
                 self._enqueue(claim)
         if after is not None and after.status.phase not in FINISHED:
             for claim in _claims_of(after):
-                self._pods[claim][key] = None
+                self._pods.add(claim, key)
 
     def _reconcile(self, key: Key) -> None:
         found = self.server.find(*key)
@@ -135,7 +132,7 @@ class VolumeController(Controller):
 
     def _reconcile_claim(self, key: Key, claim: Plain) -> None:
         if claim["metadata"].get("deletionTimestamp"):
-            if key not in self._pods:
+            if not self._pods.of(key):
                 self.server.release(key, _CLAIM_FINALIZER)
             return
         if _is_bound(claim):
@@ -168,7 +165,7 @@ class VolumeController(Controller):
         return waiting[0] if waiting else min(fitting, key=_size_of, default=None)
 
     def _free_volumes(self, meant_for: Key | None, claim: Plain) -> list[Plain]:
-        found = (self.server.find(*key) for key in self._volumes.get(meant_for, ()))
+        found = (self.server.find(*key) for key in self._volumes.of(meant_for))
         return [
             volume
             for volume in found
@@ -264,12 +261,6 @@ def _claim_of(volume: Plain) -> Key | None:
     """Return the claim that a volume is meant for, None if for any."""
     reference = volume["spec"].get("claimRef")
     return Key(_CLAIMS, reference["namespace"], reference["name"]) if reference else None
-
-
-def _drop(keys: _Index, of: Key | None, key: Key) -> None:
-    keys[of].pop(key, None)
-    if not keys[of]:
-        del keys[of]
 
 
 def _is_free_for(volume: Plain, claim: Plain) -> bool:

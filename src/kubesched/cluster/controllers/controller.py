@@ -15,7 +15,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import ceil, floor
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Generic, TypeVar
 
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import FINISHED, Pod
@@ -41,6 +41,7 @@ _BATCH: Final = 50
 _PAUSE_SECONDS: Final = 0.05
 
 Pause = Callable[[], float]
+T = TypeVar("T")
 
 
 def short_pause() -> float:
@@ -117,6 +118,28 @@ class Controller(Watching, ABC):
         if self._keys and not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._work)
+
+
+class KeyIndex(Generic[T]):
+    """Keys of objects by something that they have in common, in the order of their addition."""
+
+    def __init__(self) -> None:
+        self._keys: dict[T, dict[Key, None]] = {}
+
+    def of(self, common: T) -> tuple[Key, ...]:
+        """Return the keys of the objects that have this in common."""
+        return tuple(self._keys.get(common, ()))
+
+    def add(self, common: T, key: Key) -> None:
+        """Add an object; adding it twice is fine."""
+        self._keys.setdefault(common, {})[key] = None
+
+    def drop(self, common: T, key: Key) -> None:
+        """Remove an object if it is there."""
+        keys = self._keys.get(common, {})
+        keys.pop(key, None)
+        if not keys:
+            self._keys.pop(common, None)
 
 
 # Owners.

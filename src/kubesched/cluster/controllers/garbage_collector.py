@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.cluster.controllers.controller import Controller
+from kubesched.cluster.controllers.controller import Controller, KeyIndex
 from kubesched.cluster.server import AnyKindServer, Plain, Subscription, key_of_plain
 from kubesched.cluster.store import Key
 
@@ -31,7 +31,7 @@ class GarbageCollector(Controller):
 
     def __init__(self, server: AnyKindServer) -> None:
         super().__init__(server)
-        self._dependents: dict[str, dict[Key, None]] = {}
+        self._dependents: KeyIndex[str] = KeyIndex()
         self._kinds = [kind for kind in server.kinds() if kind not in _NOT_OWNED]
         self._followed: list[Subscription] = [
             server.follow(kind, self._changed) for kind in self._kinds
@@ -53,12 +53,12 @@ class GarbageCollector(Controller):
         old, new = _owners(before), _owners(after)
         for uid in old:
             if uid not in new:
-                self._forget(uid, key)
+                self._dependents.drop(uid, key)
         for uid in new:
-            self._dependents.setdefault(uid, {})[key] = None
+            self._dependents.add(uid, key)
         if after is None or (before is not None and _uid(before) != _uid(after)):
             assert before is not None, "what is gone was there"
-            for dependent in self._dependents.get(_uid(before), {}):
+            for dependent in self._dependents.of(_uid(before)):
                 self._enqueue(dependent)
         if new or (after is not None and _is_waiting(after)):
             self._enqueue(key)
@@ -68,12 +68,6 @@ class GarbageCollector(Controller):
                 owner = self._key_of(reference, key.namespace)
                 if owner is not None:
                     self._enqueue(owner)
-
-    def _forget(self, uid: str, key: Key) -> None:
-        keys = self._dependents.get(uid, {})
-        keys.pop(key, None)
-        if not keys:
-            self._dependents.pop(uid, None)
 
     def _key_of(self, reference: Plain, namespace: str) -> Key | None:
         """Return where an owner is kept, None if its kind is not served."""
@@ -110,7 +104,7 @@ class GarbageCollector(Controller):
         return owner is not None and _uid(owner) == reference["uid"]
 
     def _orphan(self, key: Key, owner: Plain) -> None:
-        for dependent in tuple(self._dependents.get(_uid(owner), ())):
+        for dependent in self._dependents.of(_uid(owner)):
             plain = self.server.find(*dependent)
             if plain is not None:
                 self._disown(dependent, plain, _uid(owner))
@@ -127,7 +121,7 @@ class GarbageCollector(Controller):
 
     def _delete_dependents(self, key: Key, owner: Plain) -> None:
         is_blocked = False
-        for dependent in tuple(self._dependents.get(_uid(owner), ())):
+        for dependent in self._dependents.of(_uid(owner)):
             plain = self.server.find(*dependent)
             reference = None if plain is None else _owners(plain).get(_uid(owner))
             if plain is None or reference is None:
@@ -144,7 +138,7 @@ class GarbageCollector(Controller):
             self.server.release(key, _FOREGROUND)
 
     def _delete(self, key: Key, plain: Plain) -> None:
-        own = [self.server.find(*one) for one in self._dependents.get(_uid(plain), ())]
+        own = [self.server.find(*one) for one in self._dependents.of(_uid(plain))]
         policy = "Foreground" if own else "Background"
         # It is gone, or is tried again with its owner.
         with suppress(ApiError):

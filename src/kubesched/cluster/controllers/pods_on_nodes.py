@@ -14,7 +14,7 @@ from typing import Final
 from kubesched.api.core import FINISHED, Node, Pod, Taint
 from kubesched.api.errors import NotFoundError
 from kubesched.api.tolerations import NO_EXECUTE, tolerates
-from kubesched.cluster.controllers.controller import Controller
+from kubesched.cluster.controllers.controller import Controller, KeyIndex
 from kubesched.cluster.server import OnChange, Server, Watching
 from kubesched.cluster.store import Key
 
@@ -23,7 +23,7 @@ class PodsByNode(Watching):
     """One watch on pods for all controllers that need them by node."""
 
     def __init__(self, server: Server) -> None:
-        self._keys: dict[str, dict[Key, None]] = {}
+        self._keys: KeyIndex[str] = KeyIndex()
         self._subscribers: list[OnChange[Pod]] = []
         self._followed = [server.watch(Pod, self._changed)]
 
@@ -33,17 +33,14 @@ class PodsByNode(Watching):
 
     def on(self, node_name: str) -> tuple[Key, ...]:
         """Return the pods of a node, in the order in which they were bound."""
-        return tuple(self._keys.get(node_name, ()))
+        return self._keys.of(node_name)
 
     def _changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         old, new = _node_name_of(before), _node_name_of(after)
         if old and old != new:
-            keys = self._keys[old]
-            del keys[key]
-            if not keys:
-                del self._keys[old]
+            self._keys.drop(old, key)
         if new:
-            self._keys.setdefault(new, {})[key] = None
+            self._keys.add(new, key)
         if old or new:
             for on_change in self._subscribers:
                 on_change(key, before, after)

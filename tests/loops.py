@@ -1,9 +1,10 @@
-"""Decorators for tests that are coroutines: in real time, or on virtual time."""
+"""Tests as coroutines: in real time, on virtual time, or in a world that a function makes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec
 
@@ -31,3 +32,20 @@ def on_virtual_time(test: Test[P]) -> Callable[P, None]:
         virtual_loop.run(test(*args, **kwargs))
 
     return run
+
+
+def as_test(
+    story: Callable[..., Awaitable[object]],
+    play: Callable[[Callable[..., Awaitable[object]]], object],
+    given: int = 1,
+) -> Callable[..., None]:
+    """Return a coroutine as a test: `play` runs it and passes the first `given` arguments."""
+
+    @wraps(story)
+    def test(**parameters: object) -> None:
+        play(lambda *arguments: story(*arguments, **parameters))
+
+    signature = inspect.signature(story)
+    others = list(signature.parameters.values())[given:]
+    vars(test)["__signature__"] = signature.replace(parameters=others)
+    return test

@@ -3,7 +3,7 @@
 Every row of a pod list is one pod; times are not used. A seed shuffles the pods, adds copies of
 drawn pods (or removes drawn ones) until they ask for 130 % of the GPUs, and orders the nodes.
 
-Rejects:  what `kubesched.simulator.openb` rejects, and lists without GPUs.
+Rejects:  what `kubesched.simulator.traces` rejects, and lists without GPUs.
 """
 
 from collections import Counter
@@ -18,8 +18,7 @@ from gpu_sharing import GPU_MILLI, MODEL_LABEL, WHOLE
 
 from kubesched.api.core import Container, Node, NodeStatus, Pod, PodSpec, ResourceRequirements
 from kubesched.api.meta import ObjectMeta
-from kubesched.simulator.openb import affinity_to_models, read_records
-from kubesched.simulator.trace_records import TraceRecord
+from kubesched.simulator.traces import TraceRecord, affinity_to_models, read_records
 
 NAMESPACE: Final = "openb"
 ARRIVING_PERCENT: Final = 130

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from kubesched.apiserver.authorization import Attributes, StoredRoles, impersonated, refusal
@@ -11,6 +9,7 @@ from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.request import ANONYMOUS, ApiRequest, User
 from kubesched.apiserver.server import ApiServer
 from kubesched.apiserver.status import StatusError
+from tests.loops import in_real_time
 
 from .verdicts import Objects
 
@@ -283,7 +282,8 @@ def test_message_of_a_refusal(wanted: Attributes, expected: str) -> None:
     assert (403, "Forbidden", expected) == (error.code, error.reason, error.message)
 
 
-def test_a_change_of_a_binding_counts_at_once() -> None:
+@in_real_time
+async def test_a_change_of_a_binding_counts_at_once() -> None:
     """Cached decisions are dropped when a binding is stored or deleted."""
     path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
     pods = ApiRequest("GET", "/api/v1/pods", user=ALICE)
@@ -293,21 +293,17 @@ def test_a_change_of_a_binding_counts_at_once() -> None:
         "subjects": [TO_ALICE],
     }
     json = {"content-type": "application/json"}
-
-    async def ask() -> list[int]:
-        server = ApiServer()
-        return [
-            (await server.handle(request)).status
-            for request in (
-                pods,
-                ApiRequest("POST", path, headers=json, body=encode(body), user=ADMIN),
-                pods,
-                ApiRequest("DELETE", f"{path}/b", user=ADMIN),
-                pods,
-            )
-        ]
-
-    assert [403, 201, 200, 200, 403] == asyncio.run(ask())
+    server = ApiServer()
+    assert [403, 201, 200, 200, 403] == [
+        (await server.handle(request)).status
+        for request in (
+            pods,
+            ApiRequest("POST", path, headers=json, body=encode(body), user=ADMIN),
+            pods,
+            ApiRequest("DELETE", f"{path}/b", user=ADMIN),
+            pods,
+        )
+    ]
 
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -361,7 +357,8 @@ def _new_binding(role: str) -> Plain:
         ),
     ],
 )
-def test_granting_needs_the_granted_rights(
+@in_real_time
+async def test_granting_needs_the_granted_rights(
     plural: str, body: Plain, held: list[Plain], expected: int
 ) -> None:
     """Writers of roles and bindings need the rights in them, or `escalate` or `bind`."""
@@ -372,24 +369,21 @@ def test_granting_needs_the_granted_rights(
         "roleRef": {"kind": "ClusterRole", "name": "held"},
         "subjects": [TO_ALICE],
     }
-
-    async def write() -> list[int]:
-        server = ApiServer()
-        return [
-            (await server.handle(request)).status
-            for request in (
-                ApiRequest("POST", f"{RBAC}/clusterroles", {}, json, encode(role), ADMIN),
-                ApiRequest("POST", f"{RBAC}/clusterrolebindings", {}, json, encode(binding), ADMIN),
-                ApiRequest(
-                    "POST", f"{RBAC}/namespaces/default/{plural}", {}, json, encode(body), ALICE
-                ),
-            )
-        ]
-
-    assert [201, 201, expected] == asyncio.run(write())
+    server = ApiServer()
+    assert [201, 201, expected] == [
+        (await server.handle(request)).status
+        for request in (
+            ApiRequest("POST", f"{RBAC}/clusterroles", {}, json, encode(role), ADMIN),
+            ApiRequest("POST", f"{RBAC}/clusterrolebindings", {}, json, encode(binding), ADMIN),
+            ApiRequest(
+                "POST", f"{RBAC}/namespaces/default/{plural}", {}, json, encode(body), ALICE
+            ),
+        )
+    ]
 
 
-def test_changing_only_metadata_of_a_role() -> None:
+@in_real_time
+async def test_changing_only_metadata_of_a_role() -> None:
     """Changing the labels of a role does not need its rights."""
     json = {"content-type": "application/json"}
     merge = {"content-type": "application/merge-patch+json"}
@@ -401,19 +395,14 @@ def test_changing_only_metadata_of_a_role() -> None:
         ("clusterrolebindings", {**_new_binding("held"), "metadata": {"name": "held"}}),
         ("namespaces/default/roles", _new_role(READ_PODS)),
     )
-
-    async def write() -> list[int]:
-        server = ApiServer()
-        requests = [
-            *(
-                ApiRequest("POST", f"{RBAC}/{where}", {}, json, encode(one), ADMIN)
-                for where, one in grants
-            ),
-            *(
-                ApiRequest("PATCH", f"{place}/new", {}, merge, body, ALICE)
-                for body in (label, more)
-            ),
-        ]
-        return [(await server.handle(request)).status for request in requests]
-
-    assert [201, 201, 201, 200, 403] == asyncio.run(write())
+    server = ApiServer()
+    requests = [
+        *(
+            ApiRequest("POST", f"{RBAC}/{where}", {}, json, encode(one), ADMIN)
+            for where, one in grants
+        ),
+        *(ApiRequest("PATCH", f"{place}/new", {}, merge, body, ALICE) for body in (label, more)),
+    ]
+    assert [201, 201, 201, 200, 403] == [
+        (await server.handle(request)).status for request in requests
+    ]

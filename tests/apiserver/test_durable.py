@@ -10,132 +10,109 @@ import random
 import signal
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
 from kubesched.apiserver.durable import DurableServer, Entry, Journal, JournalError
 from kubesched.cluster.store import Key
+from tests.loops import in_real_time
 
 from . import durable_writer
 from .test_server import POD, PODS, ask
 
-T = TypeVar("T")
 MAPS = "/api/v1/namespaces/default/configmaps"
 KEY = Key("configmaps", "default", "a")
 
 
-def on_file(path: Path, conversation: Callable[[DurableServer], Awaitable[T]]) -> T:
-    """Hold a conversation with a server on a file, and stop it in order."""
-
-    async def hold() -> T:
-        server = DurableServer(path, random=random.Random(1))
-        try:
-            return await conversation(server)
-        finally:
-            await server.stop()
-
-    return asyncio.run(hold())
+@asynccontextmanager
+async def on_file(path: Path) -> AsyncIterator[DurableServer]:
+    """Run a server on a file, and stop it in order."""
+    server = DurableServer(path, random=random.Random(1))
+    try:
+        yield server
+    finally:
+        await server.stop()
 
 
-async def everything(server: DurableServer) -> list[tuple[Key, dict[str, Any]]]:
-    """All that a server has."""
-    return [(key, stored.plain) for key, stored in server.registry.store.everything()]
-
-
-def test_a_restart_changes_nothing(tmp_path: Path) -> None:
+@in_real_time
+async def test_a_restart_changes_nothing(tmp_path: Path) -> None:
     """After a restart there is what there was before, with its versions, and the next is newer."""
 
-    async def write(server: DurableServer) -> tuple[object, int]:
+    def everything(server: DurableServer) -> tuple[object, int]:
+        store = server.registry.store
+        return sorted((key, stored.plain) for key, stored in store.everything()), store.version
+
+    path = tmp_path / "data.sqlite"
+    async with on_file(path) as server:
         await ask(server, "POST", PODS, POD)
         await ask(server, "POST", MAPS, {"metadata": {"name": "gone"}})
         await ask(server, "DELETE", f"{MAPS}/gone")
-        return sorted(
-            await everything(server), key=lambda one: one[0]
-        ), server.registry.store.version
-
-    async def read(server: DurableServer) -> tuple[object, int]:
-        found = sorted(await everything(server), key=lambda one: one[0])
-        return found, server.registry.store.version
-
-    path = tmp_path / "data.sqlite"
-    before = on_file(path, write)
-    assert before == on_file(path, read)
+        before = everything(server)
+    async with on_file(path) as server:
+        assert before == everything(server)
 
 
-def test_system_objects_keep_their_uids(tmp_path: Path) -> None:
+@in_real_time
+async def test_system_objects_keep_their_uids(tmp_path: Path) -> None:
     """Objects that every cluster has keep their uids over a restart."""
-
-    async def uid(server: DurableServer) -> str:
-        answer = await ask(server, "GET", "/api/v1/namespaces/kube-system")
-        found: str = json.loads(answer.body)["metadata"]["uid"]
-        return found
-
-    path = tmp_path / "data.sqlite"
-    assert on_file(path, uid) == on_file(path, uid)
+    uids = []
+    for _ in range(2):
+        async with on_file(tmp_path / "data.sqlite") as server:
+            answer = await ask(server, "GET", "/api/v1/namespaces/kube-system")
+            uids.append(json.loads(answer.body)["metadata"]["uid"])
+    assert uids[0] == uids[1]
 
 
-def test_missing_system_objects_are_added(tmp_path: Path) -> None:
+@in_real_time
+async def test_missing_system_objects_are_added(tmp_path: Path) -> None:
     """A file without roles, written earlier or damaged, gets them."""
     role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/view"
-
-    async def drop(server: DurableServer) -> int:
-        return (await ask(server, "DELETE", role)).status
-
-    async def find(server: DurableServer) -> str:
-        found: str = json.loads((await ask(server, "GET", role)).body)["metadata"]["uid"]
-        return found
-
-    path = tmp_path / "data.sqlite"
-    assert 200 == on_file(path, drop)
-    assert on_file(path, find) == on_file(path, find)
+    path, uids = tmp_path / "data.sqlite", []
+    async with on_file(path) as server:
+        assert 200 == (await ask(server, "DELETE", role)).status
+    for _ in range(2):
+        async with on_file(path) as server:
+            uids.append(json.loads((await ask(server, "GET", role)).body)["metadata"]["uid"])
+    assert uids[0] == uids[1]
 
 
-def test_a_watch_from_before_a_restart_gets_410(tmp_path: Path) -> None:
+@in_real_time
+async def test_a_watch_from_before_a_restart_gets_410(tmp_path: Path) -> None:
     """Changes are not kept over a restart, so the client lists again."""
-
-    async def write(server: DurableServer) -> int:
-        before = server.registry.store.version
+    path = tmp_path / "data.sqlite"
+    async with on_file(path) as server:
+        version = server.registry.store.version
         await ask(server, "POST", PODS, POD)
-        return before
-
-    async def watch(server: DurableServer, version: int) -> Any:
+    async with on_file(path) as server:
         query = {"watch": ("1",), "resourceVersion": (str(version),)}
         answer = await ask(server, "GET", PODS, query=query)
         assert answer.stream is not None
         lines = [line async for line in answer.stream]
-        return json.loads(lines[0])["object"]["code"]
-
-    path = tmp_path / "data.sqlite"
-    version = on_file(path, write)
-    assert 410 == on_file(path, lambda server: watch(server, version))
+    assert 410 == json.loads(lines[0])["object"]["code"]
 
 
-def test_a_watch_goes_on_from_the_newest_version(tmp_path: Path) -> None:
+@in_real_time
+async def test_a_watch_goes_on_from_the_newest_version(tmp_path: Path) -> None:
     """A client that is up to date can continue its watch after a restart."""
-
-    async def write(server: DurableServer) -> int:
+    path = tmp_path / "data.sqlite"
+    async with on_file(path) as server:
         await ask(server, "POST", MAPS, {"metadata": {"name": "first"}})
-        return server.registry.store.version
-
-    async def watch(server: DurableServer, version: int) -> str:
+        version = server.registry.store.version
+    async with on_file(path) as server:
         query = {"watch": ("1",), "resourceVersion": (str(version),)}
         answer = await ask(server, "GET", MAPS, query=query)
         await ask(server, "POST", MAPS, {"metadata": {"name": "second"}})
         assert answer.stream is not None
         line = await anext(answer.stream)
         await answer.stream.aclose()
-        name: str = json.loads(line)["object"]["metadata"]["name"]
-        return name
-
-    path = tmp_path / "data.sqlite"
-    version = on_file(path, write)
-    assert "second" == on_file(path, lambda server: watch(server, version))
+    assert "second" == json.loads(line)["object"]["metadata"]["name"]
 
 
-def test_writes_of_one_moment_share_a_transaction(
+@in_real_time
+async def test_writes_of_one_moment_share_a_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many writes at once cost few transactions, and each is kept when it is answered."""
@@ -146,17 +123,16 @@ def test_writes_of_one_moment_share_a_transaction(
         sizes.append(len(entries))
         write(self, entries)
 
-    async def talk(server: DurableServer) -> None:
+    async with on_file(tmp_path / "data.sqlite") as server:
         monkeypatch.setattr(Journal, "write", counted)
         bodies = [{"metadata": {"name": f"m{index}"}} for index in range(100)]
         await asyncio.gather(*(ask(server, "POST", MAPS, body) for body in bodies))
-
-    on_file(tmp_path / "data.sqlite", talk)
     assert 100 == sum(sizes)
     assert len(sizes) <= 5
 
 
-def test_writes_are_visible_once_they_are_on_disk(
+@in_real_time
+async def test_writes_are_visible_once_they_are_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither the writer nor readers nor watchers see a write before it is synced."""
@@ -167,49 +143,43 @@ def test_writes_are_visible_once_they_are_on_disk(
         write(self, entries)
         kept.extend(entry.key.name for entry in entries)
 
-    async def talk(server: DurableServer) -> bool:
+    async def told(work: Awaitable[object]) -> bool:
+        await work
+        return "m" in kept
+
+    async with on_file(tmp_path / "data.sqlite") as server:
         monkeypatch.setattr(Journal, "write", noted)
         query = {"watch": ("1",), "resourceVersion": (str(server.registry.store.version),)}
         watch = await ask(server, "GET", MAPS, query=query)
         assert watch.stream is not None
-
-        async def told(work: Awaitable[object]) -> bool:
-            await work
-            return "m" in kept
-
         found = await asyncio.gather(
             told(ask(server, "POST", MAPS, {"metadata": {"name": "m"}})),
             told(ask(server, "GET", f"{MAPS}/m")),
             told(anext(watch.stream)),
         )
         await watch.stream.aclose()
-        return all(found)
-
-    assert on_file(tmp_path / "data.sqlite", talk)
+    assert all(found)
 
 
-def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@in_real_time
+async def test_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All requests get 500 from then on; the owner is notified once."""
 
     def full(self: Journal, entries: list[Entry]) -> None:
         raise JournalError("data.sqlite: database or disk is full")
 
     failures: list[str] = []
-
-    async def hold() -> list[int]:
-        server = DurableServer(
-            tmp_path / "data.sqlite", on_failure=lambda error: failures.append(str(error))
-        )
-        monkeypatch.setattr(Journal, "write", full)
-        answers = [
-            await ask(server, "POST", MAPS, {"metadata": {"name": "m"}}),
-            await ask(server, "GET", MAPS),
-            await ask(server, "POST", MAPS, {"metadata": {"name": "n"}}),
-        ]
-        await server.stop()
-        return [answer.status for answer in answers]
-
-    assert [500, 500, 500] == asyncio.run(hold())
+    server = DurableServer(
+        tmp_path / "data.sqlite", on_failure=lambda error: failures.append(str(error))
+    )
+    monkeypatch.setattr(Journal, "write", full)
+    answers = [
+        await ask(server, "POST", MAPS, {"metadata": {"name": "m"}}),
+        await ask(server, "GET", MAPS),
+        await ask(server, "POST", MAPS, {"metadata": {"name": "n"}}),
+    ]
+    await server.stop()
+    assert [500, 500, 500] == [answer.status for answer in answers]
     assert ["data.sqlite: database or disk is full"] == failures
 
 

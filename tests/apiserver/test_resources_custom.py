@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from kubesched.apiserver.durable import DurableServer
 from kubesched.apiserver.request import ApiRequest, Response
 from kubesched.apiserver.server import ADMIN, ApiServer
-from kubesched.simulator.virtual_loop import run
+from tests.loops import in_real_time, on_virtual_time
 
 from .test_decoding_protobuf import SCHEMA
 from .test_decoding_protobuf import body as protobuf
@@ -70,40 +69,34 @@ async def with_cats(**options: Any) -> ApiServer:
     return server
 
 
-def test_creating_and_deleting_a_definition() -> None:
+@in_real_time
+async def test_creating_and_deleting_a_definition() -> None:
     """Deleting a definition deletes its objects."""
-
-    async def live() -> list[int]:
-        server = new_server()
-        found = [await ask(server, "POST", CATS, cat())]
-        await ask(server, "POST", DEFINITIONS, definition())
-        found.append(await ask(server, "POST", CATS, cat()))
-        found.append(await ask(server, "GET", f"{CATS}/tom"))
-        body(await ask(server, "DELETE", f"{DEFINITIONS}/cats.example.com"))
-        found.append(await ask(server, "GET", f"{CATS}/tom"))
-        await ask(server, "POST", DEFINITIONS, definition())
-        found.append(await ask(server, "GET", f"{CATS}/tom"))
-        return [answer.status for answer in found]
-
-    assert [404, 201, 200, 404, 404] == asyncio.run(live())
+    server = new_server()
+    found = [await ask(server, "POST", CATS, cat())]
+    await ask(server, "POST", DEFINITIONS, definition())
+    found.append(await ask(server, "POST", CATS, cat()))
+    found.append(await ask(server, "GET", f"{CATS}/tom"))
+    body(await ask(server, "DELETE", f"{DEFINITIONS}/cats.example.com"))
+    found.append(await ask(server, "GET", f"{CATS}/tom"))
+    await ask(server, "POST", DEFINITIONS, definition())
+    found.append(await ask(server, "GET", f"{CATS}/tom"))
+    assert [404, 201, 200, 404, 404] == [answer.status for answer in found]
 
 
-def test_a_definition_in_protobuf() -> None:
+@in_real_time
+async def test_a_definition_in_protobuf() -> None:
     """As client-go sends it; its objects are served, and its schema is kept as in JSON."""
     version = [(1, "v1"), (2, 1), (3, 1), (4, [(1, SCHEMA)])]
     names = [(1, "cats"), (2, ""), (4, "Cat"), (5, "")]
     spec = [(1, "example.com"), (3, names), (4, "Namespaced"), (7, version), (10, 0)]
     kind = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
     sent = protobuf(*kind, [(1, [(1, "cats.example.com")]), (2, spec), (3, [(2, names)])])
-
-    async def live() -> tuple[Json, Json]:
-        server = new_server()
-        headers = {"content-type": "application/vnd.kubernetes.protobuf"}
-        request = ApiRequest("POST", DEFINITIONS, {}, headers, sent, ADMIN)
-        created = body(await server.handle(request))
-        return created["spec"], body(await ask(server, "POST", CATS, cat()))
-
-    created, tom = asyncio.run(live())
+    server = new_server()
+    headers = {"content-type": "application/vnd.kubernetes.protobuf"}
+    request = ApiRequest("POST", DEFINITIONS, {}, headers, sent, ADMIN)
+    created = body(await server.handle(request))["spec"]
+    tom = body(await ask(server, "POST", CATS, cat()))
     schema = created["versions"][0].pop("schema")["openAPIV3Schema"]
     assert ("object", {"b": {"additionalProperties": False}}) == (
         schema["type"],
@@ -123,74 +116,64 @@ def test_a_definition_in_protobuf() -> None:
     "kind",
     ["Deployment", "Event", "Job", "Namespace", "Node", "Pod", "PriorityClass", "Service"],
 )
-def test_kinds_called_like_built_in_ones_have_no_rules(kind: str) -> None:
+@in_real_time
+async def test_kinds_called_like_built_in_ones_have_no_rules(kind: str) -> None:
     """Such as the Jobs of Volcano and the Services of Knative: they are stored as sent."""
-
-    async def live() -> list[object]:
-        server, named = new_server(), definition()
-        named["spec"]["names"]["kind"] = kind
-        body(await ask(server, "POST", DEFINITIONS, named))
-        created = body(await ask(server, "POST", CATS, {**cat(), "kind": kind}))
-        changed = {**created, "spec": {"type": "NodePort", "finalizers": ["a"]}}
-        updated = body(await ask(server, "PUT", f"{CATS}/tom", changed))
-        deleted = await ask(server, "DELETE", f"{CATS}/tom")
-        gone = await ask(server, "GET", f"{CATS}/tom")
-        return [created["spec"], updated["spec"], deleted.status, gone.status]
-
+    server, named = new_server(), definition()
+    named["spec"]["names"]["kind"] = kind
+    body(await ask(server, "POST", DEFINITIONS, named))
+    created = body(await ask(server, "POST", CATS, {**cat(), "kind": kind}))
+    changed = {**created, "spec": {"type": "NodePort", "finalizers": ["a"]}}
+    updated = body(await ask(server, "PUT", f"{CATS}/tom", changed))
+    deleted = await ask(server, "DELETE", f"{CATS}/tom")
+    gone = await ask(server, "GET", f"{CATS}/tom")
     spec = {"toys": [{"name": "mouse"}], "lives": 9, "nothing": None}
-    assert [spec, {"type": "NodePort", "finalizers": ["a"]}, 200, 404] == asyncio.run(live())
+    assert [spec, {"type": "NodePort", "finalizers": ["a"]}, 200, 404] == [
+        created["spec"],
+        updated["spec"],
+        deleted.status,
+        gone.status,
+    ]
 
 
-def test_fields_are_stored_as_sent() -> None:
+@in_real_time
+async def test_fields_are_stored_as_sent() -> None:
     """Fields of custom resources are neither dropped nor defaulted."""
-
-    async def live() -> Json:
-        server = await with_cats()
-        sent = cat(deep={"a": [1, {"b": [[]]}], "c": ""})
-        created = body(await ask(server, "POST", CATS, sent))
-        assert created == body(await ask(server, "GET", f"{CATS}/tom"))
-        return created
-
-    created = asyncio.run(live())
-    expected = cat(deep={"a": [1, {"b": [[]]}], "c": ""})["spec"]
-    assert expected == created["spec"]
+    server = await with_cats()
+    sent = cat(deep={"a": [1, {"b": [[]]}], "c": ""})
+    created = body(await ask(server, "POST", CATS, sent))
+    assert created == body(await ask(server, "GET", f"{CATS}/tom"))
+    assert sent["spec"] == created["spec"]
     assert (1, "default") == (
         created["metadata"]["generation"],
         created["metadata"]["namespace"],
     )
 
 
-def test_a_body_that_is_no_object_of_the_kind_is_refused() -> None:
+@in_real_time
+async def test_a_body_that_is_no_object_of_the_kind_is_refused() -> None:
     """Name, namespace and labels follow the rules of all objects."""
-
-    async def live() -> list[int]:
-        server = await with_cats()
-        wrong_name = cat("Bad_Name")
-        wrong_kind = cat() | {"kind": "Dog"}
-        wrong_metadata = cat() | {"metadata": {"name": "a", "labels": {"a": 1}}}
-        found = [
-            await ask(server, "POST", CATS, one) for one in (wrong_name, wrong_kind, wrong_metadata)
-        ]
-        return [answer.status for answer in found]
-
-    assert [422, 400, 400] == asyncio.run(live())
+    server = await with_cats()
+    wrong_name = cat("Bad_Name")
+    wrong_kind = cat() | {"kind": "Dog"}
+    wrong_metadata = cat() | {"metadata": {"name": "a", "labels": {"a": 1}}}
+    found = [
+        await ask(server, "POST", CATS, one) for one in (wrong_name, wrong_kind, wrong_metadata)
+    ]
+    assert [422, 400, 400] == [answer.status for answer in found]
 
 
-def test_statuses_and_generations() -> None:
+@in_real_time
+async def test_statuses_and_generations() -> None:
     """A status changes through its path only, and nothing else there; it is in no generation."""
-
-    async def live() -> tuple[Json, Json, Json]:
-        server = await with_cats()
-        made = body(await ask(server, "POST", CATS, cat() | {"status": {"mood": "bad"}}))
-        metadata = {**made["metadata"], "labels": {}, "finalizers": ["example.com/f"]}
-        changed = {"metadata": metadata, "status": {"mood": "good"}, "spec": {"lives": 1}}
-        written = {**made, **changed}
-        asleep = body(await ask(server, "PUT", f"{CATS}/tom/status", written))
-        ignored = {**asleep, "status": {"mood": "?"}, "spec": {"lives": 8}}
-        awake = body(await ask(server, "PUT", f"{CATS}/tom", ignored))
-        return made, asleep, awake
-
-    made, asleep, awake = asyncio.run(live())
+    server = await with_cats()
+    made = body(await ask(server, "POST", CATS, cat() | {"status": {"mood": "bad"}}))
+    metadata = {**made["metadata"], "labels": {}, "finalizers": ["example.com/f"]}
+    changed = {"metadata": metadata, "status": {"mood": "good"}, "spec": {"lives": 1}}
+    written = {**made, **changed}
+    asleep = body(await ask(server, "PUT", f"{CATS}/tom/status", written))
+    ignored = {**asleep, "status": {"mood": "?"}, "spec": {"lives": 8}}
+    awake = body(await ask(server, "PUT", f"{CATS}/tom", ignored))
     assert "status" not in made
     assert made["metadata"]["labels"] == asleep["metadata"]["labels"]
     assert "finalizers" not in asleep["metadata"]
@@ -208,30 +191,24 @@ def test_statuses_and_generations() -> None:
     )
 
 
-def test_status_without_a_subresource() -> None:
+@in_real_time
+async def test_status_without_a_subresource() -> None:
     """The status can be set when the object is created."""
-
-    async def live() -> Json:
-        server = await with_cats(status=False)
-        return body(await ask(server, "POST", CATS, cat() | {"status": {"mood": "bad"}}))
-
-    assert {"mood": "bad"} == asyncio.run(live())["status"]
+    server = await with_cats(status=False)
+    made = body(await ask(server, "POST", CATS, cat() | {"status": {"mood": "bad"}}))
+    assert {"mood": "bad"} == made["status"]
 
 
-def test_patches() -> None:
+@in_real_time
+async def test_patches() -> None:
     """JSON and merge patches apply; how lists merge is not known."""
-
-    async def live() -> tuple[Json, Response]:
-        server = await with_cats()
-        await ask(server, "POST", CATS, cat())
-        patch = {"spec": {"lives": 8, "toys": None}}
-        changed = await ask(server, "PATCH", f"{CATS}/tom", patch, headers={"content-type": MERGE})
-        strategic = {"content-type": STRATEGIC}
-        refused = await ask(server, "PATCH", f"{CATS}/tom", patch, headers=strategic)
-        return body(changed)["spec"], refused
-
-    spec, refused = asyncio.run(live())
-    assert {"lives": 8, "nothing": None} == spec
+    server = await with_cats()
+    await ask(server, "POST", CATS, cat())
+    patch = {"spec": {"lives": 8, "toys": None}}
+    changed = await ask(server, "PATCH", f"{CATS}/tom", patch, headers={"content-type": MERGE})
+    strategic = {"content-type": STRATEGIC}
+    refused = await ask(server, "PATCH", f"{CATS}/tom", patch, headers=strategic)
+    assert {"lives": 8, "nothing": None} == body(changed)["spec"]
     assert 415 == refused.status
     assert json.loads(refused.body)["message"].endswith(
         "accepted media types include: application/json-patch+json, "
@@ -239,39 +216,33 @@ def test_patches() -> None:
     )
 
 
-def test_updates_name_a_version() -> None:
+@in_real_time
+async def test_updates_name_a_version() -> None:
     """Without one, a write that came in between could be lost."""
-
-    async def live() -> tuple[Response, Response]:
-        server = await with_cats()
-        made = body(await ask(server, "POST", CATS, cat()))
-        blind = await ask(server, "PUT", f"{CATS}/tom", cat(lives=8))
-        return blind, await ask(server, "PUT", f"{CATS}/tom", {**made, "spec": {"lives": 8}})
-
-    blind, seeing = asyncio.run(live())
+    server = await with_cats()
+    made = body(await ask(server, "POST", CATS, cat()))
+    blind = await ask(server, "PUT", f"{CATS}/tom", cat(lives=8))
+    seeing = await ask(server, "PUT", f"{CATS}/tom", {**made, "spec": {"lives": 8}})
     details = json.loads(blind.body)["details"]
     assert (422, "cats") == (blind.status, details["kind"])
     assert ["metadata.resourceVersion"] == [one["field"] for one in details["causes"]]
     assert {"lives": 8} == body(seeing)["spec"]
 
 
-def test_server_side_apply() -> None:
+@in_real_time
+async def test_server_side_apply() -> None:
     """Objects are owned field by field, lists as a whole; others' fields are not taken."""
+    server = await with_cats()
 
-    async def apply(server: ApiServer, manager: str, **spec: Any) -> Response:
+    async def apply(manager: str, **spec: Any) -> Response:
         wanted = {**cat(), "spec": spec}
         query: Mapping[str, tuple[str, ...]] = {"fieldManager": (manager,)}
         return await ask(server, "PATCH", f"{CATS}/tom", wanted, query, {"content-type": APPLY})
 
-    async def live() -> tuple[Json, Response, Json]:
-        server = await with_cats()
-        body(await apply(server, "a", bed={"size": 1, "color": "red"}, toys=["ball"]))
-        both = body(await apply(server, "b", bed={"soft": True}))
-        refused = await apply(server, "b", bed={"soft": True, "size": 2}, toys=["mouse"])
-        left = body(await apply(server, "a", bed={"color": "red"}))
-        return both, refused, left
-
-    both, refused, left = asyncio.run(live())
+    body(await apply("a", bed={"size": 1, "color": "red"}, toys=["ball"]))
+    both = body(await apply("b", bed={"soft": True}))
+    refused = await apply("b", bed={"soft": True, "size": 2}, toys=["mouse"])
+    left = body(await apply("a", bed={"color": "red"}))
     assert {"bed": {"size": 1, "color": "red", "soft": True}, "toys": ["ball"]} == both["spec"]
     assert 409 == refused.status
     causes = json.loads(refused.body)["details"]["causes"]
@@ -279,26 +250,22 @@ def test_server_side_apply() -> None:
     assert {"bed": {"color": "red", "soft": True}} == left["spec"]
 
 
-def test_watches_lists_and_tables() -> None:
+@on_virtual_time
+async def test_watches_lists_and_tables() -> None:
     """Custom resources are selected, watched and printed like other kinds."""
     column = {"name": "Lives", "type": "integer", "jsonPath": ".spec.lives"}
-
-    async def live() -> tuple[Json, Json, Json]:
-        server = await with_cats(additionalPrinterColumns=[column])
-        version = body(await ask(server, "GET", CATS))["metadata"]["resourceVersion"]
-        query = {"watch": ("1",), "resourceVersion": (version,), "timeoutSeconds": ("5",)}
-        stream = (await ask(server, "GET", CATS, query=query)).stream
-        assert stream is not None
-        await ask(server, "POST", CATS, cat())
-        event = json.loads(await anext(stream))
-        await stream.aclose()
-        selected = {"labelSelector": ("is=cat",), "fieldSelector": ("metadata.name=tom",)}
-        found = body(await ask(server, "GET", "/apis/example.com/v1/cats", query=selected))
-        table = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
-        shown = body(await ask(server, "GET", CATS, headers=table))
-        return event, found, shown
-
-    event, found, shown = run(live())
+    server = await with_cats(additionalPrinterColumns=[column])
+    version = body(await ask(server, "GET", CATS))["metadata"]["resourceVersion"]
+    query = {"watch": ("1",), "resourceVersion": (version,), "timeoutSeconds": ("5",)}
+    stream = (await ask(server, "GET", CATS, query=query)).stream
+    assert stream is not None
+    await ask(server, "POST", CATS, cat())
+    event = json.loads(await anext(stream))
+    await stream.aclose()
+    selected = {"labelSelector": ("is=cat",), "fieldSelector": ("metadata.name=tom",)}
+    found = body(await ask(server, "GET", "/apis/example.com/v1/cats", query=selected))
+    table = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    shown = body(await ask(server, "GET", CATS, headers=table))
     assert ("ADDED", "Cat") == (event["type"], event["object"]["kind"])
     # Unlike those of other kinds, their items have a kind.
     assert [("tom", "Cat")] == [(one["metadata"]["name"], one["kind"]) for one in found["items"]]
@@ -307,36 +274,29 @@ def test_watches_lists_and_tables() -> None:
     assert [["tom", 9]] == [row["cells"] for row in shown["rows"]]
 
 
-def test_discovery() -> None:
+@in_real_time
+async def test_discovery() -> None:
     """Clients find the kind as they find others."""
-
-    async def live() -> tuple[Json, list[str]]:
-        server = await with_cats()
-        found = body(await ask(server, "GET", "/apis/example.com/v1"))["resources"]
-        groups = body(await ask(server, "GET", "/apis"))["groups"]
-        document = body(await ask(server, "GET", "/openapi/v3/apis/example.com/v1"))
-        assert "/apis/example.com/v1/namespaces/{namespace}/cats/{name}" in document["paths"]
-        return found[0], [group["name"] for group in groups]
-
-    found, groups = asyncio.run(live())
+    server = await with_cats()
+    found = body(await ask(server, "GET", "/apis/example.com/v1"))["resources"][0]
+    groups = body(await ask(server, "GET", "/apis"))["groups"]
+    document = body(await ask(server, "GET", "/openapi/v3/apis/example.com/v1"))
+    assert "/apis/example.com/v1/namespaces/{namespace}/cats/{name}" in document["paths"]
     assert ("cats", "Cat", "cat", ["meow"], ["all"]) == tuple(
         found[name] for name in ("name", "kind", "singularName", "shortNames", "categories")
     )
-    assert "example.com" in groups
+    assert "example.com" in [group["name"] for group in groups]
 
 
-def test_a_scale() -> None:
+@in_real_time
+async def test_a_scale() -> None:
     """Replicas of a custom resource are scaled as those of others."""
-
-    async def live() -> Json:
-        server = await with_cats()
-        await ask(server, "POST", CATS, cat(replicas=1))
-        patch = {"spec": {"replicas": 5}}
-        merge = {"content-type": MERGE}
-        body(await ask(server, "PATCH", f"{CATS}/tom/scale", patch, headers=merge))
-        return body(await ask(server, "GET", f"{CATS}/tom"))
-
-    assert 5 == asyncio.run(live())["spec"]["replicas"]
+    server = await with_cats()
+    await ask(server, "POST", CATS, cat(replicas=1))
+    patch = {"spec": {"replicas": 5}}
+    merge = {"content-type": MERGE}
+    body(await ask(server, "PATCH", f"{CATS}/tom/scale", patch, headers=merge))
+    assert 5 == body(await ask(server, "GET", f"{CATS}/tom"))["spec"]["replicas"]
 
 
 @pytest.mark.parametrize(
@@ -347,27 +307,21 @@ def test_a_scale() -> None:
         {"spec": {**definition()["spec"], "scope": "Galaxy"}},
     ],
 )
-def test_definitions_that_define_nothing(changes: Json) -> None:
+@in_real_time
+async def test_definitions_that_define_nothing(changes: Json) -> None:
     """A definition needs the name of its kind, a version and a scope."""
-
-    async def live() -> int:
-        return (await ask(new_server(), "POST", DEFINITIONS, definition() | changes)).status
-
-    assert 422 == asyncio.run(live())
+    assert 422 == (await ask(new_server(), "POST", DEFINITIONS, definition() | changes)).status
 
 
-def test_a_restart_keeps_kinds_and_objects(tmp_path: Path) -> None:
+@in_real_time
+async def test_a_restart_keeps_kinds_and_objects(tmp_path: Path) -> None:
     """Definitions and objects are restored from the file."""
-
-    async def live() -> list[int]:
-        found = []
-        for is_first in (True, False):
-            server = DurableServer(tmp_path / "data.sqlite", {"t": ADMIN}, random=Random(1))
-            if is_first:
-                await ask(server, "POST", DEFINITIONS, definition())
-                found.append((await ask(server, "POST", CATS, cat())).status)
-            found.append((await ask(server, "GET", f"{CATS}/tom")).status)
-            await server.stop()
-        return found
-
-    assert [201, 200, 200] == asyncio.run(live())
+    found = []
+    for is_first in (True, False):
+        server = DurableServer(tmp_path / "data.sqlite", {"t": ADMIN}, random=Random(1))
+        if is_first:
+            await ask(server, "POST", DEFINITIONS, definition())
+            found.append((await ask(server, "POST", CATS, cat())).status)
+        found.append((await ask(server, "GET", f"{CATS}/tom")).status)
+        await server.stop()
+    assert [201, 200, 200] == found

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kubesched.apiserver.request import ApiRequest, Response, User
 from kubesched.apiserver.server import ADMIN, ApiServer
 from kubesched.simulator.virtual_loop import run
+from tests.loops import as_test, in_real_time, on_virtual_time
 
 POD = {
     "metadata": {"name": "p"},
@@ -45,41 +46,41 @@ async def ask(
     )
 
 
-def over_http(
-    conversation: Callable[[ApiServer, aiohttp.ClientSession], Awaitable[None]],
-    **options: Any,
-) -> None:
-    """Hold a conversation with a server that listens."""
+class Listening(NamedTuple):
+    """A server that listens, and an administrator's session with it."""
 
-    async def hold() -> None:
-        server = new_server(**options)
-        await server.start()
-        try:
-            async with aiohttp.ClientSession(
-                server.url, headers={"authorization": "Bearer t"}
-            ) as session:
-                await conversation(server, session)
-        finally:
-            await server.stop()
-        assert server.url == ""
-
-    asyncio.run(hold())
+    server: ApiServer
+    session: aiohttp.ClientSession
 
 
-def test_creating_and_deleting_a_pod() -> None:
+async def _converse(conversation: Callable[[Listening], Awaitable[object]]) -> None:
+    server = new_server()
+    await server.start()
+    try:
+        headers = {"authorization": "Bearer t"}
+        async with aiohttp.ClientSession(server.url, headers=headers) as session:
+            await conversation(Listening(server, session))
+    finally:
+        await server.stop()
+    assert server.url == ""
+
+
+def over_http(story: Callable[..., Awaitable[object]]) -> Callable[..., None]:
+    """Run a test with a new server that listens, which is its first argument."""
+    return as_test(story, lambda conversation: asyncio.run(_converse(conversation)))
+
+
+@in_real_time
+async def test_creating_and_deleting_a_pod() -> None:
     """A created pod can be read, a deleted one cannot."""
-
-    async def live() -> list[int]:
-        server = new_server()
-        answers = [
-            await ask(server, "POST", PODS, POD),
-            await ask(server, "GET", f"{PODS}/p"),
-            await ask(server, "DELETE", f"{PODS}/p"),
-            await ask(server, "GET", f"{PODS}/p"),
-        ]
-        return [answer.status for answer in answers]
-
-    assert asyncio.run(live()) == [201, 200, 200, 404]
+    server = new_server()
+    answers = [
+        await ask(server, "POST", PODS, POD),
+        await ask(server, "GET", f"{PODS}/p"),
+        await ask(server, "DELETE", f"{PODS}/p"),
+        await ask(server, "GET", f"{PODS}/p"),
+    ]
+    assert [answer.status for answer in answers] == [201, 200, 200, 404]
 
 
 @pytest.mark.parametrize(
@@ -92,16 +93,15 @@ def test_creating_and_deleting_a_pod() -> None:
         ("POST", "portforward"),
     ],
 )
-def test_subresources_of_kubelets(method: str, path: str) -> None:
+@in_real_time
+async def test_subresources_of_kubelets(method: str, path: str) -> None:
     """Logs and exec need a kubelet: the error says so, and does not look like a wrong name."""
-
-    async def answers() -> list[tuple[int, str]]:
-        server = new_server()
-        await ask(server, "POST", PODS, POD)
-        found = [await ask(server, method, f"{PODS}/{name}/{path}") for name in ("p", "nope")]
-        return [(answer.status, json.loads(answer.body)["message"]) for answer in found]
-
-    (code, words), missing = asyncio.run(answers())
+    server = new_server()
+    await ask(server, "POST", PODS, POD)
+    found = [await ask(server, method, f"{PODS}/{name}/{path}") for name in ("p", "nope")]
+    (code, words), missing = [
+        (answer.status, json.loads(answer.body)["message"]) for answer in found
+    ]
     assert 500 == code
     assert words.startswith("error dialing backend: nothing runs behind the nodes")
     assert (404, 'pods "nope" not found') == missing
@@ -163,67 +163,55 @@ def test_pod_groups_get_a_priority(spec: dict[str, Any], expected: int | str) ->
         assert f'podgroups.scheduling.k8s.io "g" is forbidden: {expected}' in answer["message"]
 
 
-def test_taint_rules() -> None:
+@in_real_time
+async def test_taint_rules() -> None:
     """Rules that taint devices are stored; invalid ones are refused."""
     server = new_server(has_alpha=True)
     path = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
-
-    async def main() -> tuple[Any, Any]:
-        taint = {"key": "broken", "effect": "NoExecute"}
-        spec = {"deviceSelector": {"pool": "p1"}, "taint": taint}
-        made = await ask(server, "POST", path, {"metadata": {"name": "r1"}, "spec": spec})
-        wrong = {"deviceSelector": {"driver": "A_", "pool": "A"}, "taint": {"effect": "Sometimes"}}
-        refused = await ask(server, "POST", path, {"metadata": {"name": "r2"}, "spec": wrong})
-        assert (201, 422) == (made.status, refused.status)
-        return json.loads(made.body), json.loads(refused.body)
-
-    made, refused = asyncio.run(main())
-    assert (1, "p1") == (made["metadata"]["generation"], made["spec"]["deviceSelector"]["pool"])
-    fields = {cause["field"] for cause in refused["details"]["causes"]}
+    taint = {"key": "broken", "effect": "NoExecute"}
+    spec = {"deviceSelector": {"pool": "p1"}, "taint": taint}
+    made = await ask(server, "POST", path, {"metadata": {"name": "r1"}, "spec": spec})
+    wrong = {"deviceSelector": {"driver": "A_", "pool": "A"}, "taint": {"effect": "Sometimes"}}
+    refused = await ask(server, "POST", path, {"metadata": {"name": "r2"}, "spec": wrong})
+    assert (201, 422) == (made.status, refused.status)
+    rule = json.loads(made.body)
+    assert (1, "p1") == (rule["metadata"]["generation"], rule["spec"]["deviceSelector"]["pool"])
+    fields = {cause["field"] for cause in json.loads(refused.body)["details"]["causes"]}
     expected = {"spec.deviceSelector.driver", "spec.deviceSelector.pool", "spec.taint.key"}
     assert expected | {"spec.taint.effect"} == fields
 
 
-def test_managers_can_be_left_out() -> None:
+@in_real_time
+async def test_managers_can_be_left_out() -> None:
     """A server that does not track managers stores none."""
-
-    async def managers() -> list[object]:
-        found: list[object] = []
-        for tracks in (True, False):
-            server = new_server(tracks_managers=tracks)
-            created = json.loads((await ask(server, "POST", PODS, POD)).body)
-            found.append("managedFields" in created["metadata"])
-        return found
-
-    assert asyncio.run(managers()) == [True, False]
+    found: list[object] = []
+    for tracks in (True, False):
+        server = new_server(tracks_managers=tracks)
+        created = json.loads((await ask(server, "POST", PODS, POD)).body)
+        found.append("managedFields" in created["metadata"])
+    assert found == [True, False]
 
 
-def test_an_old_pod_is_not_created_again() -> None:
+@in_real_time
+async def test_an_old_pod_is_not_created_again() -> None:
     """A name that is taken is refused, also in another form."""
-
-    async def twice() -> int:
-        server = new_server()
-        await ask(server, "POST", PODS, POD)
-        return (await ask(server, "POST", PODS, POD)).status
-
-    assert asyncio.run(twice()) == 409
+    server = new_server()
+    await ask(server, "POST", PODS, POD)
+    assert (await ask(server, "POST", PODS, POD)).status == 409
 
 
-def test_yaml() -> None:
+@in_real_time
+async def test_yaml() -> None:
     """A client that prefers YAML gets objects, lists and errors in it."""
-
-    async def texts() -> list[tuple[str, str]]:
-        server = new_server()
-        found = []
-        for accept in ("application/yaml", "application/json,application/yaml"):
-            for path in ("/api/v1/namespaces/default", "/api/v1/namespaces/nosuch"):
-                answer = await ask(server, "GET", path, headers={"accept": accept})
-                found.append((answer.content_type, answer.body.decode()[:5]))
-        return found
-
+    server = new_server()
+    found = []
+    for accept in ("application/yaml", "application/json,application/yaml"):
+        for path in ("/api/v1/namespaces/default", "/api/v1/namespaces/nosuch"):
+            answer = await ask(server, "GET", path, headers={"accept": accept})
+            found.append((answer.content_type, answer.body.decode()[:5]))
     yaml, json_ = "application/yaml", "application/json"
     expected = [(yaml, "apiVe"), (yaml, "apiVe"), (json_, '{"kin'), (json_, '{"kin')]
-    assert expected == asyncio.run(texts())
+    assert expected == found
 
 
 PATHS = st.sampled_from(
@@ -287,7 +275,8 @@ BODIES = st.recursive(
     st.fixed_dictionaries({"accept": TYPES, "content-type": TYPES}),
     BODIES | st.binary(max_size=9),
 )
-def test_any_request(
+@on_virtual_time
+async def test_any_request(
     method: str,
     path: str,
     query: dict[str, tuple[str, ...]],
@@ -295,41 +284,34 @@ def test_any_request(
     body: bytes,
 ) -> None:
     """No request is answered with 500."""
-
-    async def asked() -> str:
-        server = new_server()
-        await ask(server, "POST", PODS, POD)
-        answer = await server.handle(ApiRequest(method, path, query, headers, body, ADMIN))
-        if answer.stream is not None:
-            await answer.stream.aclose()
-        return answer.body.decode()
-
-    assert "InternalError" not in run(asked())
+    server = new_server()
+    await ask(server, "POST", PODS, POD)
+    answer = await server.handle(ApiRequest(method, path, query, headers, body, ADMIN))
+    if answer.stream is not None:
+        await answer.stream.aclose()
+    assert "InternalError" not in answer.body.decode()
 
 
 # Over a socket.
 
 
-def test_users_of_tokens() -> None:
+@over_http
+async def test_users_of_tokens(http: Listening) -> None:
     """A token has a user, a wrong one is refused; an admin may impersonate."""
-
-    async def hold(server: ApiServer, session: aiohttp.ClientSession) -> None:
-        for headers, expected in (
-            ({}, 200),
-            ({"authorization": "Bearer wrong"}, 401),
-            ({"authorization": "Basic dTpw"}, 401),
-            ({"impersonate-user": "alice"}, 403),
-        ):
-            async with session.get(PODS, headers=headers) as answer:
-                assert expected == answer.status
-        async with (
-            aiohttp.ClientSession(server.url) as nobody,
-            nobody.get(PODS) as answer,
-        ):
-            assert answer.status == 403
-            assert 'User \\"system:anonymous\\"' in await answer.text()
-
-    over_http(hold)
+    for headers, expected in (
+        ({}, 200),
+        ({"authorization": "Bearer wrong"}, 401),
+        ({"authorization": "Basic dTpw"}, 401),
+        ({"impersonate-user": "alice"}, 403),
+    ):
+        async with http.session.get(PODS, headers=headers) as answer:
+            assert expected == answer.status
+    async with (
+        aiohttp.ClientSession(http.server.url) as nobody,
+        nobody.get(PODS) as answer,
+    ):
+        assert answer.status == 403
+        assert 'User \\"system:anonymous\\"' in await answer.text()
 
 
 def test_impersonation_needs_the_right() -> None:
@@ -339,44 +321,35 @@ def test_impersonation_needs_the_right() -> None:
         server.user_of({"authorization": "Bearer a", "impersonate-user": "admin"})
 
 
-def test_a_watch_over_http() -> None:
+@over_http
+async def test_a_watch_over_http(http: Listening) -> None:
     """Events arrive as lines, as they happen, until the timeout ends the watch."""
-
-    async def hold(server: ApiServer, session: aiohttp.ClientSession) -> None:
-        async with session.get(PODS, params={"watch": "1"}) as answer:
-            await ask(server, "POST", PODS, POD)
-            event = json.loads(await answer.content.readline())
-            assert ("ADDED", "p") == (event["type"], event["object"]["metadata"]["name"])
-
-    over_http(hold)
+    async with http.session.get(PODS, params={"watch": "1"}) as answer:
+        await ask(http.server, "POST", PODS, POD)
+        event = json.loads(await answer.content.readline())
+        assert ("ADDED", "p") == (event["type"], event["object"]["metadata"]["name"])
 
 
-def test_stopping_ends_watches() -> None:
+@over_http
+async def test_stopping_ends_watches(http: Listening) -> None:
     """A server that stops leaves no watcher waiting."""
-
-    async def hold(server: ApiServer, session: aiohttp.ClientSession) -> None:
-        async with session.get(PODS, params={"watch": "1"}) as answer:
-            await server.stop()
-            with pytest.raises(aiohttp.ClientError):
-                await answer.content.readline()
-        await server.stop()
-
-    over_http(hold)
+    async with http.session.get(PODS, params={"watch": "1"}) as answer:
+        await http.server.stop()
+        with pytest.raises(aiohttp.ClientError):
+            await answer.content.readline()
+    await http.server.stop()
 
 
-def test_large_bodies_are_refused() -> None:
+@over_http
+async def test_large_bodies_are_refused(http: Listening) -> None:
     """A body that no object needs is not read to its end."""
-
-    async def hold(server: ApiServer, _: aiohttp.ClientSession) -> None:
-        host, port = server.url.removeprefix("http://").split(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        head = f"POST {PODS} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 99999999\r\n\r\n"
-        writer.write(head.encode())
-        assert b"413" in await reader.readline()
-        writer.close()
-        await writer.wait_closed()
-
-    over_http(hold)
+    host, port = http.server.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    head = f"POST {PODS} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 99999999\r\n\r\n"
+    writer.write(head.encode())
+    assert b"413" in await reader.readline()
+    writer.close()
+    await writer.wait_closed()
 
 
 @pytest.mark.parametrize(
@@ -388,59 +361,49 @@ def test_large_bodies_are_refused() -> None:
         pytest.param("kubectl/v1.36", {"pretty": "true"}, True, id="kubectl-pretty"),
     ],
 )
-def test_indented_json(agent: str, query: dict[str, str], is_indented: bool) -> None:
+@over_http
+async def test_indented_json(
+    http: Listening, agent: str, query: dict[str, str], is_indented: bool
+) -> None:
     """Browsers and curl get indented JSON, other programs do not."""
-
-    async def hold(_: ApiServer, session: aiohttp.ClientSession) -> None:
-        path = "/api/v1/namespaces/default"
-        async with session.get(path, params=query, headers={"user-agent": agent}) as answer:
-            assert is_indented == (b"\n" in await answer.read())
-
-    over_http(hold)
+    path = "/api/v1/namespaces/default"
+    async with http.session.get(path, params=query, headers={"user-agent": agent}) as answer:
+        assert is_indented == (b"\n" in await answer.read())
 
 
-def test_etag() -> None:
+@over_http
+async def test_etag(http: Listening) -> None:
     """A request with the current ETag is answered without a body."""
-
-    async def hold(_: ApiServer, session: aiohttp.ClientSession) -> None:
-        async with session.get("/openapi/v3") as answer:
-            tag = answer.headers["etag"]
-        async with session.get("/openapi/v3", headers={"if-none-match": tag}) as answer:
-            assert (304, b"") == (answer.status, await answer.read())
-
-    over_http(hold)
+    async with http.session.get("/openapi/v3") as answer:
+        tag = answer.headers["etag"]
+    async with http.session.get("/openapi/v3", headers={"if-none-match": tag}) as answer:
+        assert (304, b"") == (answer.status, await answer.read())
 
 
-def test_warnings_are_headers() -> None:
+@over_http
+async def test_warnings_are_headers(http: Listening) -> None:
     """Warnings reach the client one by one."""
-
-    async def hold(_: ApiServer, session: aiohttp.ClientSession) -> None:
-        async with session.get("/api/v1/endpoints") as answer:
-            (warning,) = answer.headers.getall("warning")
-            assert warning.startswith('299 - "v1 Endpoints is deprecated')
-
-    over_http(hold)
+    async with http.session.get("/api/v1/endpoints") as answer:
+        (warning,) = answer.headers.getall("warning")
+        assert warning.startswith('299 - "v1 Endpoints is deprecated')
 
 
-def test_a_port_that_is_taken_is_an_error() -> None:
+@over_http
+async def test_a_port_that_is_taken_is_an_error(http: Listening) -> None:
     """Two servers cannot listen on one port."""
-
-    async def hold(server: ApiServer, _: aiohttp.ClientSession) -> None:
-        port = int(server.url.rpartition(":")[2])
-        with pytest.raises(OSError, match="address already in use"):
-            await new_server().start(port=port)
-
-    over_http(hold)
+    port = int(http.server.url.rpartition(":")[2])
+    with pytest.raises(OSError, match="address already in use"):
+        await new_server().start(port=port)
 
 
 def _answers(*asked: tuple[str, str, object, dict[str, tuple[str, ...]]]) -> list[Response]:
     """Ask a new server several things, one after the other."""
 
-    async def live() -> list[Response]:
+    async def answers() -> list[Response]:
         server = new_server()
         return [await ask(server, method, path, body, query) for method, path, body, query in asked]
 
-    return run(live())
+    return run(answers())
 
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -474,16 +437,13 @@ def test_warnings_of_refused_requests() -> None:
     ] == [(answer.status, answer.warnings) for answer in answers]
 
 
-def test_a_warning_that_no_header_can_carry_is_not_sent() -> None:
+@over_http
+async def test_a_warning_that_no_header_can_carry_is_not_sent(http: Listening) -> None:
     """A name with a line end does not end the answer."""
     body = {"metadata": {"name": "c"}, "a\nb": 1, "c": 2}
-
-    async def converse(_: ApiServer, session: aiohttp.ClientSession) -> None:
-        async with session.post(MAPS, json=body) as answer:
-            assert 201 == answer.status
-            assert ['299 - "unknown field \\"c\\""'] == answer.headers.getall("warning")
-
-    over_http(converse)
+    async with http.session.post(MAPS, json=body) as answer:
+        assert 201 == answer.status
+        assert ['299 - "unknown field \\"c\\""'] == answer.headers.getall("warning")
 
 
 def test_unknown_fields_of_bindings_and_evictions() -> None:
@@ -514,18 +474,17 @@ def test_a_subresource_that_the_kind_does_not_have() -> None:
     assert (404, message) == (answer.status, json.loads(answer.body)["message"])
 
 
-def test_problems_of_a_patch() -> None:
+@on_virtual_time
+async def test_problems_of_a_patch() -> None:
     """Repeated fields of the patch come first, then unknown fields of the result, by name."""
     patch = b'{"x": 1, "dta": {"a": 1, "a": 2}, "data": {"b": "1", "b": "2"}}'
-
-    async def converse(server: ApiServer) -> Response:
-        await ask(server, "POST", MAPS, {"metadata": {"name": "c"}})
-        headers = {"content-type": "application/merge-patch+json"}
-        return await server.handle(ApiRequest("PATCH", f"{MAPS}/c", {}, headers, patch, ADMIN))
-
+    server = new_server()
+    await ask(server, "POST", MAPS, {"metadata": {"name": "c"}})
+    headers = {"content-type": "application/merge-patch+json"}
+    answer = await server.handle(ApiRequest("PATCH", f"{MAPS}/c", {}, headers, patch, ADMIN))
     twice = [f'duplicate field "{path}"' for path in ("dta.a", "data.b")]
     unknown = [f'unknown field "{name}"' for name in ("dta", "x")]
-    assert (*twice, *unknown) == run(converse(new_server())).warnings
+    assert (*twice, *unknown) == answer.warnings
 
 
 def test_repeated_fields_of_yaml() -> None:
@@ -537,30 +496,23 @@ def test_repeated_fields_of_yaml() -> None:
     assert ('duplicate field "data"', 'duplicate field "data.b"') == answer.warnings
 
 
-def test_a_kind_that_is_no_text() -> None:
+@on_virtual_time
+async def test_a_kind_that_is_no_text() -> None:
     """It is refused, also if it is empty."""
-
-    async def asked() -> list[int]:
-        server = new_server()
-        wrong: list[dict[str, object]] = [{"kind": []}, {"kind": 0}, {"apiVersion": {}}]
-        return [(await ask(server, "POST", PODS, POD | one)).status for one in wrong]
-
-    assert [400, 400, 400] == run(asked())
+    server = new_server()
+    wrong: list[dict[str, object]] = [{"kind": []}, {"kind": 0}, {"apiVersion": {}}]
+    assert [400, 400, 400] == [(await ask(server, "POST", PODS, POD | one)).status for one in wrong]
 
 
-def test_bytes_that_are_no_text() -> None:
+@on_virtual_time
+async def test_bytes_that_are_no_text() -> None:
     """They are read as U+FFFD, in objects and in patches."""
-
-    async def converse(server: ApiServer) -> list[Response]:
-        body = b'{"metadata": {"name": "c"}, "data": {"a": "\xff"}}'
-        patch = b'{"data": {"b": "\xff"}}'
-        merge = {"content-type": "application/merge-patch+json"}
-        return [
-            await server.handle(ApiRequest("POST", MAPS, {}, JSON, body, ADMIN)),
-            await server.handle(ApiRequest("PATCH", f"{MAPS}/c", {}, merge, patch, ADMIN)),
-        ]
-
-    created, patched = run(converse(new_server()))
+    server = new_server()
+    body = b'{"metadata": {"name": "c"}, "data": {"a": "\xff"}}'
+    patch = b'{"data": {"b": "\xff"}}'
+    merge = {"content-type": "application/merge-patch+json"}
+    created = await server.handle(ApiRequest("POST", MAPS, {}, JSON, body, ADMIN))
+    patched = await server.handle(ApiRequest("PATCH", f"{MAPS}/c", {}, merge, patch, ADMIN))
     assert (201, 200) == (created.status, patched.status)
     assert {"a": "\ufffd", "b": "\ufffd"} == json.loads(patched.body)["data"]
 
@@ -627,17 +579,14 @@ def test_owners_are_named_once() -> None:
     assert [once, once] == [json.loads(one.body)["metadata"]["ownerReferences"] for one in answers]
 
 
-def test_duplicate_owners_in_a_patch() -> None:
+@on_virtual_time
+async def test_duplicate_owners_in_a_patch() -> None:
     """The patched object has each owner once."""
     operations = [{"op": "add", "path": "/metadata/ownerReferences", "value": [OWNER, OWNER]}]
-
-    async def live() -> Response:
-        server = new_server()
-        await ask(server, "POST", MAPS, {"metadata": {"name": "c"}})
-        headers = {"content-type": "application/json-patch+json"}
-        return await ask(server, "PATCH", f"{MAPS}/c", operations, headers=headers)
-
-    answer = run(live())
+    server = new_server()
+    await ask(server, "POST", MAPS, {"metadata": {"name": "c"}})
+    headers = {"content-type": "application/json-patch+json"}
+    answer = await ask(server, "PATCH", f"{MAPS}/c", operations, headers=headers)
     assert [OWNER] == json.loads(answer.body)["metadata"]["ownerReferences"]
 
 
@@ -657,7 +606,8 @@ def test_generated_names_are_known_to_what_depends_on_them() -> None:
     assert made["metadata"]["name"] == labels["batch.kubernetes.io/job-name"]
 
 
-def test_entries_without_keys_survive_an_apply() -> None:
+@on_virtual_time
+async def test_entries_without_keys_survive_an_apply() -> None:
     """Entries without keys have no manager, so that an apply does not remove them."""
     accounts = "/api/v1/namespaces/default/serviceaccounts"
     applied: dict[str, Any] = {
@@ -665,15 +615,11 @@ def test_entries_without_keys_survive_an_apply() -> None:
         "kind": "ServiceAccount",
         "metadata": {"name": "s"},
     }
-
-    async def live() -> Response:
-        server = new_server()
-        await ask(server, "POST", accounts, {**applied, "secrets": [{"kind": "a"}]})
-        applied["secrets"] = [{"name": "x"}]
-        headers = {"content-type": "application/apply-patch+yaml"}
-        query = {"fieldManager": ("m",)}
-        return await ask(server, "PATCH", f"{accounts}/s", applied, query, headers)
-
-    answer = run(live())
+    server = new_server()
+    await ask(server, "POST", accounts, {**applied, "secrets": [{"kind": "a"}]})
+    applied["secrets"] = [{"name": "x"}]
+    headers = {"content-type": "application/apply-patch+yaml"}
+    query = {"fieldManager": ("m",)}
+    answer = await ask(server, "PATCH", f"{accounts}/s", applied, query, headers)
     assert 200 == answer.status
     assert [{"kind": "a"}, {"name": "x"}] == json.loads(answer.body)["secrets"]

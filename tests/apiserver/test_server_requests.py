@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from kubesched.apiserver.request import Response
 from kubesched.apiserver.server import ApiServer
-from kubesched.simulator.virtual_loop import run
+from tests.loops import in_real_time, on_virtual_time
 
 from .test_server import JSON, ask, new_server
 
@@ -43,47 +42,41 @@ def _body(answer: Response) -> Json:
         pytest.param((), 201, id="neither"),
     ],
 )
-def test_an_update_of_a_lease_deleted_meanwhile(kept: tuple[str, ...], expected: int) -> None:
+@in_real_time
+async def test_an_update_of_a_lease_deleted_meanwhile(kept: tuple[str, ...], expected: int) -> None:
     """An update with a uid does not create the lease again."""
-
-    async def live() -> tuple[int, Json]:
-        server = new_server()
-        seen = _body(await ask(server, "POST", LEASES, LEASE))["metadata"]
-        await ask(server, "DELETE", f"{LEASES}/l")
-        metadata = {"name": "l", **{name: seen[name] for name in kept}}
-        answer = await ask(server, "PUT", f"{LEASES}/l", {**LEASE, "metadata": metadata})
-        return answer.status, _body(answer) | {"uid": seen["uid"]}
-
-    status, body = asyncio.run(live())
-    assert expected == status
+    server = new_server()
+    seen = _body(await ask(server, "POST", LEASES, LEASE))["metadata"]
+    await ask(server, "DELETE", f"{LEASES}/l")
+    metadata = {"name": "l", **{name: seen[name] for name in kept}}
+    answer = await ask(server, "PUT", f"{LEASES}/l", {**LEASE, "metadata": metadata})
+    assert expected == answer.status
     if expected == 409:
+        body = _body(answer)
         assert "Conflict" == body["reason"]
-        wanted = f"UID in precondition: {body['uid']}, UID in object meta: "
+        wanted = f"UID in precondition: {seen['uid']}, UID in object meta: "
         assert body["message"].endswith(f"Precondition failed: {wanted}")
 
 
-def test_an_apply_with_a_uid_does_not_create() -> None:
+@in_real_time
+async def test_an_apply_with_a_uid_does_not_create() -> None:
     """An apply with a uid needs an existing object."""
-
-    async def live() -> tuple[int, str]:
-        server = new_server()
-        metadata = {"name": "l", "uid": "1-2"}
-        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
-        answer = await ask(
-            server,
-            "PATCH",
-            f"{LEASES}/l",
-            body,
-            {"fieldManager": ("m",)},
-            {"content-type": APPLY},
-        )
-        return answer.status, _body(answer)["message"]
-
+    server = new_server()
+    metadata = {"name": "l", "uid": "1-2"}
+    body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}
+    answer = await ask(
+        server,
+        "PATCH",
+        f"{LEASES}/l",
+        body,
+        {"fieldManager": ("m",)},
+        {"content-type": APPLY},
+    )
     expected = (
         'Operation cannot be fulfilled on leases.coordination.k8s.io "l": uid mismatch: '
         "the provided object specified uid 1-2, and no existing object was found"
     )
-    assert (409, expected) == asyncio.run(live())
+    assert (409, expected) == (answer.status, _body(answer)["message"])
 
 
 @pytest.mark.parametrize(
@@ -99,36 +92,32 @@ def test_an_apply_with_a_uid_does_not_create() -> None:
         pytest.param("strategic-merge-patch", {"kind": "Pod"}, 200, id="strategic"),
     ],
 )
-def test_patches_do_not_change_the_kind(media_type: str, patch: object, expected: int) -> None:
+@in_real_time
+async def test_patches_do_not_change_the_kind(
+    media_type: str, patch: object, expected: int
+) -> None:
     """Strategic merge patches ignore another kind; with others it is refused."""
-
-    async def live() -> tuple[Response, Response, Response]:
-        server = new_server()
-        before = await ask(server, "POST", LEASES, LEASE)
-        headers = {"content-type": f"application/{media_type}+json"}
-        answer = await ask(server, "PATCH", f"{LEASES}/l", patch, headers=headers)
-        return before, answer, await ask(server, "GET", f"{LEASES}/l")
-
-    before, answer, after = asyncio.run(live())
+    server = new_server()
+    before = await ask(server, "POST", LEASES, LEASE)
+    headers = {"content-type": f"application/{media_type}+json"}
+    answer = await ask(server, "PATCH", f"{LEASES}/l", patch, headers=headers)
     assert expected == answer.status
+    after = await ask(server, "GET", f"{LEASES}/l")
     assert _body(before) == _body(after)
 
 
-def test_an_apply_that_leaves_no_object() -> None:
+@in_real_time
+async def test_an_apply_that_leaves_no_object() -> None:
     """A quantity that is none is found when all is merged, and is an internal error."""
-
-    async def live() -> Response:
-        resources = {"limits": {"cpu": "x"}}
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "p"},
-            "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]},
-        }
-        path, query = "/api/v1/namespaces/default/pods/p", {"fieldManager": ("m",)}
-        return await ask(new_server(), "PATCH", path, pod, query, {"content-type": APPLY})
-
-    answer = asyncio.run(live())
+    resources = {"limits": {"cpu": "x"}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]},
+    }
+    path, query = "/api/v1/namespaces/default/pods/p", {"fieldManager": ("m",)}
+    answer = await ask(new_server(), "PATCH", path, pod, query, {"content-type": APPLY})
     assert 500 == answer.status
     assert _body(answer)["message"].startswith(
         "failed to convert new object (/p; /v1, Kind=Pod) to proper version: unable to convert "
@@ -145,39 +134,36 @@ def test_an_apply_that_leaves_no_object() -> None:
         ("/apis/apps/v1/namespaces/default/replicasets", True, None, False),
     ],
 )
-def test_dependents_of_older_kinds_are_orphaned(
+@in_real_time
+async def test_dependents_of_older_kinds_are_orphaned(
     path: str, has_selector: bool, finalizers: list[str] | None, warns: bool, is_collection: bool
 ) -> None:
     """Without a policy, dependents of ReplicationControllers and Jobs are kept."""
+    server = new_server()
+    spec: Json = {"template": TEMPLATE}
+    if has_selector:
+        labels = {"app": "w"}
+        is_old = path.endswith("controllers")
+        spec["selector"] = labels if is_old else {"matchLabels": labels}
+    else:
+        spec["template"] = {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}
+    created = await ask(server, "POST", path, {"metadata": {"name": "w"}, "spec": spec})
+    assert 201 == created.status, created.body
+    deleted = await ask(server, "DELETE", path if is_collection else f"{path}/w")
+    found = await ask(server, "GET", f"{path}/w")
+    left = _body(found)["metadata"].get("finalizers") if found.status == 200 else None
+    assert (finalizers, warns) == (
+        left,
+        any("child pods are preserved" in text for text in deleted.warnings),
+    )
 
-    async def live() -> tuple[list[str] | None, bool]:
-        server = new_server()
-        spec: Json = {"template": TEMPLATE}
-        if has_selector:
-            labels = {"app": "w"}
-            is_old = path.endswith("controllers")
-            spec["selector"] = labels if is_old else {"matchLabels": labels}
-        else:
-            spec["template"] = {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}
-        created = await ask(server, "POST", path, {"metadata": {"name": "w"}, "spec": spec})
-        assert 201 == created.status, created.body
-        deleted = await ask(server, "DELETE", path if is_collection else f"{path}/w")
-        found = await ask(server, "GET", f"{path}/w")
-        left = _body(found)["metadata"].get("finalizers") if found.status == 200 else None
-        return left, any("child pods are preserved" in text for text in deleted.warnings)
 
-    assert (finalizers, warns) == asyncio.run(live())
-
-
-def test_message_of_a_failed_precondition() -> None:
+@in_real_time
+async def test_message_of_a_failed_precondition() -> None:
     """The message names the kind and its group."""
-
-    async def live() -> Json:
-        server = new_server()
-        await ask(server, "POST", SETS, SET)
-        return _body(await ask(server, "DELETE", f"{SETS}/w", {"preconditions": {"uid": "other"}}))
-
-    body = asyncio.run(live())
+    server = new_server()
+    await ask(server, "POST", SETS, SET)
+    body = _body(await ask(server, "DELETE", f"{SETS}/w", {"preconditions": {"uid": "other"}}))
     start = 'Operation cannot be fulfilled on ReplicaSet.apps "w": the UID in the precondition'
     assert body["message"].startswith(start)
     assert {"name": "w", "group": "apps", "kind": "ReplicaSet"} == body["details"]
@@ -185,17 +171,14 @@ def test_message_of_a_failed_precondition() -> None:
 
 @pytest.mark.parametrize("path", ["/openapi/v3", "/openapi/v3/apis/apps/v1"])
 @pytest.mark.parametrize("written", ["{}", "W/{}", '"other", {}'])
-def test_openapi_documents_are_sent_once(path: str, written: str) -> None:
+@in_real_time
+async def test_openapi_documents_are_sent_once(path: str, written: str) -> None:
     """A client that has a document gets no second one."""
-
-    async def live() -> list[tuple[int, bool]]:
-        server = new_server()
-        first = await ask(server, "GET", path)
-        seen = {"if-none-match": written.format(first.headers["ETag"])}
-        second = await ask(server, "GET", path, headers=seen)
-        return [(one.status, bool(one.body)) for one in (first, second)]
-
-    assert [(200, True), (304, False)] == asyncio.run(live())
+    server = new_server()
+    first = await ask(server, "GET", path)
+    seen = {"if-none-match": written.format(first.headers["ETag"])}
+    second = await ask(server, "GET", path, headers=seen)
+    assert [(200, True), (304, False)] == [(one.status, bool(one.body)) for one in (first, second)]
 
 
 @pytest.mark.parametrize(
@@ -235,22 +218,18 @@ def test_openapi_documents_are_sent_once(path: str, written: str) -> None:
         ),
     ],
 )
-def test_bookmarks_have_what_every_object_has(path: str, expected: Json) -> None:
+@on_virtual_time
+async def test_bookmarks_have_what_every_object_has(path: str, expected: Json) -> None:
     """A bookmark is an object of its kind of which nothing is set."""
-
-    async def live() -> Json:
-        query = {"watch": "1", "allowWatchBookmarks": "1", "sendInitialEvents": "1"}
-        query["resourceVersionMatch"] = "NotOlderThan"
-        query["timeoutSeconds"] = "1"
-        answer = await ask(
-            new_server(), "GET", path, query={name: (value,) for name, value in query.items()}
-        )
-        assert answer.stream is not None
-        event: Json = json.loads((await anext(answer.stream)).splitlines()[0])
-        await answer.stream.aclose()
-        return event
-
-    event = run(live())
+    query = {"watch": "1", "allowWatchBookmarks": "1", "sendInitialEvents": "1"}
+    query["resourceVersionMatch"] = "NotOlderThan"
+    query["timeoutSeconds"] = "1"
+    answer = await ask(
+        new_server(), "GET", path, query={name: (value,) for name, value in query.items()}
+    )
+    assert answer.stream is not None
+    event: Json = json.loads((await anext(answer.stream)).splitlines()[0])
+    await answer.stream.aclose()
     assert "BOOKMARK" == event["type"]
     shown = {name: event["object"].get(name) for name in expected}
     assert expected == shown
@@ -287,26 +266,22 @@ async def _apply_set(server: ApiServer, replicas: int) -> Response:
 @pytest.mark.parametrize(
     "patch", ["", "application/merge-patch+json", "application/strategic-merge-patch+json", APPLY]
 )
-def test_a_scale_manages_the_number_of_replicas(patch: str) -> None:
+@in_real_time
+async def test_a_scale_manages_the_number_of_replicas(patch: str) -> None:
     """A later apply of another number conflicts with the manager of the scale."""
-
-    async def live() -> tuple[list[Json], Response, list[Json]]:
-        server = new_server()
-        await _apply_set(server, 1)
-        if patch == APPLY:
-            # An applier takes the number from another one by force alone.
-            assert 409 == (await _scale(server, 5, "hpa", patch=patch)).status
-        scaled = await _scale(server, 5, "hpa", patch=patch, force="true")
-        assert 200 == scaled.status, scaled.body
-        assert "managedFields" not in _body(scaled)["metadata"]
-        entries = _body(await ask(server, "GET", f"{SETS}/w"))["metadata"]["managedFields"]
-        refused = await _apply_set(server, 3)
-        again = await _scale(server, 6, "hpa", patch=patch or "application/merge-patch+json")
-        assert 200 == again.status, again.body
-        last = _body(await ask(server, "GET", f"{SETS}/w"))["metadata"]["managedFields"]
-        return entries, refused, last
-
-    entries, refused, last = asyncio.run(live())
+    server = new_server()
+    await _apply_set(server, 1)
+    if patch == APPLY:
+        # An applier takes the number from another one by force alone.
+        assert 409 == (await _scale(server, 5, "hpa", patch=patch)).status
+    scaled = await _scale(server, 5, "hpa", patch=patch, force="true")
+    assert 200 == scaled.status, scaled.body
+    assert "managedFields" not in _body(scaled)["metadata"]
+    entries = _body(await ask(server, "GET", f"{SETS}/w"))["metadata"]["managedFields"]
+    refused = await _apply_set(server, 3)
+    again = await _scale(server, 6, "hpa", patch=patch or "application/merge-patch+json")
+    assert 200 == again.status, again.body
+    last = _body(await ask(server, "GET", f"{SETS}/w"))["metadata"]["managedFields"]
     expected: Json = {
         "manager": "hpa",
         "operation": "Apply" if patch == APPLY else "Update",
@@ -325,24 +300,22 @@ def test_a_scale_manages_the_number_of_replicas(patch: str) -> None:
     ]
 
 
-def test_a_scale_of_another_workload_is_refused() -> None:
+@in_real_time
+async def test_a_scale_of_another_workload_is_refused() -> None:
     """The identity in a scale is that of the workload, in whatever form it is sent."""
-
-    async def live() -> list[int]:
-        server = new_server()
-        await ask(server, "POST", SETS, SET)
-        body = {"metadata": {"name": "w", "uid": "other"}, "spec": {"replicas": 2}}
-        merge = {"content-type": "application/merge-patch+json"}
-        answers = [
-            await ask(server, "PUT", f"{SETS}/w/scale", body),
-            await ask(server, "PATCH", f"{SETS}/w/scale", body, headers=merge),
-        ]
-        return [answer.status for answer in answers]
-
-    assert [409, 409] == asyncio.run(live())
+    server = new_server()
+    await ask(server, "POST", SETS, SET)
+    body = {"metadata": {"name": "w", "uid": "other"}, "spec": {"replicas": 2}}
+    merge = {"content-type": "application/merge-patch+json"}
+    answers = [
+        await ask(server, "PUT", f"{SETS}/w/scale", body),
+        await ask(server, "PATCH", f"{SETS}/w/scale", body, headers=merge),
+    ]
+    assert [409, 409] == [answer.status for answer in answers]
 
 
-def test_a_broken_budget_refuses_evictions() -> None:
+@in_real_time
+async def test_a_broken_budget_refuses_evictions() -> None:
     """The answer names the budget."""
     pods = "/api/v1/namespaces/default/pods"
     budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -354,18 +327,14 @@ def test_a_broken_budget_refuses_evictions() -> None:
         ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"), 1
     )
     broken = {**numbers, "observedGeneration": 1, "disruptedPods": disrupted}
-
-    async def live() -> Json:
-        server = new_server()
-        metadata: Json = {"name": "p", "labels": labels}
-        await ask(server, "POST", pods, {"metadata": metadata, "spec": TEMPLATE["spec"]})
-        await ask(server, "POST", budgets, {"metadata": {"name": "b"}, "spec": selected})
-        merge = {"content-type": "application/merge-patch+json"}
-        for path, status in ((f"{pods}/p", runs), (f"{budgets}/b", broken)):
-            await ask(server, "PATCH", f"{path}/status", {"status": status}, headers=merge)
-        return _body(await ask(server, "POST", f"{pods}/p/eviction", {"metadata": {"name": "p"}}))
-
-    answer = asyncio.run(live())
+    server = new_server()
+    metadata: Json = {"name": "p", "labels": labels}
+    await ask(server, "POST", pods, {"metadata": metadata, "spec": TEMPLATE["spec"]})
+    await ask(server, "POST", budgets, {"metadata": {"name": "b"}, "spec": selected})
+    merge = {"content-type": "application/merge-patch+json"}
+    for path, status in ((f"{pods}/p", runs), (f"{budgets}/b", broken)):
+        await ask(server, "PATCH", f"{path}/status", {"status": status}, headers=merge)
+    answer = _body(await ask(server, "POST", f"{pods}/p/eviction", {"metadata": {"name": "p"}}))
     assert (
         'poddisruptionbudget.policy "b" is forbidden: DisruptedPods map too big - too many '
         "evictions not confirmed by PDB controller"

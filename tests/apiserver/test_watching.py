@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.apiserver.list_options import list_options
-from kubesched.apiserver.listing import list_objects
+from kubesched.apiserver.listing import list_objects, list_options
 from kubesched.apiserver.presentation import PLAIN, Presentation
 from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.status import StatusError
@@ -21,6 +20,7 @@ from kubesched.apiserver.stored_object import StoredObject, key_of, stamp
 from kubesched.apiserver.watching import WatchStream
 from kubesched.cluster.store import Store
 from kubesched.simulator.virtual_loop import run
+from tests.loops import on_virtual_time
 
 from .verdicts import served
 
@@ -87,35 +87,31 @@ def shown_name(plain: dict[str, Any]) -> str:
 
 
 @given(WRITES, WRITES, st.sampled_from(("", "x")), st.sampled_from(("", "colour=red")))
-def test_a_watch_equals_a_list(
+@on_virtual_time
+async def test_a_watch_equals_a_list(
     before: list[Write], after: list[Write], namespace: str, selector: str
 ) -> None:
     """Applying all events to an empty set gives the list of the same selection."""
-
-    async def follow() -> tuple[list[str], list[str]]:
-        store = new_store()
-        for write in before:
-            put(store, write)
-        query = {"labelSelector": selector} if selector else {}
-        lines = opened(store, namespace, timeoutSeconds="10", **query)
-        seen = asyncio.create_task(events(lines))
-        for number, write in enumerate(after):
-            put(store, write)
-            if number % 3 == 0:
-                await asyncio.sleep(0.1)
-        known: dict[tuple[str, str], str] = {}
-        for event in await seen:
-            metadata = event["object"]["metadata"]
-            key = (metadata["namespace"], metadata["name"])
-            if event["type"] == "DELETED":
-                del known[key]
-            else:
-                assert (event["type"] == "ADDED") == (key not in known)
-                known[key] = shown_name(event["object"])
-        return sorted(known.values()), sorted(await names(store, namespace, **query))
-
-    known, listed = run(follow())
-    assert listed == known
+    store = new_store()
+    for write in before:
+        put(store, write)
+    query = {"labelSelector": selector} if selector else {}
+    lines = opened(store, namespace, timeoutSeconds="10", **query)
+    seen = asyncio.create_task(events(lines))
+    for number, write in enumerate(after):
+        put(store, write)
+        if number % 3 == 0:
+            await asyncio.sleep(0.1)
+    known: dict[tuple[str, str], str] = {}
+    for event in await seen:
+        metadata = event["object"]["metadata"]
+        key = metadata["namespace"], metadata["name"]
+        if event["type"] == "DELETED":
+            del known[key]
+        else:
+            assert (event["type"] == "ADDED") == (key not in known)
+            known[key] = shown_name(event["object"])
+    assert sorted(await names(store, namespace, **query)) == sorted(known.values())
 
 
 @given(WRITES, WRITES, st.integers(1, 4))
@@ -146,84 +142,74 @@ def test_pages_show_one_state(before: list[Write], between: list[Write], limit: 
     assert whole == pages
 
 
-def test_lists_are_sorted_by_path() -> None:
+@on_virtual_time
+async def test_lists_are_sorted_by_path() -> None:
     """Lists have the order of upstream's keys, in which a namespace ends with a slash."""
+    store = new_store()
+    for namespace in ("a-b", "a"):
+        for name in ("z", "y"):
+            put(store, (name, namespace, "red"))
+    assert [name.partition("@")[0] for name in await names(store)] == [
+        "a-b/y",
+        "a-b/z",
+        "a/y",
+        "a/z",
+    ]
 
-    async def listed() -> list[str]:
-        store = new_store()
-        for namespace in ("a-b", "a"):
-            for name in ("z", "y"):
-                put(store, (name, namespace, "red"))
-        return [name.partition("@")[0] for name in await names(store)]
 
-    assert run(listed()) == ["a-b/y", "a-b/z", "a/y", "a/z"]
-
-
-def test_a_list_waits_for_a_version() -> None:
+@on_virtual_time
+async def test_a_list_waits_for_a_version() -> None:
     """A list waits for its version, and times out if it does not come."""
-
-    async def listed() -> int:
-        store = new_store()
-        asyncio.get_running_loop().call_later(1, put, store, ("a", "x", "red"))
-        assert await names(store, resourceVersion="2")
-        with pytest.raises(StatusError, match="Too large resource version: 9, current: 2") as late:
-            await names(store, resourceVersion="9")
-        return late.value.code
-
-    assert run(listed()) == 504
+    store = new_store()
+    asyncio.get_running_loop().call_later(1, put, store, ("a", "x", "red"))
+    assert await names(store, resourceVersion="2")
+    with pytest.raises(StatusError, match="Too large resource version: 9, current: 2") as late:
+        await names(store, resourceVersion="9")
+    assert late.value.code == 504
 
 
-def test_a_watch_from_an_old_version() -> None:
+@on_virtual_time
+async def test_a_watch_from_an_old_version() -> None:
     """A watch from a version that was dropped gets an error and ends."""
-
-    async def watched() -> list[dict[str, Any]]:
-        store = new_store()
-        put(store, ("a", "x", "red"))
-        store.compact_all()
-        return await events(opened(store, resourceVersion="1"))
-
-    (event,) = run(watched())
+    store = new_store()
+    put(store, ("a", "x", "red"))
+    store.compact_all()
+    (event,) = await events(opened(store, resourceVersion="1"))
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
-def test_a_watch_that_falls_behind() -> None:
+@on_virtual_time
+async def test_a_watch_that_falls_behind() -> None:
     """A client that reads too slowly gets an error."""
-
-    async def watched() -> list[str]:
-        store = new_store(changes_kept=2)
-        lines = opened(store, timeoutSeconds="5")
-        put(store, ("a", "x", "red"))
-        first = json.loads(await anext(lines))
-        for _ in range(10):
-            put(store, ("a", "x", "blue"))
-        return [first["type"], *(event["type"] for event in await events(lines))]
-
-    assert run(watched()) == ["ADDED", "ERROR"]
+    store = new_store(changes_kept=2)
+    lines = opened(store, timeoutSeconds="5")
+    put(store, ("a", "x", "red"))
+    first = json.loads(await anext(lines))
+    for _ in range(10):
+        put(store, ("a", "x", "blue"))
+    assert [first["type"], *(event["type"] for event in await events(lines))] == ["ADDED", "ERROR"]
 
 
-def test_bookmarks_come_every_minute() -> None:
+@on_virtual_time
+async def test_bookmarks_come_every_minute() -> None:
     """A long watch gets a bookmark a minute, as long as something has changed, and a last one."""
+    store = new_store()
+    loop = asyncio.get_running_loop()
+    query = {"timeoutSeconds": "200", "allowWatchBookmarks": "true", "resourceVersion": "1"}
+    lines = opened(store, labelSelector="never=matches", **query)
+    loop.call_later(30, put, store, ("a", "x", "red"))
+    loop.call_later(150, put, store, ("a", "x", "blue"))
+    assert [(json.loads(line)["type"], round(loop.time())) async for line in lines] == [
+        ("BOOKMARK", 60),
+        ("BOOKMARK", 180),
+    ]
 
-    async def watched() -> list[tuple[str, int]]:
-        store = new_store()
-        loop = asyncio.get_running_loop()
-        query = {"timeoutSeconds": "200", "allowWatchBookmarks": "true", "resourceVersion": "1"}
-        lines = opened(store, labelSelector="never=matches", **query)
-        loop.call_later(30, put, store, ("a", "x", "red"))
-        loop.call_later(150, put, store, ("a", "x", "blue"))
-        return [(json.loads(line)["type"], round(loop.time())) async for line in lines]
 
-    assert run(watched()) == [("BOOKMARK", 60), ("BOOKMARK", 180)]
-
-
-def test_a_watch_leaves_nothing_behind() -> None:
+@on_virtual_time
+async def test_a_watch_leaves_nothing_behind() -> None:
     """A closed watch gets no more events."""
-
-    async def watched() -> int:
-        store = new_store()
-        lines = opened(store, allowWatchBookmarks="true")
-        await anext(lines)
-        await lines.aclose()
-        return len(store._log("configmaps").watches)
-
-    assert run(watched()) == 0
+    store = new_store()
+    lines = opened(store, allowWatchBookmarks="true")
+    await anext(lines)
+    await lines.aclose()
+    assert len(store._log("configmaps").watches) == 0

@@ -20,7 +20,7 @@ from kubesched.client.requests import UNFINISHED_PODS
 from kubesched.simulator.virtual_loop import run
 from tests.loops import on_virtual_time
 
-from .fake_server import FAULTLESS, FakeServer, Faults
+from .faulty_server import FAULTLESS, Faults, FaultyServer
 from .follower import Follower
 
 PODS = kind_of(Pod)
@@ -47,7 +47,7 @@ class World:
         faults: Faults = FAULTLESS,
         field_selector: str = UNFINISHED_PODS,
     ) -> None:
-        self.server = FakeServer(Random(seed), faults)
+        self.server = FaultyServer(Random(seed), faults)
         self.follower = Follower()
         self.informer = Informer(self.server, PODS, self.follower, Random(seed), field_selector)
 
@@ -113,6 +113,7 @@ async def test_relist_after_missed_events(is_streaming: bool) -> None:
         for name in "abc":
             server.put(name)
         await world.informer.wait_for_sync()
+        await asyncio.sleep(1)
         server.faults = Faults(refused=1.0, cut=1.0, streams_initial_events=is_streaming)
         server.put("b", app="x")
         await asyncio.sleep(1)
@@ -151,7 +152,7 @@ def test_handlers_that_raise() -> None:
             raise AssertionError(item.metadata.name)
 
     async def main() -> None:
-        server = FakeServer(Random(0))
+        server = FaultyServer(Random(0))
         server.put("a")
         informers = Informers(server, Clumsy(), Random(0))
         informers.add(PODS)
@@ -165,7 +166,7 @@ def test_handlers_that_raise() -> None:
 @on_virtual_time
 async def test_informers_are_synced_when_all_are() -> None:
     """There is one informer per kind, even if it is requested twice."""
-    server = FakeServer(Random(0))
+    server = FaultyServer(Random(0))
     server.put("a")
     informers = Informers(server, Follower(), Random(0))
     assert informers.add(PODS) is informers.add(PODS, UNFINISHED_PODS)
@@ -217,7 +218,7 @@ async def test_random_histories(seed: int, faults: Faults, pause: float) -> None
     assert world.informer.has_synced
 
 
-def _change(server: FakeServer, random: Random) -> None:
+def _change(server: FaultyServer, random: Random) -> None:
     name = f"p{random.randrange(12)}"
     roll = random.random()
     if roll < 0.25 and name in server.pods:

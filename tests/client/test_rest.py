@@ -12,9 +12,8 @@ from kubesched.api.errors import ApiError, NotFoundError, TooManyRequestsError
 from kubesched.api.media_types import JSON_PATCH
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.credentials import Credential, Credentials, bearer
-from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.requests import Request, RequestObserver
-from kubesched.client.rest import HttpRestClient
+from kubesched.client.rest import HttpRestClient, TokenBucket
 from tests.loops import in_real_time
 
 from .scripted_server import Answer, ReceivedRequest, ScriptedServer, serving

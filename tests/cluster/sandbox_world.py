@@ -13,7 +13,7 @@ from kubesched.cluster.nodes import NodeKeeper, NodeTemplate
 from kubesched.sandbox.local_client import LocalClient
 from kubesched.sandbox.pod_reports import PodLatencies, kubelets_of
 from kubesched.simulator.virtual_loop import run
-from tests.simulator.worlds import as_test
+from tests.loops import as_test
 
 T = TypeVar("T")
 Json = dict[str, Any]

@@ -16,9 +16,8 @@ from kubesched.cluster.controllers.deployments import template_hash
 from kubesched.cluster.store import Key
 from kubesched.sandbox.local_client import LocalClient
 from kubesched.sandbox.pod_reports import RUN_SECONDS, PodLatencies
-from kubesched.simulator.virtual_loop import run
 from tests.apiserver.test_server import ask, new_server
-from tests.simulator.worlds import as_test
+from tests.loops import as_test, on_virtual_time
 
 from .sandbox_world import Json, World, live
 
@@ -190,32 +189,28 @@ async def test_pods_are_available_after_min_ready_seconds(world: World) -> None:
         ),
     ],
 )
-def test_a_deployment_rolls_out_within_its_limits(strategy: Json, least: int, most: int) -> None:
+@controlled
+async def test_a_deployment_rolls_out_within_its_limits(
+    world: World, strategy: Json, least: int, most: int
+) -> None:
     """There are never fewer ready pods, or more in all, than allowed."""
     image = {"containers": [{"name": "c", "image": "new"}]}
     kind = "deployments.apps"
-
-    async def story(world: World) -> tuple[int, int, set[str], Json]:
-        world.client.create(*workload(kind, 4, strategy=strategy))
-        await asyncio.sleep(5)
-        change(world, kind, template={"metadata": {"labels": {"app": NAME}}, "spec": image})
-        ready, total = [], []
-        for _ in range(400):
-            await asyncio.sleep(0.05)
-            ready.append(len(running(world)))
-            active = [
-                pod
-                for pod in world.client.list("pods")
-                if not pod["metadata"].get("deletionTimestamp")
-            ]
-            total.append(len(active))
-        images = {pod["spec"]["containers"][0]["image"] for pod in running(world)}
-        return min(ready), max(total), images, status_of(world, kind)
-
-    fewest, highest, images, status = in_order(story)
-    assert least <= fewest
-    assert highest <= most
-    assert {"new"} == images
+    world.client.create(*workload(kind, 4, strategy=strategy))
+    await asyncio.sleep(5)
+    change(world, kind, template={"metadata": {"labels": {"app": NAME}}, "spec": image})
+    ready, total = [], []
+    for _ in range(400):
+        await asyncio.sleep(0.05)
+        ready.append(len(running(world)))
+        active = [
+            pod for pod in world.client.list("pods") if not pod["metadata"].get("deletionTimestamp")
+        ]
+        total.append(len(active))
+    assert least <= min(ready)
+    assert max(total) <= most
+    assert {"new"} == {pod["spec"]["containers"][0]["image"] for pod in running(world)}
+    status = status_of(world, kind)
     assert [4, 4, 4, 4] == [
         status[name]
         for name in ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
@@ -225,29 +220,26 @@ def test_a_deployment_rolls_out_within_its_limits(strategy: Json, least: int, mo
     }
 
 
-def test_a_deployment_reuses_the_replica_set_of_an_earlier_template() -> None:
+@controlled
+async def test_a_deployment_reuses_the_replica_set_of_an_earlier_template(world: World) -> None:
     """It becomes the newest revision."""
     kind = "deployments.apps"
-
-    async def story(world: World) -> list[tuple[str, int]]:
-        world.client.create(*workload(kind, 2))
-        await asyncio.sleep(3)
-        first = world.client.find(kind, "default", NAME)
-        assert first is not None
-        other = {**first["spec"]["template"], "spec": {**SPEC, "hostNetwork": True}}
-        for template in (other, first["spec"]["template"]):
-            change(world, kind, template=template)
-            await asyncio.sleep(10)
-        sets = world.client.list("replicasets.apps")
-        return sorted(
-            (
-                one["metadata"]["annotations"]["deployment.kubernetes.io/revision"],
-                one["spec"]["replicas"],
-            )
-            for one in sets
+    world.client.create(*workload(kind, 2))
+    await asyncio.sleep(3)
+    first = world.client.find(kind, "default", NAME)
+    assert first is not None
+    other = {**first["spec"]["template"], "spec": {**SPEC, "hostNetwork": True}}
+    for template in (other, first["spec"]["template"]):
+        change(world, kind, template=template)
+        await asyncio.sleep(10)
+    sets = world.client.list("replicasets.apps")
+    assert [("2", 0), ("3", 2)] == sorted(
+        (
+            one["metadata"]["annotations"]["deployment.kubernetes.io/revision"],
+            one["spec"]["replicas"],
         )
-
-    assert [("2", 0), ("3", 2)] == in_order(story)
+        for one in sets
+    )
 
 
 def test_template_hashes_do_not_depend_on_the_order_of_fields() -> None:
@@ -258,42 +250,38 @@ def test_template_hashes_do_not_depend_on_the_order_of_fields() -> None:
     assert template_hash(one) == template_hash(same) != template_hash(other)
 
 
-def test_a_daemon_set_has_a_pod_on_every_tolerated_node() -> None:
+@controlled
+async def test_a_daemon_set_has_a_pod_on_every_tolerated_node(world: World) -> None:
     """Also on later and cordoned nodes, not on tainted ones."""
     kind = "daemonsets.apps"
-
-    async def story(world: World) -> tuple[list[str], Json]:
-        world.client.create(*workload(kind))
-        await asyncio.sleep(2)
-        taint = {"key": "a", "value": "b", "effect": "NoExecute"}
-        for name, spec in (("late", {"unschedulable": True}), ("bad", {"taints": [taint]})):
-            world.client.create("nodes", {"metadata": {"name": name}, "spec": spec})
-        await asyncio.sleep(2)
-        return sorted(pod["spec"]["nodeName"] for pod in running(world)), status_of(world, kind)
-
-    nodes, status = in_order(story)
+    world.client.create(*workload(kind))
+    await asyncio.sleep(2)
+    taint = {"key": "a", "value": "b", "effect": "NoExecute"}
+    for name, spec in (("late", {"unschedulable": True}), ("bad", {"taints": [taint]})):
+        world.client.create("nodes", {"metadata": {"name": name}, "spec": spec})
+    await asyncio.sleep(2)
+    nodes = sorted(pod["spec"]["nodeName"] for pod in running(world))
     assert ["late", "node-0", "node-1", "node-2"] == nodes
+    status = status_of(world, kind)
     assert (4, 4, 0) == tuple(
         status[name] for name in ("desiredNumberScheduled", "numberReady", "numberMisscheduled")
     )
 
 
-def test_a_daemon_set_is_updated_pod_by_pod() -> None:
+@controlled
+async def test_a_daemon_set_is_updated_pod_by_pod(world: World) -> None:
     """At most one is missing at a time."""
     kind = "daemonsets.apps"
-
-    async def story(world: World) -> tuple[int, set[str]]:
-        world.client.create(*workload(kind))
-        await asyncio.sleep(2)
-        image = {"containers": [{"name": "c", "image": "new"}]}
-        change(world, kind, template={"metadata": {"labels": {"app": NAME}}, "spec": image})
-        fewest = 3
-        for _ in range(200):
-            await asyncio.sleep(0.05)
-            fewest = min(fewest, len(running(world)))
-        return fewest, {pod["spec"]["containers"][0]["image"] for pod in running(world)}
-
-    assert (2, {"new"}) == in_order(story)
+    world.client.create(*workload(kind))
+    await asyncio.sleep(2)
+    image = {"containers": [{"name": "c", "image": "new"}]}
+    change(world, kind, template={"metadata": {"labels": {"app": NAME}}, "spec": image})
+    fewest = 3
+    for _ in range(200):
+        await asyncio.sleep(0.05)
+        fewest = min(fewest, len(running(world)))
+    assert 2 == fewest
+    assert {"new"} == {pod["spec"]["containers"][0]["image"] for pod in running(world)}
 
 
 @pytest.mark.parametrize(
@@ -393,42 +381,38 @@ async def test_a_budgets_status_is_counted(world: World) -> None:
         pytest.param("Orphan", (0, 1, 2), id="orphan"),
     ],
 )
-def test_propagation_policies_of_a_deletion(policy: str, left: tuple[int, ...]) -> None:
+@controlled
+async def test_propagation_policies_of_a_deletion(
+    world: World, policy: str, left: tuple[int, ...]
+) -> None:
     """Dependents of a deployment are deleted after it, before it, or stay."""
     kinds = ("deployments.apps", "replicasets.apps", "pods")
-
-    async def story(world: World) -> tuple[int, ...]:
-        world.client.create(*workload("deployments.apps", 2))
-        await asyncio.sleep(3)
-        world.client.delete(Key("deployments.apps", "default", NAME), policy=policy)
-        await asyncio.sleep(3)
-        return tuple(world.client.store.count(kind) for kind in kinds)
-
-    assert left == in_order(story)
+    world.client.create(*workload("deployments.apps", 2))
+    await asyncio.sleep(3)
+    world.client.delete(Key("deployments.apps", "default", NAME), policy=policy)
+    await asyncio.sleep(3)
+    assert left == tuple(world.client.store.count(kind) for kind in kinds)
 
 
-def test_custom_resources_may_own_and_be_owned() -> None:
+@controlled
+async def test_custom_resources_may_own_and_be_owned(world: World) -> None:
     """With foreground deletion."""
     group, kind = "example.com", "cats.example.com"
     names = {"plural": "cats", "kind": "Cat"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {}}
     spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
-
-    async def story(world: World) -> int:
-        definitions = "customresourcedefinitions.apiextensions.k8s.io"
-        world.client.create(definitions, {"metadata": {"name": kind}, "spec": spec})
-        await asyncio.sleep(1)
-        mother = world.client.create(kind, {"metadata": {"name": "m", "namespace": "default"}})
-        owner = {"apiVersion": f"{group}/v1", "kind": "Cat", "name": "m", "controller": True}
-        owner["uid"] = mother["metadata"]["uid"]
-        metadata = {"name": "k", "namespace": "default", "ownerReferences": [owner]}
-        world.client.create(kind, {"metadata": metadata})
-        await asyncio.sleep(1)
-        world.client.delete(Key(kind, "default", "m"), policy="Foreground")
-        await asyncio.sleep(1)
-        return world.client.store.count(kind)
-
-    assert 0 == in_order(story)
+    definitions = "customresourcedefinitions.apiextensions.k8s.io"
+    world.client.create(definitions, {"metadata": {"name": kind}, "spec": spec})
+    await asyncio.sleep(1)
+    mother = world.client.create(kind, {"metadata": {"name": "m", "namespace": "default"}})
+    owner = {"apiVersion": f"{group}/v1", "kind": "Cat", "name": "m", "controller": True}
+    owner["uid"] = mother["metadata"]["uid"]
+    metadata = {"name": "k", "namespace": "default", "ownerReferences": [owner]}
+    world.client.create(kind, {"metadata": metadata})
+    await asyncio.sleep(1)
+    world.client.delete(Key(kind, "default", "m"), policy="Foreground")
+    await asyncio.sleep(1)
+    assert 0 == world.client.store.count(kind)
 
 
 @controlled
@@ -447,29 +431,26 @@ async def test_foreground_deletion_ends_after_the_dependents(world: World) -> No
     assert all(is_there for is_there, pods in seen if pods)
 
 
-def test_foreground_deletion_ends_for_owners_in_a_circle() -> None:
+@controlled
+async def test_foreground_deletion_ends_for_owners_in_a_circle(world: World) -> None:
     """Each waits for the next, so one of them lets its owner go first."""
     names = ("a", "b", "c")
-
-    async def story(world: World) -> list[str]:
-        uids = {}
-        for name in names:
-            named = {"name": name, "namespace": "default"}
-            made = world.client.create("configmaps", {"metadata": named})
-            uids[name] = made["metadata"]["uid"]
-        for name, owner in zip(names, ("c", "a", "b"), strict=True):
-            found = world.client.find("configmaps", "default", name) or {}
-            reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uids[owner]}
-            reference["blockOwnerDeletion"] = True
-            metadata = {**found["metadata"], "ownerReferences": [reference]}
-            key = Key("configmaps", "default", name)
-            world.client.write(key, {**found, "metadata": metadata})
-        await asyncio.sleep(1)
-        world.client.delete(Key("configmaps", "default", "a"), policy="Foreground")
-        await asyncio.sleep(1)
-        return _config_maps(world)
-
-    assert [] == in_order(story)
+    uids = {}
+    for name in names:
+        named = {"name": name, "namespace": "default"}
+        made = world.client.create("configmaps", {"metadata": named})
+        uids[name] = made["metadata"]["uid"]
+    for name, owner in zip(names, ("c", "a", "b"), strict=True):
+        found = world.client.find("configmaps", "default", name) or {}
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uids[owner]}
+        reference["blockOwnerDeletion"] = True
+        metadata = {**found["metadata"], "ownerReferences": [reference]}
+        key = Key("configmaps", "default", name)
+        world.client.write(key, {**found, "metadata": metadata})
+    await asyncio.sleep(1)
+    world.client.delete(Key("configmaps", "default", "a"), policy="Foreground")
+    await asyncio.sleep(1)
+    assert [] == _config_maps(world)
 
 
 def _config_maps(world: World) -> list[str]:
@@ -532,32 +513,26 @@ async def test_pods_of_a_removed_node_are_collected(world: World) -> None:
             22,
             id="some-time",
         ),
-        pytest.param([{"operator": "Exists"}], None, id="for-ever"),
+        pytest.param([{"operator": "Exists"}], 100, id="for-ever"),
         pytest.param([{"key": "other", "operator": "Exists"}], 1, id="another"),
     ],
 )
-def test_no_execute_taints_evict_pods(tolerations: list[Json], gone_after: float | None) -> None:
+@controlled
+async def test_no_execute_taints_evict_pods(
+    world: World, tolerations: list[Json], gone_after: float
+) -> None:
     """Those that do not tolerate the taint, or no longer."""
-
-    async def story(world: World) -> float | None:
-        world.add_pod(tolerations=tolerations)
-        await asyncio.sleep(2)
-        key = Key("nodes", "", "node-0")
-        node = world.client.find(*key) or {}
-        taints = [{"key": "a", "value": "b", "effect": "NoExecute"}]
-        world.client.write(key, {**node, "spec": {**node["spec"], "taints": taints}})
-        for second in range(100):
-            if not world.client.store.count("pods"):
-                return second
-            await asyncio.sleep(1)
-        return None
-
-    found = in_order(story)
-    if gone_after is None:
-        assert found is None
-    else:
-        assert found is not None
-        assert gone_after - 2 <= found <= gone_after + 1
+    world.add_pod(tolerations=tolerations)
+    await asyncio.sleep(2)
+    key = Key("nodes", "", "node-0")
+    node = world.client.find(*key) or {}
+    taints = [{"key": "a", "value": "b", "effect": "NoExecute"}]
+    world.client.write(key, {**node, "spec": {**node["spec"], "taints": taints}})
+    seconds = 0
+    while seconds < 100 and world.client.store.count("pods"):
+        await asyncio.sleep(1)
+        seconds += 1
+    assert gone_after - 2 <= seconds <= gone_after + 1
 
 
 @controlled
@@ -729,18 +704,15 @@ async def test_a_cron_job_keeps_its_history_limits(world: World) -> None:
     assert ["w-29453764", "w-29453765"] == names(world, "jobs.batch")
 
 
-def test_creating_kinds_without_controllers_warns() -> None:
+@on_virtual_time
+async def test_creating_kinds_without_controllers_warns() -> None:
     """Every kind of the list is served."""
-
-    async def story() -> list[str]:
-        server = new_server()
-        server.registry.idle_kinds = IDLE_KINDS
-        kinds = LocalClient(server.registry, "tester").kinds()
-        assert IDLE_KINDS.keys() - kinds == set()
-        ingress = {"metadata": {"name": "i"}, "spec": {"defaultBackend": {"resource": BACKEND}}}
-        where = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
-        answer = await ask(server, "POST", where, ingress)
-        assert 201 == answer.status
-        return list(answer.warnings)
-
-    assert ["Ingress is stored, but here nothing serves requests"] == run(story())
+    server = new_server()
+    server.registry.idle_kinds = IDLE_KINDS
+    kinds = LocalClient(server.registry, "tester").kinds()
+    assert IDLE_KINDS.keys() - kinds == set()
+    ingress = {"metadata": {"name": "i"}, "spec": {"defaultBackend": {"resource": BACKEND}}}
+    where = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
+    answer = await ask(server, "POST", where, ingress)
+    assert 201 == answer.status
+    assert ("Ingress is stored, but here nothing serves requests",) == answer.warnings

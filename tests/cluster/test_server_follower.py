@@ -12,7 +12,7 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.stored_object import StoredObject, stamp
 from kubesched.cluster.server import Follower
 from kubesched.cluster.store import Key, Store
-from kubesched.simulator.virtual_loop import run
+from tests.loops import on_virtual_time
 
 KIND = "pods"
 WRITES = st.lists(
@@ -40,53 +40,47 @@ def write(store: Store[StoredObject], name: str, what: str) -> None:
 @pytest.mark.parametrize("kept", [pytest.param(1000, id="in-time"), pytest.param(2, id="too-slow")])
 @settings(max_examples=60, deadline=None)
 @given(before=WRITES, writes=WRITES)
-def test_changes_of_a_follower_are_consistent(
+@on_virtual_time
+async def test_changes_of_a_follower_are_consistent(
     kept: int, before: list[tuple[str, str]], writes: list[tuple[str, str]]
 ) -> None:
     """Each starts with the state of the last one, and the last has the store's."""
+    store = Store(stamp, kept)
+    known: dict[Key, Plain] = {}
 
-    async def story() -> None:
-        store = Store(stamp, kept)
-        known: dict[Key, Plain] = {}
+    def record(key: Key, old: Plain | None, new: Plain | None) -> None:
+        assert known.get(key) is old
+        assert old is not new
+        if new is None:
+            del known[key]
+        else:
+            known[key] = new
 
-        def record(key: Key, old: Plain | None, new: Plain | None) -> None:
-            assert known.get(key) is old
-            assert old is not new
-            if new is None:
-                del known[key]
-            else:
-                known[key] = new
-
-        for name, what in before:
+    for name, what in before:
+        write(store, name, what)
+    follower = Follower(store, KIND, record, _plain)
+    follower.start()
+    for name, what in writes:
+        if what == "pause":
+            await asyncio.sleep(0.01)
+        else:
             write(store, name, what)
-        follower = Follower(store, KIND, record, _plain)
-        follower.start()
-        for name, what in writes:
-            if what == "pause":
-                await asyncio.sleep(0.01)
-            else:
-                write(store, name, what)
-        await asyncio.sleep(0.01)
-        follower.stop()
-        assert {key: one.plain for key, one in store.everything()} == known
-
-    run(story())
+    await asyncio.sleep(0.01)
+    follower.stop()
+    assert {key: one.plain for key, one in store.everything()} == known
 
 
-def test_a_stopped_follower_gets_no_changes() -> None:
+@on_virtual_time
+async def test_a_stopped_follower_gets_no_changes() -> None:
     """Not even earlier ones."""
-
-    async def story() -> list[Key]:
-        store = Store(stamp)
-        heard: list[Key] = []
-        follower = Follower(store, KIND, lambda key, _old, _new: heard.append(key), _plain)
-        follower.start()
-        write(store, "a", "put")
-        follower.stop()
-        follower.stop()
-        await asyncio.sleep(0.01)
-        write(store, "b", "put")
-        await asyncio.sleep(0.01)
-        return heard
-
-    assert [] == run(story())
+    store = Store(stamp)
+    heard: list[Key] = []
+    follower = Follower(store, KIND, lambda key, _old, _new: heard.append(key), _plain)
+    follower.start()
+    write(store, "a", "put")
+    follower.stop()
+    follower.stop()
+    await asyncio.sleep(0.01)
+    write(store, "b", "put")
+    await asyncio.sleep(0.01)
+    assert [] == heard

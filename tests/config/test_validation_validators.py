@@ -2,8 +2,7 @@
 
 import pytest
 
-from kubesched.api.label_format import label_key_errors, label_value_errors
-from kubesched.api.resource_names import is_extended_resource_name
+from kubesched.api.names import is_extended_resource_name, label_key_errors, label_value_errors
 from kubesched.config.args import ResourceSpec, UtilizationShapePoint
 from kubesched.config.validation import (
     validate_extended_resource_name,

@@ -9,8 +9,7 @@ import pytest
 from kubesched.cli.evaluate import family_of, read_lines
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.evaluate import Evaluator
-from kubesched.simulator.scenario_lines import AnsweredLine, answer_lines, differences
+from kubesched.simulator.evaluate import AnsweredLine, Evaluator, answer_lines, differences
 
 DATA = Path(__file__).parent / "data"
 FILES = sorted(DATA.glob("*.jsonl.gz"))

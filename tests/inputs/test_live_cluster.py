@@ -21,7 +21,7 @@ from kubesched.apiserver.authorization import SCHEDULER
 from kubesched.apiserver.request import User
 from kubesched.cli.errors import EXIT_INTERRUPTED
 from kubesched.client.connection_settings import ConnectionSettings, UserSettings
-from kubesched.client.lister import KindList
+from kubesched.client.pager import KindList
 from kubesched.inputs.cluster_input import read_cluster
 from kubesched.inputs.live_cluster import READ_KINDS
 from kubesched.inputs.sources import ClusterSource

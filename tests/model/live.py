@@ -29,9 +29,8 @@ from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
-from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
+from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies, RandomStreams
 from kubesched.simulator.object_server import NODES, PODS
-from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
 from kubesched.simulator.world import World
 from kubesched.snapshot.pod_info import PodInfo

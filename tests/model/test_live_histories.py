@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import NotFoundError
 from kubesched.simulator.faults import FaultPlan, Latencies, RequestFaults, WatchFaults
-from kubesched.simulator.run_seconds import RUN_SECONDS
+from kubesched.simulator.traces import RUN_SECONDS
 from kubesched.simulator.virtual_loop import VirtualLoop
 
 from .clusters import nodes, pods, weights

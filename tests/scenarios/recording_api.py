@@ -12,9 +12,8 @@ from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import EventRecord, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.scheduling import PodGroup
-from kubesched.simulator.faults import NO_FAULTS, Latencies
+from kubesched.simulator.faults import NO_FAULTS, Latencies, RandomStreams
 from kubesched.simulator.object_server import ObjectServer
-from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
 
 from .recorder import Recorder, name_of

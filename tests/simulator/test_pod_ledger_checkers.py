@@ -11,13 +11,12 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.loop import Scheduler
+from kubesched.simulator.faults import RandomStreams
 from kubesched.simulator.pod_ledger import Checkers, InvariantError, PodLedger
-from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World
 from kubesched.testing.builders import make_node, make_pod
-
-from .worlds import as_test
+from tests.loops import as_test
 
 
 def watched(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:

@@ -13,13 +13,12 @@ from kubesched.api.core import Pod
 from kubesched.api.errors import TooManyRequestsError
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_setup
-from kubesched.simulator import virtual_loop
 from kubesched.simulator.node_life import evict
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_pod
+from tests.loops import as_test, on_virtual_time
 
 from .clusters import node, rehearse
-from .worlds import as_test
 
 
 def placed(rehearsal: Rehearsal) -> dict[str, str]:
@@ -77,26 +76,25 @@ async def test_a_rehearsal_settles_after_each_change(rehearsal: Rehearsal) -> No
     assert expected == found
 
 
-def test_the_given_random_source_breaks_ties() -> None:
+@on_virtual_time
+async def test_the_given_random_source_breaks_ties() -> None:
     """If it always returns 0, the node that was loaded first is chosen."""
 
     class First(Random):
         def random(self) -> float:
             return 0.0
 
-    async def main() -> dict[str, str]:
-        gates = FeatureGates()
-        rehearsal = Rehearsal(in_tree_setup(gates), random=First(0))
-        pods = [make_pod(f"pod-{at}", requests={"cpu": 1}) for at in range(3)]
-        rehearsal.load([*map(node, ("z", "a", "m")), *pods])
-        await rehearsal.settle()
-        return placed(rehearsal)
-
+    gates = FeatureGates()
+    rehearsal = Rehearsal(in_tree_setup(gates), random=First(0))
+    pods = [make_pod(f"pod-{at}", requests={"cpu": 1}) for at in range(3)]
+    rehearsal.load([*map(node, ("z", "a", "m")), *pods])
+    await rehearsal.settle()
     expected = {"pod-0": "z", "pod-1": "a", "pod-2": "m"}
-    assert expected == virtual_loop.run(main())
+    assert expected == placed(rehearsal)
 
 
-def test_a_drained_pod_moves_if_its_budget_allows() -> None:
+@rehearsed
+async def test_a_drained_pod_moves_if_its_budget_allows(rehearsal: Rehearsal) -> None:
     """Its replacement is placed on another node."""
     budget = decode_object(
         {
@@ -108,21 +106,17 @@ def test_a_drained_pod_moves_if_its_budget_allows() -> None:
         },
         Source("test"),
     )
-
-    async def steps(rehearsal: Rehearsal) -> dict[str, str]:
-        pods = [running("free", "first", 1), running("kept", "first", 3)]
-        rehearsal.load([node("first"), node("second"), budget, *pods])
-        await rehearsal.settle()
-        free, kept = rehearsal.pods_on("first")
-        with pytest.raises(TooManyRequestsError):
-            evict(rehearsal.server, kept)
-        evict(rehearsal.server, free)
-        rehearsal.server.create(make_pod("again", requests={"cpu": 3}))
-        await rehearsal.settle()
-        assert ["kept"] == [pod.metadata.name for pod in rehearsal.pods_on("first")]
-        return placed(rehearsal)
-
-    assert {"again": "second"} == rehearse(steps)
+    pods = [running("free", "first", 1), running("kept", "first", 3)]
+    rehearsal.load([node("first"), node("second"), budget, *pods])
+    await rehearsal.settle()
+    free, kept = rehearsal.pods_on("first")
+    with pytest.raises(TooManyRequestsError):
+        evict(rehearsal.server, kept)
+    evict(rehearsal.server, free)
+    rehearsal.server.create(make_pod("again", requests={"cpu": 3}))
+    await rehearsal.settle()
+    assert ["kept"] == [pod.metadata.name for pod in rehearsal.pods_on("first")]
+    assert {"again": "second"} == placed(rehearsal)
 
 
 @rehearsed
@@ -140,18 +134,15 @@ async def test_pods_placed_here_started_last(rehearsal: Rehearsal) -> None:
 
 
 @pytest.mark.parametrize("nominated", ["", "n"])
-def test_victims_that_are_being_deleted_end(nominated: str) -> None:
+@rehearsed
+async def test_victims_that_are_being_deleted_end(rehearsal: Rehearsal, nominated: str) -> None:
     """A pod that needs their room gets it, and others get the rest."""
     boss = make_pod("boss", requests={"cpu": 3}, priority=9, nominated_node_name=nominated)
-
-    async def steps(rehearsal: Rehearsal) -> dict[str, str]:
-        old = running("old", "n", 3, deletionTimestamp="2026-06-01T00:00:00Z")
-        rehearsal.load([node("n"), old, boss, make_pod("small", requests={"cpu": 1})])
-        await rehearsal.settle()
-        assert not rehearsal.outcomes.evictions
-        return placed(rehearsal)
-
-    assert {"boss": "n", "small": "n"} == rehearse(steps)
+    old = running("old", "n", 3, deletionTimestamp="2026-06-01T00:00:00Z")
+    rehearsal.load([node("n"), old, boss, make_pod("small", requests={"cpu": 1})])
+    await rehearsal.settle()
+    assert not rehearsal.outcomes.evictions
+    assert {"boss": "n", "small": "n"} == placed(rehearsal)
 
 
 @rehearsed

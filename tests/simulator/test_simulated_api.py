@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -11,76 +10,68 @@ from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import EventRecord, Pod
 from kubesched.api.errors import ApiError, ConflictError, NotFoundError
 from kubesched.scheduler.api_client import ApiClient
-from kubesched.simulator.faults import FaultPlan, Latencies, RequestFaultDraws, RequestFaults
+from kubesched.simulator.faults import (
+    FaultPlan,
+    Latencies,
+    RandomStreams,
+    RequestFaultDraws,
+    RequestFaults,
+)
 from kubesched.simulator.object_server import ObjectServer
-from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.simulated_api import SimulatedApi
-from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_pod
+from tests.loops import on_virtual_time
 
 NO = ConditionPatch("PodScheduled", "False", "Unschedulable", "no room")
 ALWAYS = 1.0
 
-Test = Callable[[ObjectServer, SimulatedApi, Pod], Awaitable[None]]
+
+def _new(faults: FaultPlan | None = None) -> tuple[ObjectServer, SimulatedApi, Pod]:
+    """Return a server with one pod, and requests of two seconds to it."""
+    server = ObjectServer(asyncio.get_running_loop().time)
+    latencies = Latencies(request=2.0)
+    api = SimulatedApi(server, RandomStreams(1), latencies, faults or FaultPlan())
+    client: ApiClient = api
+    assert client is api, "it implements the protocol"
+    return server, api, server.create(make_pod("a", uid=""))
 
 
-def _run(test: Test, faults: FaultPlan | None = None, request: float = 2.0) -> float:
-    """Run a test with one pod; return how long it took, seconds."""
-
-    async def main() -> float:
-        loop = asyncio.get_running_loop()
-        server = ObjectServer(loop.time)
-        latencies = Latencies(request=request)
-        api = SimulatedApi(server, RandomStreams(1), latencies, faults or FaultPlan())
-        client: ApiClient = api
-        assert client is api, "it implements the protocol"
-        await test(server, api, server.create(make_pod("a", uid="")))
-        return loop.time()
-
-    return run(main())
-
-
-def test_a_binding_takes_about_the_latency() -> None:
+@on_virtual_time
+async def test_a_binding_takes_about_the_latency() -> None:
     """Between half and one and a half of it."""
-
-    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
-        await api.bind(pod, "node-1")
-        bound = server.pod("default", "a")
-        assert bound is not None
-        assert bound.spec.node_name == "node-1"
-        assert (api.requests["bind"], api.failures["bind"]) == (1, 0)
-
-    assert 1.0 <= _run(test) <= 3.0
+    server, api, pod = _new()
+    await api.bind(pod, "node-1")
+    bound = server.pod("default", "a")
+    assert bound is not None
+    assert bound.spec.node_name == "node-1"
+    assert (api.requests["bind"], api.failures["bind"]) == (1, 0)
+    assert 1.0 <= asyncio.get_running_loop().time() <= 3.0
 
 
-def test_status_and_deletion_are_carried_out() -> None:
+@on_virtual_time
+async def test_status_and_deletion_are_carried_out() -> None:
     """Deleting a missing pod is a failed request."""
-
-    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
-        await api.patch_pod_status(pod, NO, "node-1")
-        patched = server.pod("default", "a")
-        assert patched is not None
-        assert patched.status.nominated_node_name == "node-1"
+    server, api, pod = _new()
+    await api.patch_pod_status(pod, NO, "node-1")
+    patched = server.pod("default", "a")
+    assert patched is not None
+    assert patched.status.nominated_node_name == "node-1"
+    await api.delete_pod(pod)
+    assert server.pod("default", "a") is None
+    with pytest.raises(NotFoundError):
         await api.delete_pod(pod)
-        assert server.pod("default", "a") is None
-        with pytest.raises(NotFoundError):
-            await api.delete_pod(pod)
-        assert (api.requests["delete"], api.failures["delete"]) == (2, 1)
-
-    _run(test)
+    assert (api.requests["delete"], api.failures["delete"]) == (2, 1)
 
 
-def test_events_are_recorded_at_once() -> None:
+@on_virtual_time
+async def test_events_are_recorded_at_once() -> None:
     """They need no request."""
-
-    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
-        got: list[EventRecord] = []
-        api.on_event = got.append
-        event = EventRecord(pod, "Normal", "Scheduled", "Binding", "note")
-        api.record_event(event)
-        assert got == [event]
-
-    assert _run(test) == 0.0
+    _, api, pod = _new()
+    got: list[EventRecord] = []
+    api.on_event = got.append
+    event = EventRecord(pod, "Normal", "Scheduled", "Binding", "note")
+    api.record_event(event)
+    assert got == [event]
 
 
 @pytest.mark.parametrize(
@@ -91,42 +82,38 @@ def test_events_are_recorded_at_once() -> None:
         pytest.param(RequestFaults(unanswered=ALWAYS), 0, True, id="unanswered"),
     ],
 )
-def test_injected_failures_of_bindings(faults: RequestFaults, code: int, is_bound: bool) -> None:
+@on_virtual_time
+async def test_injected_failures_of_bindings(
+    faults: RequestFaults, code: int, is_bound: bool
+) -> None:
     """A refused request changes nothing; one without an answer is carried out."""
+    server, api, pod = _new(FaultPlan(bind=faults))
     lost: list[str] = []
-
-    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
-        api.on_unanswered = lost.append
-        with pytest.raises(ApiError) as caught:
-            await api.bind(pod, "node-1")
-        assert caught.value.code == code
-        assert api.failures["bind"] == 1
-        left = server.pod("default", "a")
-        assert left is not None
-        assert is_bound == bool(left.spec.node_name)
-
-    _run(test, FaultPlan(bind=faults))
+    api.on_unanswered = lost.append
+    with pytest.raises(ApiError) as caught:
+        await api.bind(pod, "node-1")
+    assert caught.value.code == code
+    assert api.failures["bind"] == 1
+    left = server.pod("default", "a")
+    assert left is not None
+    assert is_bound == bool(left.spec.node_name)
     assert (["node-1"] if is_bound else []) == lost
 
 
-def test_slow_requests_take_longer() -> None:
+@on_virtual_time
+async def test_slow_requests_take_longer() -> None:
     """By the time of the plan."""
-
-    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
-        await api.bind(pod, "node-1")
-
-    plan = FaultPlan(bind=RequestFaults(slow=ALWAYS, slow_by=60.0))
-    assert 61.0 <= _run(test, plan) <= 63.0
+    _, api, pod = _new(FaultPlan(bind=RequestFaults(slow=ALWAYS, slow_by=60.0)))
+    await api.bind(pod, "node-1")
+    assert 61.0 <= asyncio.get_running_loop().time() <= 63.0
 
 
-def test_a_pod_deleted_before_its_binding() -> None:
+@on_virtual_time
+async def test_a_pod_deleted_before_its_binding() -> None:
     """The binding is refused."""
-
-    async def test(server: ObjectServer, api: SimulatedApi, pod: Pod) -> None:
-        with pytest.raises(NotFoundError):
-            await api.bind(pod, "node-1")
-
-    _run(test, FaultPlan(deleted_while_binding=ALWAYS))
+    _, api, pod = _new(FaultPlan(deleted_while_binding=ALWAYS))
+    with pytest.raises(NotFoundError):
+        await api.bind(pod, "node-1")
 
 
 def test_failures_of_one_request_do_not_change_others() -> None:

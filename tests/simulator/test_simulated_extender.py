@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from kubesched.config.types import ExtenderConfiguration
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.faults import ExtenderFaults
+from kubesched.simulator.faults import ExtenderFaults, RandomStreams
 from kubesched.simulator.object_server import ObjectServer
-from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario import ExtenderSpec, NodeSelection
 from kubesched.simulator.scenario_loading import load_scenario
@@ -21,6 +19,7 @@ from kubesched.simulator.simulated_extender import SimulatedExtender
 from kubesched.simulator.timeline_report import TimelineReport
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
 
 URL = "http://here"
 CONFIGURATION = ExtenderConfiguration(
@@ -46,12 +45,10 @@ def _server() -> ObjectServer:
 
 
 def _ask(verb: str, question: object, server: ObjectServer | None = None) -> tuple[int, Any]:
-    async def ask() -> tuple[int, bytes]:
-        there = server or _server()
-        extender = SimulatedExtender(CONFIGURATION, SPEC, there, RandomStreams(1), ExtenderFaults())
-        return await extender.post(f"{URL}/{verb}", json.dumps(question).encode(), 5.0)
-
-    status, answer = run(ask())
+    there = server or _server()
+    extender = SimulatedExtender(CONFIGURATION, SPEC, there, RandomStreams(1), ExtenderFaults())
+    body = json.dumps(question).encode()
+    status, answer = run(extender.post(f"{URL}/{verb}", body, 5.0))
     return status, json.loads(answer) if answer else None
 
 
@@ -108,14 +105,8 @@ def test_other_verbs_are_not_found() -> None:
     assert (404, None) == _ask("filters", {})
 
 
-Story = Callable[[SimulatedExtender], Awaitable[None]]
-
-
-def _under(faults: ExtenderFaults, story: Story) -> None:
-    async def main() -> None:
-        await story(SimulatedExtender(CONFIGURATION, SPEC, _server(), RandomStreams(1), faults))
-
-    run(main())
+def _under(faults: ExtenderFaults) -> SimulatedExtender:
+    return SimulatedExtender(CONFIGURATION, SPEC, _server(), RandomStreams(1), faults)
 
 
 def _now() -> float:
@@ -125,14 +116,12 @@ def _now() -> float:
 QUESTION = b'{"NodeNames": ["a"], "Nodes": null}'
 
 
-def test_answers_take_the_scenarios_latency() -> None:
+@on_virtual_time
+async def test_answers_take_the_scenarios_latency() -> None:
     """Approximately."""
-
-    async def story(extender: SimulatedExtender) -> None:
-        await extender.post(f"{URL}/filter", QUESTION, 5.0)
-        assert 0.005 <= _now() <= 0.016
-
-    _under(ExtenderFaults(), story)
+    extender = _under(ExtenderFaults())
+    await extender.post(f"{URL}/filter", QUESTION, 5.0)
+    assert 0.005 <= _now() <= 0.016
 
 
 @pytest.mark.parametrize(
@@ -142,56 +131,48 @@ def test_answers_take_the_scenarios_latency() -> None:
         pytest.param(ExtenderFaults(slow=1.0, slow_by=60.0), id="too-slow"),
     ],
 )
-def test_requests_end_at_the_timeout(faults: ExtenderFaults) -> None:
+@on_virtual_time
+async def test_requests_end_at_the_timeout(faults: ExtenderFaults) -> None:
     """Lost answers and late ones have the same error."""
-
-    async def story(extender: SimulatedExtender) -> None:
-        with pytest.raises(TimeoutError):
-            await extender.post(f"{URL}/filter", QUESTION, 5.0)
-        assert 5.0 == pytest.approx(_now(), abs=0.001)
-        assert (1, 1) == (extender.requests, extender.failures)
-
-    _under(faults, story)
+    extender = _under(faults)
+    with pytest.raises(TimeoutError):
+        await extender.post(f"{URL}/filter", QUESTION, 5.0)
+    assert 5.0 == pytest.approx(_now(), abs=0.001)
+    assert (1, 1) == (extender.requests, extender.failures)
 
 
-def test_slow_answers_within_the_timeout_are_used() -> None:
+@on_virtual_time
+async def test_slow_answers_within_the_timeout_are_used() -> None:
     """Like any others."""
-
-    async def story(extender: SimulatedExtender) -> None:
-        status, _ = await extender.post(f"{URL}/filter", QUESTION, 5.0)
-        assert 200 == status
-        assert 2.0 <= _now() <= 2.1
-        assert 0 == extender.failures
-
-    _under(ExtenderFaults(slow=1.0, slow_by=2.0), story)
+    extender = _under(ExtenderFaults(slow=1.0, slow_by=2.0))
+    status, _ = await extender.post(f"{URL}/filter", QUESTION, 5.0)
+    assert 200 == status
+    assert 2.0 <= _now() <= 2.1
+    assert 0 == extender.failures
 
 
-def test_errors_are_status_500() -> None:
+@on_virtual_time
+async def test_errors_are_status_500() -> None:
     """With an empty body."""
-
-    async def story(extender: SimulatedExtender) -> None:
-        assert (500, b"") == await extender.post(f"{URL}/filter", QUESTION, 5.0)
-
-    _under(ExtenderFaults(error=1.0), story)
+    extender = _under(ExtenderFaults(error=1.0))
+    assert (500, b"") == await extender.post(f"{URL}/filter", QUESTION, 5.0)
 
 
-def test_outages_begin_and_end() -> None:
+@on_virtual_time
+async def test_outages_begin_and_end() -> None:
     """During an outage connections are refused at once."""
-
-    async def story(extender: SimulatedExtender) -> None:
-        refused = []
-        for _ in range(2000):
-            await asyncio.sleep(1)
-            try:
-                await extender.post(f"{URL}/filter", QUESTION, 5.0)
-            except ConnectionRefusedError:
-                refused.append(_now())
-        lengths = _lengths(refused)
-        # Two outages may follow each other at once.
-        assert 18 <= min(lengths) <= 20
-        assert 15 < len(lengths) < 40
-
-    _under(ExtenderFaults(every=60.0, outage=20.0), story)
+    extender = _under(ExtenderFaults(every=60.0, outage=20.0))
+    refused = []
+    for _ in range(2000):
+        await asyncio.sleep(1)
+        try:
+            await extender.post(f"{URL}/filter", QUESTION, 5.0)
+        except ConnectionRefusedError:
+            refused.append(_now())
+    lengths = _lengths(refused)
+    # Two outages may follow each other at once.
+    assert 18 <= min(lengths) <= 20
+    assert 15 < len(lengths) < 40
 
 
 def _lengths(times: list[float]) -> list[float]:
@@ -201,16 +182,14 @@ def _lengths(times: list[float]) -> list[float]:
     return [times[end - 1] - times[begin] for begin, end in zip(begins, ends, strict=True)]
 
 
-def test_extenders_without_a_description_accept_all_nodes() -> None:
+@on_virtual_time
+async def test_extenders_without_a_description_accept_all_nodes() -> None:
     """They answer every request."""
-
-    async def ask() -> tuple[int, bytes]:
-        extender = SimulatedExtender(
-            CONFIGURATION, ExtenderSpec(URL), _server(), RandomStreams(1), ExtenderFaults()
-        )
-        return await extender.post(f"{URL}/filter", b'{"NodeNames": ["a", "b"]}', 5.0)
-
-    assert ["a", "b"] == json.loads(run(ask())[1])["NodeNames"]
+    extender = SimulatedExtender(
+        CONFIGURATION, ExtenderSpec(URL), _server(), RandomStreams(1), ExtenderFaults()
+    )
+    _, answer = await extender.post(f"{URL}/filter", b'{"NodeNames": ["a", "b"]}', 5.0)
+    assert ["a", "b"] == json.loads(answer)["NodeNames"]
 
 
 def _simulated(ignorable: bool, faults: dict[str, Any]) -> TimelineReport:

@@ -11,10 +11,11 @@ from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.meta import ObjectMeta
 from kubesched.simulator.faults import FaultPlan, WatchFaults
 from kubesched.simulator.object_server import NODES, PODS
-from kubesched.simulator.run_seconds import RUN_SECONDS, run_seconds_of
+from kubesched.simulator.traces import RUN_SECONDS, run_seconds_of
 from kubesched.simulator.world import World
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import Json, make_node, make_pod
+from tests.client.follower import Follower
 
 from .worlds import in_world, tell
 
@@ -415,49 +416,29 @@ async def test_a_controller_continues_after_a_refused_template(world: World) -> 
 # The scheduler's watches.
 
 
-class Seen:
-    """Records the objects in the order of the calls."""
-
-    def __init__(self) -> None:
-        self.names: dict[str, None] = {}
-
-    def added(self, item: object) -> None:
-        """Record the object."""
-        assert isinstance(item, Pod | Node | ReplicaSet)
-        self.names[item.metadata.name] = None
-
-    def updated(self, old: object, new: object) -> None:
-        """Not recorded."""
-
-    def deleted(self, item: object, *, is_final_state_known: bool = True) -> None:
-        """Take note."""
-        assert isinstance(item, Pod | Node | ReplicaSet)
-        del self.names[item.metadata.name]
-
-
 @in_world
 async def test_connect_reports_nodes_first_and_pods_last(world: World) -> None:
     """A scheduler knows the cluster before its pending pods."""
     _create(world)
     world.server.create(_replica_set(0))
-    seen = Seen()
-    world.connect(seen)
-    assert ["node-1", "node-2", "web", "a"] == list(seen.names)
+    follower = Follower()
+    world.connect(follower)
+    assert ["node-1", "node-2", "web", "a"] == [name for _, name in follower.there]
 
 
 def test_no_event_is_lost_when_watches_break() -> None:
     """However often they break."""
 
     async def story(world: World) -> None:
-        seen = Seen()
-        world.connect(seen, (NODES, PODS))
+        follower = Follower()
+        world.connect(follower, (NODES, PODS))
         for number in range(200):
             _create(world, f"p{number}", annotations={RUN_SECONDS: "30"})
             await asyncio.sleep(1)
         assert sum(informer.relists for informer in world.informers.values()) > 0
         # Longer than any pod runs, any watch is out and any change is under way.
         await asyncio.sleep(100)
-        there = {pod.metadata.name: None for pod in world.server.all(Pod)}
-        assert {"node-1": None, "node-2": None, **there} == seen.names
+        names = {pod.metadata.name for pod in world.server.all(Pod)}
+        assert {"node-1", "node-2", *names} == {name for _, name in follower.there}
 
     tell(story, FaultPlan(watch=WatchFaults(every=20.0, outage=3.0, expired=0.5)))

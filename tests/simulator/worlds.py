@@ -1,16 +1,14 @@
-"""Tests as coroutines: in a simulated world, or in any other that a function makes."""
+"""Tests as coroutines in a simulated world."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable
-from functools import wraps
 
-from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
-from kubesched.simulator.random_streams import RandomStreams
+from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies, RandomStreams
 from kubesched.simulator.virtual_loop import run
 from kubesched.simulator.world import World
 from kubesched.testing.builders import make_node
+from tests.loops import as_test
 
 LATENCIES = Latencies(
     watch=0.001,
@@ -20,23 +18,6 @@ LATENCIES = Latencies(
     node_failure_detection=40.0,
     pod_garbage_collection=60.0,
 )
-
-
-def as_test(
-    story: Callable[..., Awaitable[object]],
-    play: Callable[[Callable[..., Awaitable[object]]], object],
-    given: int = 1,
-) -> Callable[..., None]:
-    """Return a coroutine as a test: `play` runs it and passes the first `given` arguments."""
-
-    @wraps(story)
-    def test(**parameters: object) -> None:
-        play(lambda *arguments: story(*arguments, **parameters))
-
-    signature = inspect.signature(story)
-    others = list(signature.parameters.values())[given:]
-    vars(test)["__signature__"] = signature.replace(parameters=others)
-    return test
 
 
 def tell(story: Callable[[World], Awaitable[object]], faults: FaultPlan = NO_FAULTS) -> None:

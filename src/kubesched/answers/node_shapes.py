@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Node, NodeSpec, NodeStatus, Taint
 from kubesched.api.decode import load
-from kubesched.api.label_format import label_key_errors, label_value_errors
 from kubesched.api.meta import ObjectMeta
+from kubesched.api.names import label_key_errors, label_value_errors
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.tolerations import HARD_EFFECTS
 from kubesched.api.well_known import ZONE

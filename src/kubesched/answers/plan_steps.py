@@ -36,9 +36,8 @@ from kubesched.answers.workload_pods import Scaled, replacement_of
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
-from kubesched.api.requirements import SelectorError
+from kubesched.api.requirements import SelectorError, parse_selector
 from kubesched.api.scheduling import PriorityClass
-from kubesched.api.selector_syntax import parse_selector
 from kubesched.api.tolerations import NO_EXECUTE, find_untolerated
 from kubesched.api.well_known import SYSTEM_CLASSES, ZONE
 from kubesched.cluster.controllers.replica_sets import deletion_rank

@@ -27,9 +27,9 @@ from kubesched.api.core import (
     TopologySpreadConstraint,
 )
 from kubesched.api.meta import LabelSelector, NodeSelectorRequirement
+from kubesched.api.names import is_measured_in_bytes
 from kubesched.api.quantity import Quantity, canonical, milli_value, value
 from kubesched.api.resource import ResourceClaim
-from kubesched.api.resource_names import is_measured_in_bytes
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
 from kubesched.explain.sentences import count, grouped_by
 

@@ -24,10 +24,10 @@ from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.api.scheme import kind_of
 from kubesched.api.volume import PersistentVolumeClaim
-from kubesched.cluster.controllers.cron_jobs import job_of
+from kubesched.cluster.controllers.controller import pod_of, with_owner
 from kubesched.cluster.controllers.daemon_sets import daemons_of
 from kubesched.cluster.controllers.deployments import current_replica_set
-from kubesched.cluster.controllers.owner_controller import pod_of, with_owner
+from kubesched.cluster.controllers.jobs import job_of
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.server import Plain
 from kubesched.explain.sentences import names
@@ -35,8 +35,8 @@ from kubesched.inputs.completed_input import completed, not_read, unknown_fields
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.inputs.pod_names import belongs_to, workloads_of
-from kubesched.simulator.local_server import plain_workload
 from kubesched.simulator.object_server import TOPOLOGY_LABELS
+from kubesched.simulator.simulated_api import plain_workload
 from kubesched.simulator.soundness import spec_errors
 from kubesched.snapshot.pod_info import PodInfo
 

@@ -35,7 +35,6 @@ _SUFFIXES: Final = (".json", ".yaml", ".yml", ".jsonl")
 _LISTED_SUFFIXES: Final = f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}"
 _YAML_START: Final = re.compile(rb"\s*(?:#|---|-\s|[A-Za-z]\w*:)")
 GZIP_MAGIC: Final = b"\x1f\x8b"
-_CHUNK_BYTES: Final = 1 << 20
 _TRAILING: Final = "trailing characters"
 
 
@@ -219,21 +218,10 @@ def _utf_8(data: bytes, source: Source) -> bytes:
         except UnicodeError as error:
             raise DecodeError(source, f"it is no UTF-16: {error}") from None
     data = data.removeprefix(codecs.BOM_UTF8)
-    _check_utf_8(data, source)
+    try:
+        if not data.isascii():
+            data.decode()
+    except UnicodeDecodeError as error:
+        reason = f"{error.reason} (byte {error.start})"
+        raise DecodeError(source, f"it is no UTF-8: {reason}") from None
     return data
-
-
-def _check_utf_8(data: bytes, source: Source) -> None:
-    if data.isascii():
-        return
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    for at in range(0, len(data), _CHUNK_BYTES):
-        chunk = data[at : at + _CHUNK_BYTES]
-        try:
-            decoder.decode(chunk, final=at + _CHUNK_BYTES >= len(data))
-        except UnicodeDecodeError as error:
-            # The decoder counts from the bytes that it kept of the previous chunk.
-            kept = len(error.object) - len(chunk)
-            raise DecodeError(
-                source, f"it is no UTF-8: {error.reason} (byte {at - kept + error.start})"
-            ) from None

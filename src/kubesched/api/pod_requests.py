@@ -13,13 +13,8 @@ from typing import Final, NamedTuple
 
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import Container, Pod, PodStatus, ResourceRequirements
+from kubesched.api.names import CPU, MEMORY, is_counted_resource_name, is_huge_page_resource_name
 from kubesched.api.quantity import ZERO, Amount, Quantity, parse_quantity, resource_value
-from kubesched.api.resource_names import (
-    CPU,
-    MEMORY,
-    is_counted_resource_name,
-    is_huge_page_resource_name,
-)
 
 _DEFAULT_MILLI_CPU: Final = 100
 _DEFAULT_MEMORY_BYTES: Final = 200 * 1024 * 1024

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kubesched.api.integers import INT64_MAX, INT64_MIN, Int64, is_int64, wrap
-from kubesched.api.resource_names import CPU
+from kubesched.api.names import CPU
 
 Quantity = str | Int64 | float
 

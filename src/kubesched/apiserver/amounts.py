@@ -14,14 +14,14 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kubesched.api.core import Pod
-from kubesched.api.label_format import label_key_errors
-from kubesched.api.pod_requests import is_pod_level_resource, pod_limit_amounts, pod_request_amounts
-from kubesched.api.quantity import Amount, QuantityError, parse_quantity
-from kubesched.api.resource_names import (
+from kubesched.api.names import (
     is_extended_resource_name,
     is_huge_page_resource_name,
     is_native_resource,
+    label_key_errors,
 )
+from kubesched.api.pod_requests import is_pod_level_resource, pod_limit_amounts, pod_request_amounts
+from kubesched.api.quantity import Amount, QuantityError, parse_quantity
 from kubesched.apiserver.formats import dns_label
 from kubesched.apiserver.plain import Plain, entries
 from kubesched.apiserver.status import FieldErrors

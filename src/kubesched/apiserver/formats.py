@@ -15,14 +15,14 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
 
 from kubesched.api.go_text import go_quote
-from kubesched.api.label_format import (
+from kubesched.api.names import (
     DNS_LABEL_FORM,
     SUBDOMAIN_FORM,
     form_error,
+    is_extended_resource_name,
     label_key_errors,
     label_value_errors,
 )
-from kubesched.api.resource_names import is_extended_resource_name
 
 NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
 

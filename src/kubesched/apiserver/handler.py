@@ -17,8 +17,7 @@ from kubesched.apiserver.authorization import Reviewer
 from kubesched.apiserver.decoding import decoded, read_object
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.deletion import delete, delete_options
-from kubesched.apiserver.list_options import exact_version, list_options
-from kubesched.apiserver.listing import ObjectList, list_objects
+from kubesched.apiserver.listing import ObjectList, exact_version, list_objects, list_options
 from kubesched.apiserver.patching import Patch, check_name, check_type, same_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation, negotiate

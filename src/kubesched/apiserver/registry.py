@@ -16,7 +16,7 @@ from typing import Final
 from kubesched.api.field_errors import FieldError
 from kubesched.apiserver import admission, managed_fields, strategy, validation
 from kubesched.apiserver.admission.request import AdmissionRequest
-from kubesched.apiserver.list_options import is_version, version_of_object
+from kubesched.apiserver.listing import is_version, version_of_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import Operation
 from kubesched.apiserver.resources import Resource, Resources

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Final
 
 from kubesched.api.errors import GoneError
-from kubesched.apiserver.list_options import ListOptions, exact_version
+from kubesched.apiserver.listing import ListOptions, exact_version
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.presentation import Presentation
 from kubesched.apiserver.resources import Resource

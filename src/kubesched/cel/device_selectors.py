@@ -12,10 +12,9 @@ from functools import lru_cache
 from kubesched.api.quantity import nano_value
 from kubesched.api.resource import Device, DeviceAttribute
 from kubesched.cel.checker import OUTPUT_TYPES, TypeCheckError, check
-from kubesched.cel.comprehensions import BUDGET, Budget, CostLimitExceededError, Evaluation
 from kubesched.cel.declarations import ANY, BOOL, QUANTITY, STRING, Type, map_of
 from kubesched.cel.device_values import CelQuantity, SemverError, parse_semver
-from kubesched.cel.evaluator import plan
+from kubesched.cel.evaluator import BUDGET, Budget, CostLimitExceededError, Evaluation, plan
 from kubesched.cel.parser import parse
 from kubesched.cel.syntax import CelCompileError
 from kubesched.cel.values import CelError, DefaultMap, type_name

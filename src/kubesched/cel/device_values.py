@@ -14,7 +14,7 @@ from kubesched.api.go_text import go_quote
 from kubesched.api.integers import is_int64
 from kubesched.api.quantity import NANO, nano_value
 from kubesched.cel.declarations import Library
-from kubesched.cel.values import UINT_MAX, CelError, succeeds
+from kubesched.cel.values import UINT_MAX, CelError, Opaque, succeeds
 
 # Versions.
 
@@ -27,7 +27,7 @@ class SemverError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Semver:
+class Semver(Opaque):
     """A semantic version without its build metadata, which comparisons ignore.
 
     Attributes:
@@ -42,7 +42,6 @@ class Semver:
     prerelease: tuple[tuple[bool, int | str], ...]
 
     type_name: ClassVar[str] = "kubernetes.Semver"
-    is_opaque: ClassVar[bool] = True
 
 
 @lru_cache(4096)
@@ -132,13 +131,12 @@ def _semver(string: str, normalize: bool = False) -> Semver:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class CelQuantity:
+class CelQuantity(Opaque):
     """A resource quantity, in units of 10^-9."""
 
     nano: int
 
     type_name: ClassVar[str] = "kubernetes.Quantity"
-    is_opaque: ClassVar[bool] = True
 
 
 def _quantity(string: str) -> CelQuantity:

@@ -17,19 +17,18 @@ from typing import ClassVar
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from kubesched.cel.declarations import Library
-from kubesched.cel.values import CelError, no_such_overload, succeeds
+from kubesched.cel.values import CelError, Opaque, no_such_overload, succeeds
 
 # Addresses.
 
 
 @dataclass(frozen=True, slots=True)
-class IP:
+class IP(Opaque):
     """An address."""
 
     address: IPv4Address | IPv6Address
 
     type_name: ClassVar[str] = "net.IP"
-    is_opaque: ClassVar[bool] = True
 
 
 def parse_ip(text: str) -> IP:
@@ -67,14 +66,13 @@ _BITS = re.compile("0|[1-9][0-9]{0,2}")
 
 
 @dataclass(frozen=True, slots=True)
-class CIDR:
+class CIDR(Opaque):
     """An address and the length of its network prefix, in bits."""
 
     address: IPv4Address | IPv6Address
     bits: int
 
     type_name: ClassVar[str] = "net.CIDR"
-    is_opaque: ClassVar[bool] = True
 
     @property
     def network(self) -> IPv4Network | IPv6Network:
@@ -118,13 +116,12 @@ _SAFE = "/%:@!$&'()*+,;=~"
 
 
 @dataclass(frozen=True, slots=True)
-class URL:
+class URL(Opaque):
     """An absolute URL, or one that begins with a path."""
 
     parts: SplitResult
 
     type_name: ClassVar[str] = "kubernetes.URL"
-    is_opaque: ClassVar[bool] = True
 
     @property
     def host(self) -> str:

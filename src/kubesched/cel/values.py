@@ -10,6 +10,7 @@ Differs:  nothing.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from kubesched.api.go_text import go_float
 from kubesched.api.integers import is_int64
@@ -57,6 +58,14 @@ class Optional:
 
 
 NONE = Optional()
+
+
+class Opaque:
+    """A value of a type of a library; it cannot be compared to values of other types."""
+
+    __slots__ = ()
+
+    type_name: ClassVar[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +127,11 @@ _TYPE_NAMES: dict[type, str] = {
 
 def type_name(value: object) -> str:
     """Return the name of the value's type."""
-    name = _TYPE_NAMES.get(type(value))
-    return getattr(value, "type_name", "dyn") if name is None else name
+    return value.type_name if isinstance(value, Opaque) else _TYPE_NAMES.get(type(value), "dyn")
 
 
 def equal(left: object, right: object) -> bool:
-    """`left == right`. Raises CelError for quantities and versions compared to other types."""
+    """`left == right`. Raises CelError for an opaque value compared to another type."""
     if left is None or right is None or isinstance(left, bool):
         return left is right
     if isinstance(left, int | float):
@@ -134,7 +142,7 @@ def equal(left: object, right: object) -> bool:
         return _maps_equal(left, right)
     if isinstance(left, Optional) and isinstance(right, Optional):
         return _optionals_equal(left, right)
-    if type(left) is not type(right) and getattr(left, "is_opaque", False):
+    if type(left) is not type(right) and isinstance(left, Opaque):
         raise no_such_overload()
     return type(left) is type(right) and left == right
 

@@ -26,8 +26,13 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.evaluate import Evaluator
-from kubesched.simulator.scenario_lines import AnsweredLine, Difference, answer_lines, differences
+from kubesched.simulator.evaluate import (
+    AnsweredLine,
+    Difference,
+    Evaluator,
+    answer_lines,
+    differences,
+)
 
 _SUFFIXES: Final = (".gz", ".jsonl", ".json")
 _SHOWN_CHARACTERS_MAX: Final = 300

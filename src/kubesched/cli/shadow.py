@@ -39,7 +39,7 @@ from kubesched.inputs.status_line import showing
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.evaluate import exhaustive
-from kubesched.simulator.figures import duration, percent
+from kubesched.simulator.timeline_report import duration, percent
 
 _EXAMPLES_MAX: Final = 10
 _HEADINGS: Final = {

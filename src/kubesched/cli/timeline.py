@@ -29,9 +29,8 @@ from kubesched.inputs.scenario_input import (
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.page.render import render
 from kubesched.scheduler.decision_recorder import RecordedBy
-from kubesched.simulator.figures import duration, number, percent
 from kubesched.simulator.playback_recorder import PlaybackRecorder
-from kubesched.simulator.timeline_report import TimelineReport
+from kubesched.simulator.timeline_report import TimelineReport, duration, number, percent
 
 _RATE_SECONDS: Final = 2.0
 _MOVES_SHOWN: Final = 20

@@ -39,9 +39,8 @@ from kubesched.client.kubeconfig import (
     merged_kubeconfig,
     missing_configuration,
 )
-from kubesched.client.rate_limit import limiter_of
 from kubesched.client.requests import RequestObserver
-from kubesched.client.rest import HttpRestClient, Permit
+from kubesched.client.rest import HttpRestClient, Permit, limiter_of
 
 SERVICE_ACCOUNT_DIRECTORY: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 

@@ -35,7 +35,7 @@ from kubesched.client.errors import (
     is_unanswered,
     very_short_watch,
 )
-from kubesched.client.lister import PAGE_SIZE, read_list
+from kubesched.client.pager import PAGE_SIZE, read_list
 from kubesched.client.requests import Query, Request, Rest, path_of
 from kubesched.client.watch_events import (
     ADDED,

@@ -1,17 +1,21 @@
-"""HttpRestClient sends requests over HTTP/1.1: retries, timeouts, credentials, streams of lines.
+"""HttpRestClient sends requests over HTTP/1.1: rate limit, retries, timeouts, credentials, streams.
 
-Upstream: staging/src/k8s.io/client-go/rest/request.go, with_retry.go (v1.36)
+Upstream: staging/src/k8s.io/client-go/rest/request.go, with_retry.go, util/flowcontrol/throttle.go,
+          golang.org/x/time/rate (v1.36)
 Differs:  only JSON and HTTP/1.1 are spoken; a request refused with 401 is sent once more when newer
           credentials are found; a GET whose connection breaks is repeated at once, as Go's
           transport does for kept connections, then, as upstream, after a second each; redirects
           are not followed; a stream that cannot be opened because the connection broke is an
-          error, not an empty stream.
-Invariants: a request that changes something is sent again only if the server has refused it.
+          error, not an empty stream. One rate limit is for a whole connection even with the default
+          rate, where upstream has one per API group; a cancelled wait does not return its token.
+Invariants: a request that changes something is sent again only if the server has refused it; in any
+            t seconds at most burst + t * qps requests pass.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -23,7 +27,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from kubesched.api.errors import ApiError
+from kubesched.api.errors import ApiError, SetupError
 from kubesched.api.go_text import go_duration
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.credentials import Credential, Credentials, CredentialsError
@@ -36,9 +40,64 @@ from kubesched.client.errors import (
     retry_after_seconds,
 )
 from kubesched.client.http_connection import ConnectionPool, HttpConnection
-from kubesched.client.rate_limit import TokenBucket
 from kubesched.client.requests import Request, RequestObserver
 from kubesched.client.tls import CertificateFiles, load_key_pair, tls_context
+
+QPS_DEFAULT: Final = 5.0
+BURST_DEFAULT: Final = 10
+
+
+class TokenBucket:
+    """A bucket, full at first, that gets `qps` tokens per second; each request takes one.
+
+    Raises:
+        SetupError: No request could ever be sent.
+    """
+
+    def __init__(self, qps: float, burst: int) -> None:
+        if burst < 1:
+            raise SetupError(
+                "burst is required to be greater than 0 when RateLimiter is not set and QPS is set "
+                "to greater than 0"
+            )
+        self._qps = qps
+        self._burst = burst
+        self._tokens = float(burst)
+        self._counted_at = -math.inf
+
+    async def wait(self) -> float:
+        """Take a token, waiting if there is none; return the seconds waited.
+
+        Callers are served in order. A cancelled wait has used its token.
+        """
+        now = asyncio.get_running_loop().time
+        asked = now()
+        added = (asked - self._counted_at) * self._qps
+        self._tokens = min(self._tokens + added, self._burst) - 1
+        self._counted_at = asked
+        if self._tokens >= 0:
+            return 0.0
+        await asyncio.sleep(-self._tokens / self._qps)
+        return now() - asked
+
+
+def limiter_of(qps: float, burst: int) -> TokenBucket | None:
+    """Return the limiter for configured values, None for no limit.
+
+    `qps` is in requests per second: 0 for the default, below 0 for no limit. `burst` is in
+    requests: 0 for the default, if the rate is the default too.
+
+    Raises:
+        SetupError: Requests are limited, but none could ever be sent.
+    """
+    if qps < 0:
+        return None
+    if qps == 0:
+        return TokenBucket(QPS_DEFAULT, burst or BURST_DEFAULT)
+    return TokenBucket(qps, burst)
+
+
+# Requests.
 
 _RETRIES_MAX: Final = 10
 _BROKEN_WAIT_SECONDS: Final = 1.0

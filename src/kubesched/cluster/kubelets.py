@@ -19,7 +19,7 @@ import msgspec
 from kubesched.api.conditions import is_condition_true
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.errors import ApiError
-from kubesched.cluster.controllers.owner_controller import is_active
+from kubesched.cluster.controllers.controller import is_active
 from kubesched.cluster.server import Server, Subscription, Watching
 from kubesched.cluster.store import Key
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Node, Taint
 from kubesched.api.errors import ApiError
-from kubesched.api.resource_names import is_extended_resource_name
+from kubesched.api.names import is_extended_resource_name
 from kubesched.api.times import micro_time
 from kubesched.api.well_known import ZONE
 from kubesched.cluster.server import AnyKindServer, Plain, Watching

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from kubesched.api.field_errors import FieldError, child, duplicate, invalid, required
 from kubesched.api.go_text import go_duration
-from kubesched.api.label_format import label_key_errors
-from kubesched.api.resource_names import is_extended_resource_name
+from kubesched.api.names import is_extended_resource_name, label_key_errors
 from kubesched.config.args import ResourceSpec, UtilizationShapePoint
 from kubesched.config.plugin_sets import ExtensionPoint, plugin_set
 from kubesched.config.types import (

@@ -30,7 +30,7 @@ from kubesched.inputs.loading import distinct_objects, pending_again, with_sched
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import StatusLine
 from kubesched.inputs.workloads import check_workloads, collecting
-from kubesched.simulator.openb import is_openb, read_openb
+from kubesched.simulator.traces import is_openb, read_openb
 
 _HEAD_BYTES: Final = 256
 _SHOWN_EVERY: Final = 1_000

@@ -23,7 +23,7 @@ from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.errors import without_request
 from kubesched.client.informers import Informer, Informers
 from kubesched.client.kubeconfig import load_kubeconfig, merged_kubeconfig
-from kubesched.client.lister import KindList, list_kinds
+from kubesched.client.pager import KindList, list_kinds
 from kubesched.client.requests import RequestObserver
 from kubesched.inputs.completed_input import ClusterInput
 from kubesched.inputs.errors import UserError

@@ -26,10 +26,9 @@ from kubesched.inputs.loading import check_plugins, in_file, load_scheduler, tex
 from kubesched.inputs.sources import SchedulerOptions, read_problem
 from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.openb import is_openb, trace_pods
-from kubesched.simulator.run_seconds import RUN_SECONDS
 from kubesched.simulator.scenario import NodeGroup, Scenario, ScenarioWorkload, TraceSpec
 from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario
+from kubesched.simulator.traces import RUN_SECONDS, is_openb, trace_pods
 from kubesched.simulator.virtual_loop import SECONDS_MAX
 
 _BYTES_MAX: Final = 4 << 20

@@ -1,17 +1,35 @@
-"""Latencies and injected faults of a simulated cluster: durations, probabilities, random sources.
+"""Latencies and injected faults of a simulated cluster, and the random sources that draw them.
 
-Each kind of fault has its own random stream, so changing one probability leaves the others alone.
+Invariants: a random stream depends only on the seed and its name, so drawing from one does not
+            affect the others; streams are the same on every machine and under any PYTHONHASHSEED.
+            Each kind of fault has a stream of its own.
 """
 
 from __future__ import annotations
 
+from random import Random
 from typing import Annotated
 
 import msgspec
 
 from kubesched.api.errors import ApiError, ConflictError
 from kubesched.config.decoding import DurationSeconds
-from kubesched.simulator.random_streams import RandomStreams
+
+
+class RandomStreams:
+    """Creates streams by name from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._streams: dict[str, Random] = {}
+
+    def stream(self, concern: str) -> Random:
+        """Return the stream of a concern; later calls return the same object."""
+        found = self._streams.get(concern)
+        if found is None:
+            # Text is hashed with SHA-512 by `Random`, never with Python's own hash.
+            found = self._streams[concern] = Random(f"{self.seed}/{concern}")
+        return found
 
 
 class Latencies(msgspec.Struct, frozen=True, rename="camel"):

@@ -51,13 +51,12 @@ from kubesched.scheduler.eviction import Preemption
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.defaults import with_uid
-from kubesched.simulator.faults import NO_FAULTS, Latencies
+from kubesched.simulator.faults import NO_FAULTS, Latencies, RandomStreams
 from kubesched.simulator.instant_server import (
     InstantClaimWriter,
     InstantServer,
     InstantVolumeWriter,
 )
-from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.report import Eviction, Gated, PodPlacement, Unplaced
 from kubesched.simulator.simulated_api import SimulatedApi
 from kubesched.simulator.virtual_loop import seconds_of

@@ -36,9 +36,9 @@ from kubesched.scheduler.decision_recorder import DecisionRecorder
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.extenders import ExtenderTransport
 from kubesched.scheduler.observer import Observer
+from kubesched.simulator.faults import RandomStreams
 from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.pod_ledger import Checkers, PodLedger
-from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.scenario import ExtenderSpec, Scenario
 from kubesched.simulator.script import Script
 from kubesched.simulator.simulated_extender import SimulatedExtender

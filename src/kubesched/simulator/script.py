@@ -22,8 +22,6 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject
-from kubesched.simulator.openb import trace_nodes
-from kubesched.simulator.run_seconds import with_run_seconds
 from kubesched.simulator.scenario import (
     NodeSelection,
     PodArrivals,
@@ -40,11 +38,12 @@ from kubesched.simulator.scenario_objects import (
     is_selected,
     nodes_of,
     pod_of_template,
+    pods_of_trace,
     priority_class_of,
     replica_set_of,
     template_of,
 )
-from kubesched.simulator.trace_table import pods_of_trace
+from kubesched.simulator.traces import trace_nodes, with_run_seconds
 from kubesched.simulator.world import World
 
 _SECONDS_PER_HOUR: Final = 3600.0

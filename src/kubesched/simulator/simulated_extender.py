@@ -16,9 +16,8 @@ from typing import Any, Final, TypeAlias
 
 from kubesched.api.errors import ApiError
 from kubesched.config.types import ExtenderConfiguration
-from kubesched.simulator.faults import ExtenderFaults
+from kubesched.simulator.faults import ExtenderFaults, RandomStreams
 from kubesched.simulator.object_server import ObjectServer
-from kubesched.simulator.random_streams import RandomStreams
 from kubesched.simulator.scenario import ExtenderSpec, NodeSelection
 from kubesched.simulator.scenario_objects import is_selected
 

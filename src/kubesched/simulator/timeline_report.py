@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from kubesched.explain.document import Document, DocumentPart
-from kubesched.simulator.figures import duration, number, percent
 from kubesched.simulator.series import SeriesValues
 
 
@@ -199,6 +198,29 @@ class TimelineReport(Document, frozen=True):
     decisions: int
     decision_digest: str
     series: tuple[Series, ...]
+
+
+# Numbers, shares and durations as people read them.
+
+
+def number(value: float) -> str:
+    """Return a number formatted with three significant digits."""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def percent(value: float) -> str:
+    """Return a share as a percentage."""
+    return f"{value * 100:.3g} %"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in the largest unit of which it has at least one."""
+    for unit, size in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1000:.3g} ms" if seconds else "0 s"
 
 
 # Comparisons.

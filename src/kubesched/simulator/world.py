@@ -34,21 +34,19 @@ from kubesched.api.errors import ApiError
 from kubesched.api.meta import OwnerReference, ResourceEventHandler, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import KINDS
+from kubesched.cluster.controllers.controller import OwnedPods
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
-from kubesched.cluster.controllers.owner_controller import OwnedPods
 from kubesched.cluster.controllers.pods_on_nodes import PodCollector, PodsByNode, TaintEviction
 from kubesched.cluster.controllers.replica_sets import ReplicaSetController
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace, PodReports
 from kubesched.cluster.server import Server, kind_name
-from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies
-from kubesched.simulator.local_server import Delay, LocalServer
+from kubesched.simulator.faults import NO_FAULTS, FaultPlan, Latencies, RandomStreams
 from kubesched.simulator.node_life import Disruption, NodeLife
 from kubesched.simulator.object_server import NODES, PODS, ObjectServer
-from kubesched.simulator.random_streams import RandomStreams
-from kubesched.simulator.run_seconds import run_seconds_of
 from kubesched.simulator.scenario_objects import pod_of_template
-from kubesched.simulator.simulated_api import SimulatedApi, SimulatedInformer
+from kubesched.simulator.simulated_api import Delay, LocalServer, SimulatedApi, SimulatedInformer
+from kubesched.simulator.traces import run_seconds_of
 
 log = logging.getLogger(__name__)
 

@@ -23,9 +23,8 @@ from kubesched.api.go_text import go_duration
 from kubesched.apiserver import request as served
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.errors import error_of_answer, error_of_failure
-from kubesched.client.rate_limit import TokenBucket, limiter_of
 from kubesched.client.requests import Request, RequestObserver
-from kubesched.client.rest import Permit
+from kubesched.client.rest import Permit, TokenBucket, limiter_of
 
 Plain = dict[str, Any]
 Ask = Callable[[served.ApiRequest], Awaitable[served.Response]]

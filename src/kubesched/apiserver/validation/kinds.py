@@ -13,10 +13,9 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kubesched.api.field_errors import NOT_FOUND
-from kubesched.api.label_format import label_key_errors
 from kubesched.api.meta import LabelSelector
+from kubesched.api.names import is_native_resource, label_key_errors
 from kubesched.api.quantity import parse_quantity
-from kubesched.api.resource_names import is_native_resource
 from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.api.well_known import RBAC_GROUP, SYSTEM_CLASSES
 from kubesched.apiserver.amounts import check_amount, check_overhead

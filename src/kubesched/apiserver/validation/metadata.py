@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kubesched.api.go_text import go_quote
-from kubesched.api.label_format import label_key_errors, label_value_errors
+from kubesched.api.names import label_key_errors, label_value_errors
 from kubesched.apiserver.formats import FORMS, dns_label, prefix_of
 from kubesched.apiserver.plain import Plain, entries
 from kubesched.apiserver.resources import Resource

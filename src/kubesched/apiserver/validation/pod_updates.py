@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubesched.api.go_text import go_quote
-from kubesched.api.label_format import label_key_errors
+from kubesched.api.names import label_key_errors
 from kubesched.api.well_known import REQUIRED
 from kubesched.apiserver.amounts import qos_class
 from kubesched.apiserver.formats import address, between, dns_subdomain, parsed_address

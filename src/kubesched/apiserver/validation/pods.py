@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from kubesched.api.go_text import go_quote
-from kubesched.api.label_format import label_key_errors, label_value_errors
+from kubesched.api.names import label_key_errors, label_value_errors
 from kubesched.api.tolerations import EFFECTS
 from kubesched.apiserver.amounts import check_overhead, check_resources
 from kubesched.apiserver.formats import dns_label, dns_subdomain, no_backsteps

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Final
 from kubesched import __version__
 from kubesched.api.core import FINISHED, Pod
 from kubesched.api.go_text import go_float
+from kubesched.api.names import is_huge_page_resource_name
 from kubesched.api.pod_requests import Amounts, pod_limit_amounts, pod_request_amounts
 from kubesched.api.quantity import Amount
-from kubesched.api.resource_names import is_huge_page_resource_name
 from kubesched.app.metrics.exposure import EVERYTHING, Exposure
 from kubesched.app.metrics.family import FAMILIES, Accumulators, Labels
 from kubesched.app.metrics.scheduler_metrics import SchedulerMetrics

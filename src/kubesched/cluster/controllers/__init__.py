@@ -12,16 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from kubesched.cluster.controllers.access import ClusterRoleAggregation, NamespaceDefaults
 from kubesched.cluster.controllers.claims import PodClaimController, VolumeController
-from kubesched.cluster.controllers.cluster_roles import ClusterRoleAggregation
-from kubesched.cluster.controllers.cron_jobs import CronJobController
+from kubesched.cluster.controllers.controller import OwnedPods
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.deployments import DeploymentController
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
 from kubesched.cluster.controllers.garbage_collector import GarbageCollector, NamespaceController
-from kubesched.cluster.controllers.jobs import JobController
-from kubesched.cluster.controllers.namespace_defaults import NamespaceDefaults
-from kubesched.cluster.controllers.owner_controller import OwnedPods
+from kubesched.cluster.controllers.jobs import CronJobController, JobController
 from kubesched.cluster.controllers.pods_on_nodes import PodCollector, PodsByNode, TaintEviction
 from kubesched.cluster.controllers.replica_sets import (
     ReplicaSetController,

@@ -14,7 +14,6 @@ Differs:  a provisioned volume is reachable from the zone of the selected node, 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Final
 
 import msgspec
@@ -47,12 +46,9 @@ from kubesched.api.well_known import (
     SELECTED_NODE,
     ZONE,
 )
-from kubesched.cluster.controllers.owner_controller import with_owner
-from kubesched.cluster.controllers.work_queue import Controller
+from kubesched.cluster.controllers.controller import Controller, KeyIndex, with_owner
 from kubesched.cluster.server import AnyKindServer, Plain, annotated, key_of_plain, reference_to
 from kubesched.cluster.store import Key
-
-_Index = defaultdict[Key | None, dict[Key, None]]
 
 _CLAIMS: Final = "persistentvolumeclaims"
 _VOLUMES: Final = "persistentvolumes"
@@ -71,12 +67,13 @@ _TEMPLATES: Final = "resourceclaimtemplates.resource.k8s.io"
 class VolumeController(Controller):
     """Reconciles claims and volumes."""
 
+    server: AnyKindServer
+
     def __init__(self, server: AnyKindServer) -> None:
-        super().__init__()
-        self._server = server
+        super().__init__(server)
         # Volumes by the claim that they are meant for, None for any; pods by the claims they use.
-        self._volumes: _Index = defaultdict(dict)
-        self._pods: _Index = defaultdict(dict)
+        self._volumes: KeyIndex[Key | None] = KeyIndex()
+        self._pods: KeyIndex[Key] = KeyIndex()
         self._followed = (
             server.follow(_CLASSES, self._class_changed),
             server.follow(_VOLUMES, self._volume_changed),
@@ -91,39 +88,39 @@ class VolumeController(Controller):
             self._look_at_pending_claims()
 
     def _volume_changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
-        self._queue.add(key)
+        self._enqueue(key)
         old = None if before is None else _claim_of(before)
         new = None if after is None else _claim_of(after)
         if after is None or old != new:
-            _drop(self._volumes, old, key)
+            self._volumes.drop(old, key)
         if after is not None:
-            self._volumes[new][key] = None
+            self._volumes.add(new, key)
             # A volume that is meant for one claim, such as a provisioned one, suits no other.
             if before is None and new is None:
                 self._look_at_pending_claims()
 
     def _look_at_pending_claims(self) -> None:
-        for claim in self._server.list(_CLAIMS):
+        for claim in self.server.list(_CLAIMS):
             if not _is_bound(claim):
-                self._queue.add(key_of_plain(_CLAIMS, claim))
+                self._enqueue(key_of_plain(_CLAIMS, claim))
 
     def _claim_changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
         if after is not None:
-            self._queue.add(key)
+            self._enqueue(key)
         elif before is not None and before["spec"].get("volumeName"):
-            self._queue.add(Key(_VOLUMES, "", before["spec"]["volumeName"]))
+            self._enqueue(Key(_VOLUMES, "", before["spec"]["volumeName"]))
 
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         for claim in () if before is None else _claims_of(before):
-            _drop(self._pods, claim, key)
+            self._pods.drop(claim, key)
             if after is None or after.status.phase in FINISHED:
-                self._queue.add(claim)
+                self._enqueue(claim)
         if after is not None and after.status.phase not in FINISHED:
             for claim in _claims_of(after):
-                self._pods[claim][key] = None
+                self._pods.add(claim, key)
 
     def _reconcile(self, key: Key) -> None:
-        found = self._server.find(*key)
+        found = self.server.find(*key)
         if found is None:
             return
         if key.kind == _CLAIMS:
@@ -135,14 +132,14 @@ class VolumeController(Controller):
 
     def _reconcile_claim(self, key: Key, claim: Plain) -> None:
         if claim["metadata"].get("deletionTimestamp"):
-            if key not in self._pods:
-                self._server.release(key, _CLAIM_FINALIZER)
+            if not self._pods.of(key):
+                self.server.release(key, _CLAIM_FINALIZER)
             return
         if _is_bound(claim):
             return
         name = claim["spec"].get("volumeName")
         if name:
-            volume = self._server.find(_VOLUMES, "", name)
+            volume = self.server.find(_VOLUMES, "", name)
             if volume is not None and _is_free_for(volume, claim):
                 self._bind(key, claim, volume)
             return
@@ -157,7 +154,7 @@ class VolumeController(Controller):
 
     def _class_of(self, claim: Plain) -> Plain | None:
         name = claim["spec"].get("storageClassName")
-        return self._server.find(_CLASSES, "", name) if name else None
+        return self.server.find(_CLASSES, "", name) if name else None
 
     def _volume_for(self, key: Key, claim: Plain, *, is_delayed: bool) -> Plain | None:
         """Return the volume that waits for a claim; else the smallest that is large enough."""
@@ -168,7 +165,7 @@ class VolumeController(Controller):
         return waiting[0] if waiting else min(fitting, key=_size_of, default=None)
 
     def _free_volumes(self, meant_for: Key | None, claim: Plain) -> list[Plain]:
-        found = (self._server.find(*key) for key in self._volumes.get(meant_for, ()))
+        found = (self.server.find(*key) for key in self._volumes.of(meant_for))
         return [
             volume
             for volume in found
@@ -178,17 +175,17 @@ class VolumeController(Controller):
         ]
 
     def _provision(self, claim: Plain, class_: Plain, node_name: str) -> Plain:
-        known = self._server.find(_VOLUMES, "", f"pvc-{claim['metadata']['uid']}")
+        known = self.server.find(_VOLUMES, "", f"pvc-{claim['metadata']['uid']}")
         if known is not None:
             return known
         volume = provisioned_volume(
             msgspec.convert(claim, PersistentVolumeClaim),
             class_["metadata"]["name"],
             class_["provisioner"],
-            self._server.read(Node, "", node_name) if node_name else None,
+            self.server.read(Node, "", node_name) if node_name else None,
             reclaim_policy=class_.get("reclaimPolicy", "Delete"),
         )
-        return self._server.create(_VOLUMES, msgspec.json.decode(encode_json(volume)))
+        return self.server.create(_VOLUMES, msgspec.json.decode(encode_json(volume)))
 
     def _bind(self, key: Key, claim: Plain, volume: Plain) -> None:
         volume_key = Key(_VOLUMES, "", volume["metadata"]["name"])
@@ -196,11 +193,11 @@ class VolumeController(Controller):
         written = {**volume, "spec": {**spec, "claimRef": reference_to(claim)}}
         if not spec.get("claimRef"):
             written["metadata"] = annotated(volume, {BOUND_BY_CONTROLLER: "yes"})
-        self._server.write(volume_key, {**written, "status": {"phase": "Bound"}})
+        self.server.write(volume_key, {**written, "status": {"phase": "Bound"}})
         annotations = {BIND_COMPLETED: "yes"}
         if not claim["spec"].get("volumeName"):
             annotations[BOUND_BY_CONTROLLER] = "yes"
-        self._server.write(
+        self.server.write(
             key,
             {
                 **claim,
@@ -220,25 +217,25 @@ class VolumeController(Controller):
     def _reconcile_volume(self, key: Key, volume: Plain) -> None:
         reference = volume["spec"].get("claimRef")
         claim_key = _claim_of(volume)
-        claim = None if claim_key is None else self._server.find(*claim_key)
+        claim = None if claim_key is None else self.server.find(*claim_key)
         is_mine = claim is not None and _is_free_for(volume, claim)
         if volume["metadata"].get("deletionTimestamp"):
             if not is_mine:
-                self._server.release(key, _VOLUME_FINALIZER)
+                self.server.release(key, _VOLUME_FINALIZER)
         elif claim_key is not None and is_mine:
-            self._queue.add(claim_key)
+            self._enqueue(claim_key)
         elif reference and reference.get("uid"):
             self._reclaim(key, volume)
         elif volume.get("status", {}).get("phase") != "Available":
-            self._server.patch_status(key, {**volume.get("status", {}), "phase": "Available"})
+            self.server.patch_status(key, {**volume.get("status", {}), "phase": "Available"})
 
     def _reclaim(self, key: Key, volume: Plain) -> None:
         """Delete a volume whose claim is gone, or keep it for its owner."""
         provisioned = _PROVISIONED_BY in volume["metadata"].get("annotations", {})
         if provisioned and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
-            self._server.delete(key, volume["metadata"]["uid"])
+            self.server.delete(key, volume["metadata"]["uid"])
         elif volume.get("status", {}).get("phase") != "Released":
-            self._server.patch_status(key, {**volume.get("status", {}), "phase": "Released"})
+            self.server.patch_status(key, {**volume.get("status", {}), "phase": "Released"})
 
 
 def _is_bound(claim: Plain) -> bool:
@@ -264,12 +261,6 @@ def _claim_of(volume: Plain) -> Key | None:
     """Return the claim that a volume is meant for, None if for any."""
     reference = volume["spec"].get("claimRef")
     return Key(_CLAIMS, reference["namespace"], reference["name"]) if reference else None
-
-
-def _drop(keys: _Index, of: Key | None, key: Key) -> None:
-    keys[of].pop(key, None)
-    if not keys[of]:
-        del keys[of]
 
 
 def _is_free_for(volume: Plain, claim: Plain) -> bool:
@@ -355,9 +346,10 @@ def provisioned_volume(
 class PodClaimController(Controller):
     """Reconciles pods with ephemeral volumes or claim templates."""
 
+    server: AnyKindServer
+
     def __init__(self, server: AnyKindServer) -> None:
-        super().__init__()
-        self._server = server
+        super().__init__(server)
         self._waiting: dict[Key, None] = {}
         self._followed = [server.watch(Pod, self._pod_changed)]
         if _TEMPLATES in server.kinds():
@@ -367,23 +359,23 @@ class PodClaimController(Controller):
         if after is None:
             self._waiting.pop(key, None)
         elif has_own_claims(after):
-            self._queue.add(key)
+            self._enqueue(key)
 
     def _template_changed(self, _key: Key, _before: Plain | None, after: Plain | None) -> None:
         if after is not None:
             for key in self._waiting:
-                self._queue.add(key)
+                self._enqueue(key)
 
     def _reconcile(self, key: Key) -> None:
         self._waiting.pop(key, None)
-        pod = self._server.find(*key)
+        pod = self.server.find(*key)
         if pod is None or pod["metadata"].get("deletionTimestamp"):
             return
         if pod.get("status", {}).get("phase") in FINISHED:
             return
         for claim in volume_claims_of(pod):
-            if self._server.find(*key_of_plain(_CLAIMS, claim)) is None:
-                self._server.create(_CLAIMS, claim)
+            if self.server.find(*key_of_plain(_CLAIMS, claim)) is None:
+                self.server.create(_CLAIMS, claim)
         self._create_device_claims(key, pod)
 
     def _create_device_claims(self, key: Key, pod: Plain) -> None:
@@ -394,16 +386,16 @@ class PodClaimController(Controller):
             template_name = asked.get("resourceClaimTemplateName")
             if not template_name or asked["name"] in found:
                 continue
-            template = self._server.find(_TEMPLATES, key.namespace, template_name)
+            template = self.server.find(_TEMPLATES, key.namespace, template_name)
             if template is None:
                 self._waiting[key] = None
                 continue
             claim = device_claim_of(pod, asked["name"], template)
-            name = self._server.create(_DEVICE_CLAIMS, claim)["metadata"]["name"]
+            name = self.server.create(_DEVICE_CLAIMS, claim)["metadata"]["name"]
             found[asked["name"]] = {"name": asked["name"], "resourceClaimName": name}
         if len(found) > known:
             statuses = list(found.values())
-            self._server.patch_status(key, {**status, "resourceClaimStatuses": statuses})
+            self.server.patch_status(key, {**status, "resourceClaimStatuses": statuses})
 
 
 def has_own_claims(pod: Pod) -> bool:

@@ -14,16 +14,17 @@ import msgspec
 from kubesched.api.core import Node, Pod, PodSpec
 from kubesched.api.selectors import matches_required_node_affinity
 from kubesched.api.tolerations import HARD_EFFECTS, NO_EXECUTE, find_untolerated
-from kubesched.cluster.controllers.deployments import template_hash
-from kubesched.cluster.controllers.owner_controller import (
+from kubesched.cluster.controllers.controller import (
     BURST,
     OwnedPods,
+    Pause,
     PodsController,
     is_active,
     pod_of,
     scaled,
+    short_pause,
 )
-from kubesched.cluster.controllers.work_queue import Pause, short_pause
+from kubesched.cluster.controllers.deployments import template_hash
 from kubesched.cluster.server import Plain, Server, key_of_plain
 from kubesched.cluster.store import Key
 
@@ -51,7 +52,7 @@ class DaemonSetController(PodsController):
 
     def _node_changed(self, _key: Key, _before: Node | None, _after: Node | None) -> None:
         for owner in self.server.list(self.kind):
-            self._queue.add_soon(key_of_plain(self.kind, owner))
+            self._enqueue_soon(key_of_plain(self.kind, owner))
 
     def is_loss(self, before: Pod | None, after: Pod | None) -> bool:
         """Whether a node may need a pod: a pod is replaced once the old one is gone."""
@@ -71,7 +72,7 @@ class DaemonSetController(PodsController):
             if self.server.keeps_statuses:
                 self._count(key, owner, wanted)
         if len(missing) > BURST:
-            self._queue.add(key)
+            self._enqueue(key)
 
     def _pods_by_node(self, owner: Plain, tolerated: dict[str, None]) -> dict[str, Pod]:
         """Return the pod of each node; surplus, failed and misplaced pods are deleted."""

@@ -13,11 +13,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.well_known import TEMPLATE_HASH
-from kubesched.cluster.controllers.owner_controller import (
-    ObjectsController,
-    scaled,
-    with_conditions,
-)
+from kubesched.cluster.controllers.controller import ObjectsController, scaled, with_conditions
 from kubesched.cluster.server import Plain, key_of_plain
 from kubesched.cluster.store import Key
 

@@ -27,8 +27,14 @@ from kubesched.api.policy import (
 )
 from kubesched.api.requirements import CompiledSelector, SelectorError
 from kubesched.api.selectors import compile_label_selector
-from kubesched.cluster.controllers.owner_controller import controller_of_plain, scaled, seconds_of
-from kubesched.cluster.controllers.work_queue import Controller, Pause, short_pause
+from kubesched.cluster.controllers.controller import (
+    Controller,
+    Pause,
+    controller_of_plain,
+    scaled,
+    seconds_of,
+    short_pause,
+)
 from kubesched.cluster.eviction import is_ready, plain_status, with_allowed_condition
 from kubesched.cluster.server import Plain, Server, Subscription
 from kubesched.cluster.store import Key
@@ -149,8 +155,7 @@ class DisruptionBudgetController(Controller):
     """Reconciles PodDisruptionBudgets."""
 
     def __init__(self, server: Server, pause: Pause = short_pause) -> None:
-        super().__init__(pause)
-        self._server = server
+        super().__init__(server, pause)
         self._budgets = BudgetIndex()
         self._pods = server.watch(Pod, self._pod_changed)
         self._followed: list[Subscription] = [
@@ -172,30 +177,30 @@ class DisruptionBudgetController(Controller):
         if before is None or before.spec != after.spec or before.metadata.uid != after.metadata.uid:
             self._budgets.put(key, after, self._pods.known.values())
         if self._budgets.get(key) is not None:
-            self._queue.add_soon(key)
+            self._enqueue_soon(key)
             self._follow_pods()
 
     def _pod_changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
         for budget in self._budgets.pod_changed(before, after):
-            self._queue.add_soon(budget.key)
+            self._enqueue_soon(budget.key)
 
     def _reconcile(self, key: Key) -> None:
         # The latest version: evictions that were granted meanwhile must not be granted again.
-        budget = self._server.read(PodDisruptionBudget, key.namespace, key.name)
+        budget = self.server.read(PodDisruptionBudget, key.namespace, key.name)
         known = self._budgets.get(key)
         if budget is None or known is None:
             return
         status = self._status_of(budget, known)
         if status != budget.status:
-            self._server.patch_status(key, plain_status(status))
+            self.server.patch_status(key, plain_status(status))
         if status.disrupted_pods:
             first = min(map(seconds_of, status.disrupted_pods.values()))
-            self._queue.add_after(key, first + _DELETION_TIMEOUT_SECONDS - self._server.now())
+            self._enqueue_after(key, first + _DELETION_TIMEOUT_SECONDS - self.server.now())
 
     def _status_of(
         self, budget: PodDisruptionBudget, selected: BudgetedPods
     ) -> PodDisruptionBudgetStatus:
-        now, namespace = self._server.timestamp(), budget.metadata.namespace
+        now, namespace = self.server.timestamp(), budget.metadata.namespace
         try:
             wanted = wanted_pods(
                 budget.spec, len(selected.pods), lambda: self._expected(namespace, selected)
@@ -204,7 +209,7 @@ class DisruptionBudgetController(Controller):
             none = replace(budget.status, disruptions_allowed=0)
             none = replace(none, observed_generation=budget.metadata.generation)
             return with_allowed_condition(none, budget, now, str(error))
-        disrupted = _awaited(budget, selected.pods, self._server.now())
+        disrupted = _awaited(budget, selected.pods, self.server.now())
         awaited = sum(_is_healthy(selected.pods[name]) for name in disrupted)
         return counted_status(budget, selected.healthy - awaited, wanted, now, disrupted)
 
@@ -223,7 +228,7 @@ class DisruptionBudgetController(Controller):
     def _scaled_object(self, namespace: str, owner: OwnerReference) -> Plain | None:
         """Return the object whose replicas count: a replica set's deployment, if it has one."""
         kind = _SCALES.get(owner.kind)
-        found = None if kind is None else self._server.find(kind, namespace, owner.name)
+        found = None if kind is None else self.server.find(kind, namespace, owner.name)
         if found is None or found["metadata"]["uid"] != owner.uid:
             return None
         above = controller_of_plain(found)

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from kubesched.api.errors import ApiError, NotFoundError
-from kubesched.cluster.controllers.work_queue import Controller
+from kubesched.cluster.controllers.controller import Controller, KeyIndex
 from kubesched.cluster.server import AnyKindServer, Plain, Subscription, key_of_plain
 from kubesched.cluster.store import Key
 
@@ -27,10 +27,11 @@ _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 class GarbageCollector(Controller):
     """Collects objects that have owners."""
 
+    server: AnyKindServer
+
     def __init__(self, server: AnyKindServer) -> None:
-        super().__init__()
-        self._server = server
-        self._dependents: dict[str, dict[Key, None]] = {}
+        super().__init__(server)
+        self._dependents: KeyIndex[str] = KeyIndex()
         self._kinds = [kind for kind in server.kinds() if kind not in _NOT_OWNED]
         self._followed: list[Subscription] = [
             server.follow(kind, self._changed) for kind in self._kinds
@@ -44,7 +45,7 @@ class GarbageCollector(Controller):
         """Follow the objects of an added kind, which are kept under its definition's name."""
         if after is not None and key.name not in self._kinds:
             self._kinds.append(key.name)
-            added = self._server.follow(key.name, self._changed)
+            added = self.server.follow(key.name, self._changed)
             self._followed.append(added)
             added.start()
 
@@ -52,40 +53,34 @@ class GarbageCollector(Controller):
         old, new = _owners(before), _owners(after)
         for uid in old:
             if uid not in new:
-                self._forget(uid, key)
+                self._dependents.drop(uid, key)
         for uid in new:
-            self._dependents.setdefault(uid, {})[key] = None
+            self._dependents.add(uid, key)
         if after is None or (before is not None and _uid(before) != _uid(after)):
             assert before is not None, "what is gone was there"
-            for dependent in self._dependents.get(_uid(before), {}):
-                self._queue.add(dependent)
+            for dependent in self._dependents.of(_uid(before)):
+                self._enqueue(dependent)
         if new or (after is not None and _is_waiting(after)):
-            self._queue.add(key)
+            self._enqueue(key)
         # An owner that waits for its dependents may have waited for this one.
         if after is None or before is None or old != new:
             for reference in old.values():
                 owner = self._key_of(reference, key.namespace)
                 if owner is not None:
-                    self._queue.add(owner)
-
-    def _forget(self, uid: str, key: Key) -> None:
-        keys = self._dependents.get(uid, {})
-        keys.pop(key, None)
-        if not keys:
-            self._dependents.pop(uid, None)
+                    self._enqueue(owner)
 
     def _key_of(self, reference: Plain, namespace: str) -> Key | None:
         """Return where an owner is kept, None if its kind is not served."""
-        kind = self._server.kind_of(reference["apiVersion"], reference["kind"])
+        kind = self.server.kind_of(reference["apiVersion"], reference["kind"])
         if kind is None:
             return None
-        is_namespaced = self._server.is_namespaced(kind)
+        is_namespaced = self.server.is_namespaced(kind)
         return Key(kind, namespace if is_namespaced else "", reference["name"])
 
     # Reconciling.
 
     def _reconcile(self, key: Key) -> None:
-        plain = self._server.find(*key)
+        plain = self.server.find(*key)
         if plain is None:
             return
         finalizers = plain["metadata"].get("finalizers", ())
@@ -97,7 +92,7 @@ class GarbageCollector(Controller):
             return
         owners = _owners(plain)
         if owners and not any(self._is_there(one, key) for one in owners.values()):
-            self._server.delete(key, _uid(plain))
+            self.server.delete(key, _uid(plain))
 
     def _is_there(self, reference: Plain, dependent: Key) -> bool:
         """Whether an owner of this dependent exists."""
@@ -105,15 +100,15 @@ class GarbageCollector(Controller):
         if owner_key is None:
             # Owners of unknown kinds may exist, so their dependents are kept.
             return True
-        owner = self._server.find(*owner_key)
+        owner = self.server.find(*owner_key)
         return owner is not None and _uid(owner) == reference["uid"]
 
     def _orphan(self, key: Key, owner: Plain) -> None:
-        for dependent in tuple(self._dependents.get(_uid(owner), ())):
-            plain = self._server.find(*dependent)
+        for dependent in self._dependents.of(_uid(owner)):
+            plain = self.server.find(*dependent)
             if plain is not None:
                 self._disown(dependent, plain, _uid(owner))
-        self._server.release(key, _ORPHAN)
+        self.server.release(key, _ORPHAN)
 
     def _disown(self, key: Key, plain: Plain, uid: str) -> None:
         metadata = dict(plain["metadata"])
@@ -122,12 +117,12 @@ class GarbageCollector(Controller):
         if not left:
             del metadata["ownerReferences"]
         if metadata != plain["metadata"]:
-            self._server.write(key, {**plain, "metadata": metadata})
+            self.server.write(key, {**plain, "metadata": metadata})
 
     def _delete_dependents(self, key: Key, owner: Plain) -> None:
         is_blocked = False
-        for dependent in tuple(self._dependents.get(_uid(owner), ())):
-            plain = self._server.find(*dependent)
+        for dependent in self._dependents.of(_uid(owner)):
+            plain = self.server.find(*dependent)
             reference = None if plain is None else _owners(plain).get(_uid(owner))
             if plain is None or reference is None:
                 continue
@@ -137,19 +132,19 @@ class GarbageCollector(Controller):
                 continue
             if not plain["metadata"].get("deletionTimestamp"):
                 self._delete(dependent, plain)
-            reference = _owners(self._server.find(*dependent)).get(_uid(owner), {})
+            reference = _owners(self.server.find(*dependent)).get(_uid(owner), {})
             is_blocked = is_blocked or bool(reference.get("blockOwnerDeletion"))
         if not is_blocked:
-            self._server.release(key, _FOREGROUND)
+            self.server.release(key, _FOREGROUND)
 
     def _delete(self, key: Key, plain: Plain) -> None:
-        own = [self._server.find(*one) for one in self._dependents.get(_uid(plain), ())]
+        own = [self.server.find(*one) for one in self._dependents.of(_uid(plain))]
         policy = "Foreground" if own else "Background"
         # It is gone, or is tried again with its owner.
         with suppress(ApiError):
             if any(one is not None and _is_waiting(one) for one in own):
                 self._unblock(key, plain)
-            self._server.delete(key, _uid(plain), policy=policy)
+            self.server.delete(key, _uid(plain), policy=policy)
 
     def _unblock(self, key: Key, plain: Plain) -> None:
         """Do not let an object block its owners: in a cycle, each would wait for the others."""
@@ -157,7 +152,7 @@ class GarbageCollector(Controller):
         metadata["ownerReferences"] = [
             {**one, "blockOwnerDeletion": False} for one in metadata["ownerReferences"]
         ]
-        self._server.write(key, {**plain, "metadata": metadata})
+        self.server.write(key, {**plain, "metadata": metadata})
 
 
 def _uid(plain: Plain) -> str:
@@ -188,34 +183,35 @@ _PAUSE_SECONDS: Final = 0.2
 class NamespaceController(Controller):
     """Reconciles Namespaces."""
 
+    server: AnyKindServer
+
     def __init__(self, server: AnyKindServer) -> None:
-        super().__init__()
-        self._server = server
+        super().__init__(server)
         self._followed = (server.follow("namespaces", self._changed),)
 
     def _changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
         if after is not None and after["metadata"].get("deletionTimestamp"):
-            self._queue.add(key)
+            self._enqueue(key)
 
     def _reconcile(self, key: Key) -> None:
-        namespace = self._server.find(*key)
+        namespace = self.server.find(*key)
         if namespace is None or not namespace["metadata"].get("deletionTimestamp"):
             return
         if self._empty(key.name):
             self._let_go(key, namespace)
         else:
-            self._queue.add_after(key, _PAUSE_SECONDS)
+            self._enqueue_after(key, _PAUSE_SECONDS)
 
     def _empty(self, name: str) -> bool:
         """Delete the objects of a namespace; return whether none is left."""
         is_empty = True
-        for kind in self._server.kinds(only_namespaced=True):
-            if not self._server.store.count(kind):
+        for kind in self.server.kinds(only_namespaced=True):
+            if not self.server.store.count(kind):
                 continue
-            for plain in self._server.list(kind, name):
+            for plain in self.server.list(kind, name):
                 if not plain["metadata"].get("deletionTimestamp"):
-                    self._server.delete(key_of_plain(kind, plain), plain["metadata"]["uid"])
-            is_empty = is_empty and not self._server.list(kind, name)
+                    self.server.delete(key_of_plain(kind, plain), plain["metadata"]["uid"])
+            is_empty = is_empty and not self.server.list(kind, name)
         return is_empty
 
     def _let_go(self, key: Key, namespace: Plain) -> None:
@@ -224,7 +220,7 @@ class NamespaceController(Controller):
         if not spec["finalizers"]:
             del spec["finalizers"]
         if spec != namespace.get("spec", {}):
-            namespace = self._server.write(key, {**namespace, "spec": spec})
+            namespace = self.server.write(key, {**namespace, "spec": spec})
         if "finalizers" not in spec and not namespace["metadata"].get("finalizers"):
             with suppress(NotFoundError):
-                self._server.delete(key, namespace["metadata"]["uid"])
+                self.server.delete(key, namespace["metadata"]["uid"])

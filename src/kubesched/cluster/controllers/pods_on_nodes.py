@@ -14,7 +14,7 @@ from typing import Final
 from kubesched.api.core import FINISHED, Node, Pod, Taint
 from kubesched.api.errors import NotFoundError
 from kubesched.api.tolerations import NO_EXECUTE, tolerates
-from kubesched.cluster.controllers.work_queue import Controller
+from kubesched.cluster.controllers.controller import Controller, KeyIndex
 from kubesched.cluster.server import OnChange, Server, Watching
 from kubesched.cluster.store import Key
 
@@ -23,7 +23,7 @@ class PodsByNode(Watching):
     """One watch on pods for all controllers that need them by node."""
 
     def __init__(self, server: Server) -> None:
-        self._keys: dict[str, dict[Key, None]] = {}
+        self._keys: KeyIndex[str] = KeyIndex()
         self._subscribers: list[OnChange[Pod]] = []
         self._followed = [server.watch(Pod, self._changed)]
 
@@ -33,17 +33,14 @@ class PodsByNode(Watching):
 
     def on(self, node_name: str) -> tuple[Key, ...]:
         """Return the pods of a node, in the order in which they were bound."""
-        return tuple(self._keys.get(node_name, ()))
+        return self._keys.of(node_name)
 
     def _changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         old, new = _node_name_of(before), _node_name_of(after)
         if old and old != new:
-            keys = self._keys[old]
-            del keys[key]
-            if not keys:
-                del self._keys[old]
+            self._keys.drop(old, key)
         if new:
-            self._keys.setdefault(new, {})[key] = None
+            self._keys.add(new, key)
         if old or new:
             for on_change in self._subscribers:
                 on_change(key, before, after)
@@ -64,9 +61,8 @@ class TaintEviction(Controller):
     """Deletes pods from tainted nodes; `on_evicted` is called before each deletion."""
 
     def __init__(self, server: Server, pods: PodsByNode) -> None:
-        super().__init__()
+        super().__init__(server)
         self.on_evicted: Callable[[Pod], None] = lambda _pod: None
-        self._server = server
         self._pods = pods
         pods.subscribe(self._pod_changed)
         self._tainted: dict[str, _Taints] = {}
@@ -83,17 +79,17 @@ class TaintEviction(Controller):
         else:
             self._tainted.pop(key.name, None)
         for pod in self._pods.on(key.name):
-            self._queue.add(pod)
+            self._enqueue(pod)
 
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         name = _node_name_of(after)
         if not name or (before and after and before.metadata.uid != after.metadata.uid):
             self._since.pop(key, None)
         if name in self._tainted:
-            self._queue.add(key)
+            self._enqueue(key)
 
     def _reconcile(self, key: Key) -> None:
-        pod = self._server.read(Pod, key.namespace, key.name)
+        pod = self.server.read(Pod, key.namespace, key.name)
         if pod is None or pod.metadata.deletion_timestamp or pod.status.phase in FINISHED:
             self._since.pop(key, None)
             return
@@ -102,15 +98,15 @@ class TaintEviction(Controller):
         if seconds is None:
             self._since.pop(key, None)
             return
-        now = self._server.now()
+        now = self.server.now()
         left = self._since.setdefault(key, now) + seconds - now
         if left > 0:
-            self._queue.add_after(key, left)
+            self._enqueue_after(key, left)
             return
         self._since.pop(key, None)
         self.on_evicted(pod)
         with suppress(NotFoundError):
-            self._server.delete(key, pod.metadata.uid)
+            self.server.delete(key, pod.metadata.uid)
 
 
 def _taints(node: Node | None) -> _Taints:
@@ -144,9 +140,8 @@ class PodCollector(Controller):
     def __init__(
         self, server: Server, pods: PodsByNode, quarantine_seconds: float = _QUARANTINE_SECONDS
     ) -> None:
-        super().__init__()
+        super().__init__(server)
         self.on_collected: Callable[[Pod], None] = lambda _pod: None
-        self._server = server
         self._quarantine_seconds = quarantine_seconds
         self._pods = pods
         pods.subscribe(self._pod_changed)
@@ -154,18 +149,18 @@ class PodCollector(Controller):
 
     def _node_changed(self, key: Key, _before: Node | None, after: Node | None) -> None:
         if after is None:
-            self._queue.add_after(key, self._quarantine_seconds)
+            self._enqueue_after(key, self._quarantine_seconds)
 
     def _pod_changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
         name = _node_name_of(after)
         is_new = name and name != _node_name_of(before)
-        if is_new and self._server.read(Node, "", name) is None:
-            self._queue.add_after(Key("nodes", "", name), self._quarantine_seconds)
+        if is_new and self.server.read(Node, "", name) is None:
+            self._enqueue_after(Key("nodes", "", name), self._quarantine_seconds)
 
     def _reconcile(self, node: Key) -> None:
-        if self._server.read(Node, "", node.name) is None:
+        if self.server.read(Node, "", node.name) is None:
             for key in self._pods.on(node.name):
-                pod = self._server.read(Pod, key.namespace, key.name)
+                pod = self.server.read(Pod, key.namespace, key.name)
                 if pod is not None:
                     self.on_collected(pod)
-                    self._server.delete(key, grace_seconds=0)
+                    self.server.delete(key, grace_seconds=0)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from kubesched.api.core import Pod
-from kubesched.cluster.controllers.owner_controller import (
+from kubesched.cluster.controllers.controller import (
     BURST,
     PodsController,
     is_active,
@@ -38,7 +38,7 @@ class ReplicaSetController(PodsController):
         active = [pod for pod in self.pods.of(owner) if is_active(pod)]
         try:
             if self._scale(owner, active, wanted):
-                self._queue.add(key)
+                self._enqueue(key)
         finally:
             if self.server.keeps_statuses:
                 self._count(key, owner)
@@ -71,7 +71,7 @@ class ReplicaSetController(PodsController):
         ready = [wait for wait in waits if wait is not None]
         soonest = min((wait for wait in ready if wait), default=None)
         if soonest is not None:
-            self._queue.add_after(key, soonest)
+            self._enqueue_after(key, soonest)
         self.update_status(
             key,
             {

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from kubesched.api.core import FINISHED, Pod
+from kubesched.cluster.controllers.controller import BURST, PodsController, pod_of
 from kubesched.cluster.controllers.deployments import template_hash
-from kubesched.cluster.controllers.owner_controller import BURST, PodsController, pod_of
 from kubesched.cluster.server import AnyKindServer, Plain
 from kubesched.cluster.store import Key
 
@@ -54,7 +54,7 @@ class StatefulSetController(PodsController):
                 self._create(owner, ordinal)
                 created += 1
                 if created == BURST:
-                    self._queue.add(key)
+                    self._enqueue(key)
                     return False
             elif pod.status.phase in FINISHED and not pod.metadata.deletion_timestamp:
                 self.pods.delete(pod)
@@ -102,7 +102,7 @@ class StatefulSetController(PodsController):
             return False
         wait = self.unavailable_seconds(pod, owner["spec"].get("minReadySeconds", 0))
         if wait:
-            self._queue.add_after(key, wait)
+            self._enqueue_after(key, wait)
         return wait == 0
 
     def _count(self, key: Key, owner: Plain) -> None:

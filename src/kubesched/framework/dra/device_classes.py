@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
 
+from kubesched.api.names import is_extended_resource_name
 from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
-from kubesched.api.resource_names import is_extended_resource_name
 from kubesched.api.times import parse_time
 from kubesched.framework.needed_kinds import NeededKind
 from kubesched.snapshot.objects import Objects

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.integers import wrap
+from kubesched.api.names import PODS, is_extended_resource_name, is_scalar_resource_name
 from kubesched.api.pod_requests import pod_requests
 from kubesched.api.quantity import resource_value
 from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
-from kubesched.api.resource_names import PODS, is_extended_resource_name, is_scalar_resource_name
 from kubesched.config.args import decode_args
 from kubesched.framework.cluster_event import (
     DEVICE_CLASS,

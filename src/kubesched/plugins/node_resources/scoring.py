@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.integers import wrap
-from kubesched.api.resource_names import is_scalar_resource_name
+from kubesched.api.names import is_scalar_resource_name
 from kubesched.config.args import ResourceSpec
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_columns import NodeColumns

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.evaluate import Evaluator
-from kubesched.simulator.scenario_lines import answer_lines
+from kubesched.simulator.evaluate import Evaluator, answer_lines
 
 EVALUATOR = Evaluator(in_tree_registry(), FeatureGates())
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d"}}

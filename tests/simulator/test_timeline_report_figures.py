@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.simulator.figures import duration, number, percent
+from kubesched.simulator.timeline_report import duration, number, percent
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from kubesched.simulator.random_streams import RandomStreams
+from kubesched.simulator.faults import RandomStreams
 
 
 def test_a_stream_depends_on_seed_and_name() -> None:
@@ -35,7 +35,7 @@ def test_a_stream_continues() -> None:
 def test_numbers_do_not_depend_on_the_hash_seed() -> None:
     """Whatever PYTHONHASHSEED is."""
     code = (
-        "from kubesched.simulator.random_streams import RandomStreams;"
+        "from kubesched.simulator.faults import RandomStreams;"
         " print(RandomStreams(3).stream('x').random())"
     )
     outputs = {

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.requirements import Requirement, SelectorError, selector_of
-from kubesched.api.selector_syntax import parse_field_selector, parse_selector
+from kubesched.api.requirements import (
+    Requirement,
+    SelectorError,
+    parse_field_selector,
+    parse_selector,
+    selector_of,
+)
 
 
 @pytest.mark.parametrize(

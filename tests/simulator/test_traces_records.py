@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from kubesched.api.codec import DecodeError
-from kubesched.simulator.trace_records import read_file, rows_of
+from kubesched.simulator.traces import read_file, rows_of
 
 TABLE = "name,arrival,duration,cpu\na,0,60,1\nb,1,,0.5\n"
 ROWS = [

@@ -1,22 +1,27 @@
-"""Bases of the controllers of workloads: owners of pods, and owners of objects of another kind.
+"""Bases of controllers: with a queue, for owners of pods, and for owners of other objects.
 
-Upstream: pkg/controller, pkg/controller/controller_ref_manager.go (v1.36)
-Invariants: pods that a controller creates or deletes count immediately, so none is created twice.
-Differs:  objects without an owner are not adopted, and none are released.
+Upstream: staging/src/k8s.io/client-go/util/workqueue, pkg/controller,
+          pkg/controller/controller_ref_manager.go (v1.36)
+Invariants: an object that is enqueued while it is reconciled is reconciled again; pods that a
+            controller creates or deletes count immediately, so none is created twice.
+Differs:  failures are retried after a second, without backoff; objects without an owner are not
+          adopted, and none are released.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+import asyncio
+import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import ceil, floor
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Generic, TypeVar
 
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import FINISHED, Pod
+from kubesched.api.errors import ApiError
 from kubesched.api.meta import OwnerReference, controller_of
 from kubesched.api.times import parse_time
-from kubesched.cluster.controllers.work_queue import Controller, Pause, short_pause
 from kubesched.cluster.server import (
     AnyKindServer,
     Plain,
@@ -27,6 +32,117 @@ from kubesched.cluster.server import (
     since_changed,
 )
 from kubesched.cluster.store import Key
+
+log = logging.getLogger(__name__)
+
+_RETRY_SECONDS: Final = 1.0
+# The number of objects that are reconciled before other tasks run.
+_BATCH: Final = 50
+_PAUSE_SECONDS: Final = 0.05
+
+Pause = Callable[[], float]
+T = TypeVar("T")
+
+
+def short_pause() -> float:
+    """Return the seconds between a change and its reconciliation."""
+    return _PAUSE_SECONDS
+
+
+class Controller(Watching, ABC):
+    """Reconciles objects from `start` to `stop`, each once for many changes.
+
+    Subclasses set what is watched, and enqueue the keys of objects to reconcile.
+    """
+
+    def __init__(self, server: Server, pause: Pause = short_pause) -> None:
+        """Set up; `pause` draws the seconds from a change to the controller's reaction."""
+        self.server = server
+        self._pause = pause
+        # In the order in which they were added.
+        self._keys: dict[Key, None] = {}
+        self._soon: dict[Key, asyncio.TimerHandle] = {}
+        self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self._is_due = False
+        self._is_stopped = False
+
+    @abstractmethod
+    def _reconcile(self, key: Key) -> None:
+        """Bring an object closer to the state it should have; called again after an ApiError."""
+
+    def _enqueue(self, key: Key) -> None:
+        """Reconcile an object as soon as the loop is free."""
+        self._keys[key] = None
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._work)
+
+    def _enqueue_soon(self, key: Key) -> None:
+        """Reconcile an object after the pause; calls in between have no effect."""
+        if key not in self._soon:
+            loop = asyncio.get_running_loop()
+            self._soon[key] = loop.call_later(self._pause(), self._fall_due, self._soon, key)
+
+    def _enqueue_after(self, key: Key, seconds: float) -> None:
+        """Reconcile an object after some seconds, or at an earlier time that is set already."""
+        loop = asyncio.get_running_loop()
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer.when() <= loop.time() + seconds:
+                return
+            timer.cancel()
+        self._timers[key] = loop.call_later(seconds, self._fall_due, self._timers, key)
+
+    def stop(self) -> None:
+        """Stop watching and reconciling; stopping twice is fine."""
+        super().stop()
+        self._is_stopped = True
+        for timer in (*self._timers.values(), *self._soon.values()):
+            timer.cancel()
+
+    def _fall_due(self, timers: dict[Key, asyncio.TimerHandle], key: Key) -> None:
+        del timers[key]
+        self._enqueue(key)
+
+    def _work(self) -> None:
+        self._is_due = False
+        if self._is_stopped:
+            return
+        for key in tuple(self._keys)[:_BATCH]:
+            del self._keys[key]
+            try:
+                self._reconcile(key)
+            except ApiError as error:
+                log.info("%s %s/%s: %s", *key, error)
+                self._enqueue_after(key, _RETRY_SECONDS)
+        if self._keys and not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._work)
+
+
+class KeyIndex(Generic[T]):
+    """Keys of objects by something that they have in common, in the order of their addition."""
+
+    def __init__(self) -> None:
+        self._keys: dict[T, dict[Key, None]] = {}
+
+    def of(self, common: T) -> tuple[Key, ...]:
+        """Return the keys of the objects that have this in common."""
+        return tuple(self._keys.get(common, ()))
+
+    def add(self, common: T, key: Key) -> None:
+        """Add an object; adding it twice is fine."""
+        self._keys.setdefault(common, {})[key] = None
+
+    def drop(self, common: T, key: Key) -> None:
+        """Remove an object if it is there."""
+        keys = self._keys.get(common, {})
+        keys.pop(key, None)
+        if not keys:
+            self._keys.pop(common, None)
+
+
+# Owners.
 
 BURST: Final = 50
 """The number of objects that are created or deleted before other tasks run."""
@@ -43,14 +159,12 @@ class OwnerController(Controller):
     owner_kind: ClassVar[str]
 
     def __init__(self, server: Server, pause: Pause = short_pause) -> None:
-        """Set up; `pause` draws the seconds from a change to the reaction."""
-        super().__init__(pause)
-        self.server = server
+        super().__init__(server, pause)
         self._followed: list[Subscription] = [server.follow(self.kind, self._owner_changed)]
 
     def _owner_changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
         if after is not None:
-            self._queue.add_soon(key)
+            self._enqueue_soon(key)
 
     def _reconcile(self, key: Key) -> None:
         owner = self.server.find(*key)
@@ -105,7 +219,7 @@ class ObjectsController(OwnerController):
         for obj in filter(None, (before, after)):
             owner = controller_of_plain(obj)
             if owner is not None and owner["kind"] == self.owner_kind:
-                self._queue.add_soon(Key(self.kind, key.namespace, owner["name"]))
+                self._enqueue_soon(Key(self.kind, key.namespace, owner["name"]))
 
 
 def controller_of_plain(obj: Plain) -> Plain | None:
@@ -225,7 +339,7 @@ class PodsController(OwnerController):
     ) -> None:
         # Without statuses, only lost pods matter.
         if self.server.keeps_statuses or self.is_loss(before, after):
-            self._queue.add_soon(Key(self.kind, namespace, name))
+            self._enqueue_soon(Key(self.kind, namespace, name))
 
     def is_loss(self, before: Pod | None, after: Pod | None) -> bool:
         """Whether an owner lacks a pod after a change."""

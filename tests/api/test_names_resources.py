@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubesched.api.resource_names import (
+from kubesched.api.names import (
     is_counted_resource_name,
     is_extended_resource_name,
     is_scalar_resource_name,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.errors import ApiError
-from kubesched.apiserver.list_options import fields_selected
+from kubesched.apiserver.listing import fields_selected
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.stored_object import from_core
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.errors import SetupError
-from kubesched.client.rate_limit import TokenBucket, limiter_of
+from kubesched.client.rest import TokenBucket, limiter_of
 from tests.loops import on_virtual_time
 
 

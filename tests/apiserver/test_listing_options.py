@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.apiserver.list_options import (
+from kubesched.apiserver.listing import (
     ListOptions,
     exact_version,
     list_options,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kubesched.api.codec import DecodeError
-from kubesched.simulator.run_seconds import run_seconds_of
 from kubesched.simulator.scenario import ScenarioWorkload, TraceSpec
-from kubesched.simulator.trace_table import pods_of_trace
+from kubesched.simulator.scenario_objects import pods_of_trace
+from kubesched.simulator.traces import run_seconds_of
 
 GPU = "nvidia.com/gpu"
 TABLE = f"""name,arrival,duration,cpu,memory,{GPU},priorityClassName

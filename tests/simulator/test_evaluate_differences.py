@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.simulator.scenario_lines import ABSENT, Difference, differences
+from kubesched.simulator.evaluate import ABSENT, Difference, differences
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab", max_size=2),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.api.label_format import label_key_errors, label_value_errors
+from kubesched.api.names import label_key_errors, label_value_errors
 
 
 @pytest.mark.parametrize(

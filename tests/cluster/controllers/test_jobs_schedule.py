@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubesched.cluster.controllers.cron_jobs import parse_schedule
+from kubesched.cluster.controllers.jobs import parse_schedule
 
 
 @pytest.mark.parametrize(

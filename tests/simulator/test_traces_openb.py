@@ -9,7 +9,7 @@ import pytest
 
 from kubesched.api.codec import DecodeError
 from kubesched.api.core import Node, Pod
-from kubesched.simulator.openb import GPU, MODEL_LABEL, is_openb, read_openb
+from kubesched.simulator.traces import GPU, MODEL_LABEL, is_openb, read_openb
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n"
 PODS = (

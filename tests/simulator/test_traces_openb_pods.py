@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.api.codec import DecodeError
-from kubesched.simulator.openb import trace_nodes, trace_pods
-from kubesched.simulator.run_seconds import run_seconds_of
+from kubesched.simulator.traces import run_seconds_of, trace_nodes, trace_pods
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nnode-1,4000,8192,0,\n"
 HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase"

@@ -14,7 +14,7 @@ from kubesched.api.apps import CronJob
 from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, GoneError, NotFoundError
 from kubesched.api.scheme import kind_of
-from kubesched.client.lister import KindList, list_kinds
+from kubesched.client.pager import KindList, list_kinds
 from kubesched.client.requests import Request
 
 _FORBIDDEN = ApiError(403, "Forbidden", "no")

@@ -233,7 +233,7 @@ _NESTING: Final = re.compile(r"[\[{\]}]|(?:[-?:][ \t]+){50,}|^ {200,}", re.MULTI
 
 
 def _check_depth(text: str) -> None:
-    """Reject deep nesting before parsing, because the C code has no limit."""
+    """Reject deep nesting before parsing, because the C code has no limit, or one of its own."""
     depth = 0
     for match in _NESTING.finditer(text):
         if match[0] in ("]", "}"):
@@ -248,14 +248,19 @@ def _check_depth(text: str) -> None:
 
 
 def _check_depth_exactly(text: str) -> None:
-    depth = 0
-    for event in yaml.parse(text, Loader=_SafeLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _DEPTH_MAX:
-            raise YamlError(f"it is nested deeper than {_DEPTH_MAX} levels", 1)
+    too_deep, depth = YamlError(f"it is nested deeper than {_DEPTH_MAX} levels", 1), 0
+    try:
+        for event in yaml.parse(text, Loader=_SafeLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > _DEPTH_MAX:
+                raise too_deep
+    except yaml.MarkedYAMLError as error:
+        if "nesting depth" in str(error.problem):
+            raise too_deep from None
+        raise
 
 
 def _plain(value: Any, budget: list[int], document: int, depth: int = 0) -> Any:

@@ -70,9 +70,9 @@ def decode(text: bytes) -> Any:
     """Return the value of a JSON text; raises JsonSyntaxError if it is not JSON."""
     try:
         return _DECODER.decode(text)
-    except UnicodeDecodeError:
-        return decode(in_utf_8(text))
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        if (read := in_utf_8(text)) != text:
+            return decode(read)
         why = json_text_error(text) or "unexpected end of JSON input"
         raise JsonSyntaxError(why) from None
 

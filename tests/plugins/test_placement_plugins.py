@@ -22,7 +22,7 @@ from kubesched.framework.pod_groups import (
 )
 from kubesched.framework.status import SUCCESS, failure
 from kubesched.plugins.node_resources import NodeResourcesFit
-from kubesched.plugins.node_resources.fit_args import NodeResourcesFitArgs
+from kubesched.plugins.node_resources.fit import NodeResourcesFitArgs
 from kubesched.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubesched.plugins.topology_placement_generator import TopologyPlacementGenerator
 from kubesched.snapshot.pod_info import PodInfo

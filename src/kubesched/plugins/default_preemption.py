@@ -21,8 +21,13 @@ from kubesched.config.validation import validate_range
 from kubesched.framework.cluster_event import POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.needed_kinds import Decides, NeededKind
-from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
+from kubesched.framework.plugin import (
+    Decides,
+    NeededKind,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+)
 from kubesched.framework.pod_groups import (
     PodGroupPostFilterPlugin,
     PodGroupPostFilterResult,

@@ -33,18 +33,16 @@ from typing import Final
 
 import msgspec
 
-from kubesched.framework.cluster_event import ClusterEvent
+from kubesched.framework.cluster_event import ClusterEvent, pod_events
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue import moves
-from kubesched.queue.backoff_queue import note_failure
+from kubesched.queue.backoff_queue import QueueOptions, note_failure
 from kubesched.queue.gates import Gates, ProfileRules
 from kubesched.queue.hinting import AskHint, QueueingHints, QueueingStrategy, ask_hint
 from kubesched.queue.in_flight import InFlight
 from kubesched.queue.keyed_heap import SortKey
 from kubesched.queue.moves import ClusterChange, MoveObserver, QueueMove, QueuePlace
 from kubesched.queue.parts import QueueParts
-from kubesched.queue.pod_events import pod_events
-from kubesched.queue.queue_options import QueueOptions
 from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 

@@ -15,8 +15,10 @@ Changes that arrive while a cycle waits for extenders are applied when that cycl
                          deleted  remove_node     move_all NodeDelete, before the cache forgets it
     anything else                 put, delete     move_all Add, Update, Delete
 
-Upstream: pkg/scheduler/eventhandlers.go (v1.36)
-Differs:  nothing.
+Upstream: pkg/scheduler/eventhandlers.go; pkg/scheduler/framework/types.go, CalculateResource
+          (v1.36)
+Differs:  the fields of disabled features are removed when a pod arrives, so that queueing hints,
+          too, compare pods without them; upstream passes the gates to every sum of requests.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
@@ -39,10 +43,10 @@ from kubesched.api.storage import (
 )
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.cache.cache import CacheError
+from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework import cluster_event as resources
-from kubesched.framework.cluster_event import Action, ClusterEvent, node_events
-from kubesched.framework.disabled_fields import without_disabled_fields
-from kubesched.framework.dra import with_taints
+from kubesched.framework.cluster_event import Action, ClusterEvent, node_events, pod_events
+from kubesched.framework.dra.devices import with_taints
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.structured_log import V3, V4
 from kubesched.queue.moves import (
@@ -52,8 +56,7 @@ from kubesched.queue.moves import (
     UNSCHEDULED_POD_DELETE,
     UNSCHEDULED_POD_UPDATE,
 )
-from kubesched.queue.pod_events import pod_events
-from kubesched.scheduler.instruments import Instruments
+from kubesched.scheduler.observer import Instruments
 from kubesched.scheduler.pod_scheduling import PodScheduling, assumed_pod
 from kubesched.scheduler.scheduling_log import log_observed
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of
@@ -340,3 +343,15 @@ class EventHandlers:
     ) -> None:
         if self._steps.queue.move_all(event, old, new, self._steps.now(), pre_check):
             self._steps.wake()
+
+
+def without_disabled_fields(pod: Pod, gates: FeatureGates) -> Pod:
+    """Return the pod without fields of disabled features; the same object if none is set."""
+    if pod.spec.resources is None:
+        return pod
+    if not gates.enabled("PodLevelResources"):
+        return replace(pod, spec=replace(pod.spec, resources=None))
+    if gates.enabled("InPlacePodLevelResourcesVerticalScaling"):
+        return pod
+    status = replace(pod.status, resources=None, allocated_resources=None)
+    return replace(pod, status=status)

@@ -12,8 +12,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
-from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import (
+    NODE_SCORE_MAX,
+    NODE_SCORE_MIN,
+    FilterPlugin,
+    Scope,
+    ScorePlugin,
+)
 from kubesched.scheduler.answers import NOT_FEASIBLE, Answers, NodeAnswers
 from kubesched.scheduler.first_rejections import PASSED, FirstRejections
 from kubesched.scheduler.plan import ROW_SCOPES, Plan

@@ -29,8 +29,8 @@ from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt, RejectedAgain
 from kubesched.scheduler.eviction import PLUGIN as PREEMPTING_PLUGIN
 from kubesched.scheduler.eviction import Preemption
-from kubesched.scheduler.instruments import Instruments
 from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.observer import Instruments
 from kubesched.scheduler.pod_group_outcome import Outcome
 from kubesched.scheduler.profile import Profile
 

@@ -18,7 +18,7 @@ from kubesched.api.resource import (
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
-from kubesched.framework.filing import Filing
+from kubesched.framework.cluster_event import Filing
 
 GetClaim = Callable[[str, str], ResourceClaim | None]
 """(namespace, name) -> claim, or None."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kubesched.api.core import Node
 from kubesched.api.resource import ALL, AllocationResult, DeviceConstraint, ResourceClaim
-from kubesched.framework.dra import matches_node_selector
+from kubesched.framework.dra.devices import matches_node_selector
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.claims import results_of
 from kubesched.plugins.dynamic_resources.node_devices import NodeDevices, Wanted

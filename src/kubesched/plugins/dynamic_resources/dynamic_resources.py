@@ -44,8 +44,7 @@ from kubesched.framework.cluster_event import (
     retry_on,
 )
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import (
-    ClaimWriter,
+from kubesched.framework.dra.devices import (
     NodeSelectorError,
     check_node_selector,
     device_classes_of,
@@ -53,11 +52,10 @@ from kubesched.framework.dra import (
     with_taints,
 )
 from kubesched.framework.handle import Handle
-from kubesched.framework.needed_kinds import NeededKind
-from kubesched.framework.normalize import normalize_scores
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
+    NeededKind,
     NoState,
     PostFilterPlugin,
     PostFilterResult,
@@ -68,8 +66,10 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     Scope,
     ScorePlugin,
+    normalize_scores,
 )
 from kubesched.framework.pod_groups import pod_group_name_of
+from kubesched.framework.services import ClaimWriter
 from kubesched.framework.status import (
     SKIP,
     SUCCESS,

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node
 from kubesched.api.resource import FIRST_AVAILABLE_MAX, AllocationResult, ResourceClaim
-from kubesched.framework.dra import AllocatedState, DeviceClasses, DeviceID
+from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
+from kubesched.framework.dra.devices import DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
 from kubesched.plugins.dynamic_resources.node_devices import UnusableDevices

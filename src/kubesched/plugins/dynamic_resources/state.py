@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node
 from kubesched.api.resource import AllocationResult, ResourceClaim
-from kubesched.framework.dra import check_node_selector, matches_node_selector
+from kubesched.framework.dra.devices import check_node_selector, matches_node_selector
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected, SearchExhausted
 from kubesched.plugins.dynamic_resources.claims import BindingFailedError, is_ready_for_binding

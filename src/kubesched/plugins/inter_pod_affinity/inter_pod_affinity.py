@@ -25,12 +25,13 @@ from kubesched.config.validation import validate_range
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.needed_kinds import Decides, NeededKind
-from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import (
+    NODE_SCORE_MAX,
     PRE_FILTER_SKIP,
     PRE_SCORE_SKIP,
+    Decides,
     FilterPlugin,
+    NeededKind,
     PreFilterExtensions,
     PreFilterResult,
     PreScorePlugin,

@@ -19,9 +19,8 @@ from kubesched import cel
 from kubesched.api.core import Node
 from kubesched.api.resource import Device, DeviceClass, ResourceSlice
 from kubesched.cel.values import CelError
-from kubesched.framework.dra import (
-    AllocatedState,
-    DeviceID,
+from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
+from kubesched.framework.dra.devices import (
     NodeSelectorError,
     device_classes_of,
     is_dra_extended_resource_name,

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.well_known import HOSTNAME
-from kubesched.framework.normalize import NODE_SCORE_MAX
+from kubesched.framework.plugin import NODE_SCORE_MAX
 from kubesched.plugins.pod_topology_spread.constraints import (
     NodeInclusion,
     SpreadConstraint,

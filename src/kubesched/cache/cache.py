@@ -51,12 +51,12 @@ class Cache:
 
     Attributes:
         nodes: The node table.
-        pod_groups: The pods of each pod group; None without the gate GenericWorkload.
+        pod_groups: The pods of each pod group; none without the gate GenericWorkload.
     """
 
-    def __init__(self, pod_groups: PodGroupStore | None = None) -> None:
+    def __init__(self, *, has_pod_groups: bool = False) -> None:
         self.nodes = NodeColumns()
-        self.pod_groups = pod_groups
+        self.pod_groups = PodGroupStore(is_enabled=has_pod_groups)
         self._objects = ObjectStore()
         self._without_nominated = Snapshot(self.nodes, self._objects)
         self._pods: dict[str, PodInfo] = {}
@@ -139,8 +139,7 @@ class Cache:
         there = info.on_node(node_name)
         self._place(there)
         self._assumed[there.uid] = None
-        if self.pod_groups is not None:
-            self.pod_groups.assume(there)
+        self.pod_groups.assume(there)
         return there
 
     def forget_pod(self, info: PodInfo) -> None:
@@ -155,8 +154,7 @@ class Cache:
         if info.uid not in self._assumed:
             raise CacheError(f"pod {info.uid}({info.key}) wasn't assumed so cannot be forgotten")
         self._displace(known)
-        if self.pod_groups is not None:
-            self.pod_groups.forget(known)
+        self.pod_groups.forget(known)
 
     def add_pod(self, pod: Pod) -> PodInfo:
         """Add an observed pod that has a node, or confirm an assumed one.
@@ -169,7 +167,7 @@ class Cache:
         if known is not None:
             if info.uid not in self._assumed:
                 raise CacheError(f"pod {info.uid}({info.key}) was already in added state")
-            self._regroup(known, info)
+            self.pod_groups.replace(known, info)
             if _is_same_on_table(known, info):
                 # The usual confirmation changes nothing in the table.
                 del self._assumed[info.uid]
@@ -185,7 +183,7 @@ class Cache:
                     self.nodes.relabel_pod(known, info, row)
                 return info
             self._displace(known)
-        elif self.pod_groups is not None:
+        else:
             self.pod_groups.add(info)
         self._place(info)
         return info
@@ -201,8 +199,7 @@ class Cache:
             info = PodInfo(pod)
             if info.uid in self._pods:
                 raise CacheError(f"pod {info.uid}({info.key}) was already in added state")
-            if self.pod_groups is not None:
-                self.pod_groups.add(info)
+            self.pod_groups.add(info)
             row = self._file(info)
             if row is not None:
                 on_rows.append((row, info))
@@ -220,7 +217,7 @@ class Cache:
         info = PodInfo(pod, known)
         if known is None or info.uid in self._assumed:
             raise CacheError(f"pod {info.uid}({info.key}) is not added, so can't be updated")
-        self._regroup(known, info)
+        self.pod_groups.replace(known, info)
         if _is_same_on_table(known, info):
             # The kubelet's usual status updates change nothing in the table.
             row = self._file(info)
@@ -236,13 +233,8 @@ class Cache:
         known = self._pods.get(uid)
         if known is not None:
             self._displace(known)
-            if self.pod_groups is not None:
-                self.pod_groups.delete(known)
+            self.pod_groups.delete(known)
         return known
-
-    def _regroup(self, known: PodInfo, info: PodInfo) -> None:
-        if self.pod_groups is not None:
-            self.pod_groups.replace(known, info)
 
     def _place(self, info: PodInfo) -> None:
         row = self._file(info)
@@ -282,8 +274,7 @@ class Cache:
             assert row is None or uid in self.nodes.pods[row], f"{info} is on another node"
         self.nodes.check()
         self.nodes.groups.check()
-        if self.pod_groups is not None:
-            self.pod_groups.check()
+        self.pod_groups.check()
 
 
 def _is_same_on_table(known: PodInfo, info: PodInfo) -> bool:

@@ -28,12 +28,7 @@ from kubesched.framework.plugin import (
     PostFilterResult,
     PreEnqueuePlugin,
 )
-from kubesched.framework.pod_groups import (
-    PodGroupPostFilterPlugin,
-    PodGroupPostFilterResult,
-    PodGroupTrial,
-    pod_group_of,
-)
+from kubesched.framework.pod_groups import PodGroupPostFilterPlugin, PodGroupTrial, pod_group_of
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidates import find_candidates
 from kubesched.framework.preemption.eligibility import has_lower_priority_pods, why_not_eligible
@@ -153,7 +148,7 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
 
     async def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[PodInfo], snapshot: Snapshot, trial: PodGroupTrial
-    ) -> PodGroupPostFilterResult:
+    ) -> PostFilterResult:
         """Return the pods of any node to evict so that the group fits."""
         return await choose_group_victims(group, pods, snapshot, trial)
 

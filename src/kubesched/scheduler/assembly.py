@@ -17,9 +17,7 @@ from msgspec.structs import replace
 
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.cache.cache import Cache
-from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.plugin_error import ReportPluginError, is_in_tree, log_plugin_error
-from kubesched.framework.pod_groups import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.services import ClaimWriter, VolumeWriter, services_for
 from kubesched.framework.waiting_pods import WaitingPods
@@ -102,7 +100,7 @@ def assemble(
         if connect is None:
             raise ConfigError([FieldError("extenders", "there is nothing to reach them with")])
         extenders = Extenders.of(configuration.extenders, connect)
-    cache = Cache(PodGroupStore() if gates.enabled("GenericWorkload") else None)
+    cache = Cache(has_pod_groups=gates.enabled("GenericWorkload"))
     pods = PodLister() if pods is None else pods
     nominator, waiting_pods = Nominator(pods.get), WaitingPods()
 
@@ -125,7 +123,7 @@ def assemble(
     services = replace(
         services_for(gates, cache.objects),
         waiting_pods=waiting_pods,
-        pod_group_states=PodGroupStates() if cache.pod_groups is None else cache.pod_groups,
+        pod_group_states=cache.pod_groups,
         is_preempting=evictions.is_running,
         bind=binder.bind,
         claim_writer=writers.claims,

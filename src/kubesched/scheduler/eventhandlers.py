@@ -170,8 +170,7 @@ class EventHandlers:
             log_observed(V3, "Add event for unscheduled pod", pod)
             with self._handling(UNSCHEDULED_POD_ADD):
                 info = PodInfo(pod)
-                if (groups := self._steps.cache.pod_groups) is not None:
-                    groups.add(info)
+                self._steps.cache.pod_groups.add(info)
                 if self._steps.queue.add(info, self._steps.now()):
                     self._steps.wake()
                 if self._has_gangs:
@@ -256,8 +255,7 @@ class EventHandlers:
 
     def _apply_waiting_update(self, before: PodInfo, info: PodInfo) -> None:
         old, new = before.pod, info.pod
-        if (groups := self._steps.cache.pod_groups) is not None:
-            groups.update(before, info)
+        self._steps.cache.pod_groups.update(before, info)
         if self._steps.cache.is_assumed(info.uid):
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._assumed_deleted(info)
@@ -273,8 +271,7 @@ class EventHandlers:
         with self._handling(UNSCHEDULED_POD_DELETE):
             info = PodInfo(pod)
             self._steps.queue.delete(info, self._steps.now())
-            if (groups := self._steps.cache.pod_groups) is not None:
-                groups.delete(info)
+            self._steps.cache.pod_groups.delete(info)
             if self._steps.cache.is_assumed(info.uid):
                 self._assumed_deleted(info)
             elif pod.status.nominated_node_name:

@@ -98,7 +98,7 @@ class SchedulerMetrics(Instruments):
         self._scheduler = scheduler
         scheduler.queue.observers.append(self.moved)
         # Upstream registers the metrics of pod groups only with their feature.
-        self._has_groups = scheduler.cache.pod_groups is not None
+        self._has_groups = scheduler.cache.pod_groups.is_enabled
 
     # The loop: `Observer`.
 

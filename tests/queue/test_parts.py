@@ -123,7 +123,7 @@ class QueueAndTwinOfEqualPods(QueueAndTwin):
         tried = [
             each.key
             for queued in self.queue.try_again(taken, self.now)
-            for each in self.queue.equal_pods(queued)
+            for each in self.queue.cohorts.members(queued)
         ]
         assert sorted(expected) == sorted(tried)
 

@@ -20,7 +20,9 @@ Differs:  an update may move a pod to another node, and a removal may name anoth
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 
 import msgspec
 
@@ -305,3 +307,33 @@ def _holds_the_same(known: PodInfo, info: PodInfo) -> bool:
         and before.host_ports == after.host_ports
         and known.claim_names == info.claim_names
     )
+
+
+class PodLister:
+    """The last observed state of every pod, like the lister of client-go's shared informer.
+
+    Pods are stored by namespace, then by name, so that no pod needs a key of its own.
+    """
+
+    def __init__(self) -> None:
+        self._namespaces: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+
+    def all(self) -> Iterable[Pod]:
+        """Return all pods, while none is added or removed."""
+        return chain.from_iterable(pods.values() for pods in self._namespaces.values())
+
+    def get(self, namespace: str, name: str) -> Pod | None:
+        """Return the pod; None if there is none."""
+        pods = self._namespaces.get(namespace)
+        return None if pods is None else pods.get(name)
+
+    def put(self, pod: Pod) -> None:
+        """Store an added or changed pod."""
+        self._namespaces[pod.metadata.namespace][pod.metadata.name] = pod
+
+    def delete(self, pod: Pod) -> None:
+        """Remove a deleted pod."""
+        pods = self._namespaces[pod.metadata.namespace]
+        pods.pop(pod.metadata.name, None)
+        if not pods:
+            del self._namespaces[pod.metadata.namespace]

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.api.field_errors import ConfigError, FieldError
-from kubesched.cache.cache import Cache
+from kubesched.cache.cache import Cache, PodLister
 from kubesched.framework.plugin_error import ReportPluginError, is_in_tree, log_plugin_error
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.services import ClaimWriter, VolumeWriter, services_for
@@ -32,7 +32,6 @@ from kubesched.scheduler.eviction import Evictions
 from kubesched.scheduler.extenders import Connect, Extenders
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Instruments, Observer
-from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.status_writer import StatusWriter

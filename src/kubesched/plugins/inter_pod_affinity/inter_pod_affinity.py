@@ -65,7 +65,6 @@ from kubesched.plugins.inter_pod_affinity.state import (
     sums_by_key,
 )
 from kubesched.plugins.shared.template_memo import TemplateMemo
-from kubesched.plugins.shared.topology_domains import DomainSums
 from kubesched.snapshot.affinity_terms import (
     AffinityTerm,
     OwnedTerm,
@@ -76,6 +75,7 @@ from kubesched.snapshot.affinity_terms import (
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_sums import DomainSums
 from kubesched.snapshot.snapshot import Snapshot
 
 _STATUSES: Final = (

@@ -170,18 +170,15 @@ class Cache:
             if info.uid not in self._assumed:
                 raise CacheError(f"pod {info.uid}({info.key}) was already in added state")
             self.pod_groups.replace(known, info)
-            if _is_same_on_table(known, info):
-                # The usual confirmation changes nothing in the table.
+            # The usual confirmation changes nothing in the table, but for the topology labels of the
+            # node, which the API server adds when it binds the pod.
+            is_same = _is_same_on_table(known, info)
+            if is_same or _holds_the_same(known, info):
                 del self._assumed[info.uid]
                 row = self._file(info)
-                if row is not None:
+                if row is not None and is_same:
                     self.nodes.replace_pod(info, row)
-                return info
-            if _holds_the_same(known, info):
-                # The API server adds the topology labels of the node when it binds the pod.
-                del self._assumed[info.uid]
-                row = self._file(info)
-                if row is not None:
+                elif row is not None:
                     self.nodes.relabel_pod(known, info, row)
                 return info
             self._displace(known)

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from kubesched.framework.preemption.budgets import BudgetKey, DisruptionBudgets
 from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.report import CRITERIA, Candidate
-from kubesched.framework.preemption.screening import Screening
 from kubesched.framework.preemption.victim_sums import (
     KnownSums,
+    Screening,
     rows_of_sums,
     select_victims_by_sums,
 )

@@ -31,9 +31,9 @@ from kubesched.explain.explain import explain_decision
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
+from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.decision_recorder import RecordedDecision
-from kubesched.scheduler.eventhandlers import without_disabled_fields
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo, uid_of

@@ -170,8 +170,8 @@ class Cache:
             if info.uid not in self._assumed:
                 raise CacheError(f"pod {info.uid}({info.key}) was already in added state")
             self.pod_groups.replace(known, info)
-            # The usual confirmation changes nothing in the table, but for the topology labels of the
-            # node, which the API server adds when it binds the pod.
+            # The usual confirmation changes nothing in the table, but for the topology labels of
+            # the node, which the API server adds when it binds the pod.
             is_same = _is_same_on_table(known, info)
             if is_same or _holds_the_same(known, info):
                 del self._assumed[info.uid]

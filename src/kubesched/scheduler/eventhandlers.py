@@ -15,10 +15,8 @@ Changes that arrive while a cycle waits for extenders are applied when that cycl
                          deleted  remove_node     move_all NodeDelete, before the cache forgets it
     anything else                 put, delete     move_all Add, Update, Delete
 
-Upstream: pkg/scheduler/eventhandlers.go; pkg/scheduler/framework/types.go, CalculateResource
-          (v1.36)
-Differs:  the fields of disabled features are removed when a pod arrives, so that queueing hints,
-          too, compare pods without them; upstream passes the gates to every sum of requests.
+Upstream: pkg/scheduler/eventhandlers.go (v1.36)
+Differs:  nothing.
 """
 
 from __future__ import annotations
@@ -27,8 +25,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
-
-from msgspec.structs import replace
 
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
@@ -43,9 +39,9 @@ from kubesched.api.storage import (
 )
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.cache.cache import CacheError
-from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework import cluster_event as resources
 from kubesched.framework.cluster_event import Action, ClusterEvent, node_events, pod_events
+from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.dra.devices import with_taints
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.structured_log import V3, V4
@@ -340,15 +336,3 @@ class EventHandlers:
     ) -> None:
         if self._steps.queue.move_all(event, old, new, self._steps.now(), pre_check):
             self._steps.wake()
-
-
-def without_disabled_fields(pod: Pod, gates: FeatureGates) -> Pod:
-    """Return the pod without fields of disabled features; the same object if none is set."""
-    if pod.spec.resources is None:
-        return pod
-    if not gates.enabled("PodLevelResources"):
-        return replace(pod, spec=replace(pod.spec, resources=None))
-    if gates.enabled("InPlacePodLevelResourcesVerticalScaling"):
-        return pod
-    status = replace(pod.status, resources=None, allocated_resources=None)
-    return replace(pod, status=status)

@@ -15,13 +15,13 @@ import msgspec
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.cache.cache import Cache
+from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.services import services_for
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Decision
-from kubesched.scheduler.eventhandlers import without_disabled_fields
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.sampling import NodeSampler

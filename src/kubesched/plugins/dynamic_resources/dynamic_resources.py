@@ -372,6 +372,13 @@ class DynamicResources(
             return _NO_STATE
         return SUCCESS if state.claims else SKIP
 
+    def describe_wait(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Sequence[str]:
+        """Return the devices that are not ready."""
+        state = self._state(cycle)
+        if state is None or not self._features.binding_conditions:
+            return ()
+        return tuple(state.describe_wait(node_name))
+
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write allocations and reservations, then wait until the devices are ready."""
         state = self._state(cycle)

@@ -21,7 +21,7 @@ from benchmarks.workloads import Workload, workload
 from kubesched.api.core import Pod
 from kubesched.api.resource import ResourceClaim, ResourceClaimConsumerReference
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.framework.dra import ClaimTracker
+from kubesched.framework.dra.claim_tracker import ClaimTracker
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.plugins.registry import in_tree_setup

@@ -20,7 +20,7 @@ from kubesched.config.args import ARGS_PLUGINS, PluginArgs, complete_args
 from kubesched.config.feature_gates import SCHEDULER_GATES, FeatureGates, GateSpec
 from kubesched.config.load import default_configuration, encode_configuration
 from kubesched.config.plugin_sets import default_plugins
-from kubesched.plugins.node_resources import fit_args
+from kubesched.plugins.node_resources import fit
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_plugins import implemented_points
 
@@ -82,8 +82,8 @@ _PARTS = {
 _SHARED = (
     shared_args.ResourceSpec,
     shared_args.UtilizationShapePoint,
-    fit_args.ScoringStrategy,
-    fit_args.RequestedToCapacityRatioParam,
+    fit.ScoringStrategy,
+    fit.RequestedToCapacityRatioParam,
 )
 
 

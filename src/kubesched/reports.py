@@ -54,7 +54,7 @@ from kubesched.explain.shadow_report import (
     ShadowReport,
     ShadowVerdict,
 )
-from kubesched.framework.needed_kinds import Decides
+from kubesched.framework.plugin import Decides
 from kubesched.simulator.playback import (
     NodeChanges,
     Playback,

@@ -45,8 +45,8 @@ class GroupHistory(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.groups = PodGroupStore()
-        self.cache = Cache(self.groups)
+        self.cache = Cache(has_pod_groups=True)
+        self.groups = self.cache.pod_groups
         self.cache.add_node(make_node("a"))
         self.state: dict[str, str] = {}
 
@@ -152,7 +152,8 @@ def test_an_assumed_pod_is_listed_with_its_node() -> None:
 
 def test_a_pod_bound_by_another_client_stays_unscheduled_until_updated() -> None:
     """As upstream, it is in two states until its next update."""
-    cache = Cache(groups := PodGroupStore())
+    cache = Cache(has_pod_groups=True)
+    groups = cache.pod_groups
     groups.add(_info("p"))
     cache.add_pod(_pod("p", "a"))
     state = groups.get("default", "gang")

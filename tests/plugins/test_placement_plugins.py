@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
 from kubesched.cache.cache import Cache
-from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.pod_groups import (
     GeneratedPlacements,
     Placement,
@@ -22,7 +21,7 @@ from kubesched.framework.pod_groups import (
 )
 from kubesched.framework.status import SUCCESS, failure
 from kubesched.plugins.node_resources import NodeResourcesFit
-from kubesched.plugins.node_resources.fit_args import NodeResourcesFitArgs
+from kubesched.plugins.node_resources.fit import NodeResourcesFitArgs
 from kubesched.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubesched.plugins.topology_placement_generator import TopologyPlacementGenerator
 from kubesched.snapshot.pod_info import PodInfo
@@ -51,7 +50,7 @@ def zone_nodes() -> list[Node]:
 
 def cluster_of(nodes: Sequence[Node], pods: Sequence[Pod], *groups: PodGroup) -> Cache:
     """Return a cache that keeps groups."""
-    cache = Cache(PodGroupStore())
+    cache = Cache(has_pod_groups=True)
     for node in nodes:
         cache.add_node(node)
     for group in groups:
@@ -59,7 +58,7 @@ def cluster_of(nodes: Sequence[Node], pods: Sequence[Pod], *groups: PodGroup) ->
     for pod in pods:
         if pod.spec.node_name:
             cache.add_pod(pod)
-        elif cache.pod_groups is not None:
+        else:
             cache.pod_groups.add(PodInfo(pod))
     return cache
 
@@ -67,7 +66,6 @@ def cluster_of(nodes: Sequence[Node], pods: Sequence[Pod], *groups: PodGroup) ->
 def handle_of(cache: Cache) -> FakeHandle:
     """Return a handle with the cache's groups."""
     handle = FakeHandle()
-    assert cache.pod_groups is not None
     handle.pod_group_states = cache.pod_groups
     return handle
 

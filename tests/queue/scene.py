@@ -15,14 +15,14 @@ from kubesched.framework.cluster_event import (
     POD,
     Action,
     ClusterEvent,
+    Filing,
     QueueingHint,
 )
-from kubesched.framework.filing import Filing
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
+from kubesched.queue.backoff_queue import QueueOptions
 from kubesched.queue.gates import ProfileRules
 from kubesched.queue.moves import QueueMove, QueuePlace
-from kubesched.queue.queue_options import QueueOptions
 from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.snapshot.nominator import Nominator

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.backoff_queue import BackoffQueue, note_failure
-from kubesched.queue.queue_options import QueueOptions
+from kubesched.queue.backoff_queue import BackoffQueue, QueueOptions, note_failure
 from kubesched.testing.builders import make_pod_info
 
 from .scene import priority_sort

@@ -5,8 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
-from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent
-from kubesched.framework.filing import Filing
+from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent, Filing
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.gates import ProfileRules
 from kubesched.queue.hinting import QueueingHints, QueueingStrategy, ask_hint

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from kubesched.framework.cluster_event import pod_events
 from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.backoff_queue import QueueOptions
 from kubesched.queue.moves import QueueMove, QueuePlace
-from kubesched.queue.pod_events import pod_events
-from kubesched.queue.queue_options import QueueOptions
 
 from .naive_queue import NaivePod
 from .scene import ASSIGNED_DELETE, PROFILE, Scene
@@ -123,7 +123,7 @@ class QueueAndTwinOfEqualPods(QueueAndTwin):
         tried = [
             each.key
             for queued in self.queue.try_again(taken, self.now)
-            for each in self.queue.equal_pods(queued)
+            for each in self.queue.cohorts.members(queued)
         ]
         assert sorted(expected) == sorted(tried)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kubesched.framework.cluster_event import CSI_NODE, Action, ClusterEvent
+from kubesched.queue.backoff_queue import QueueOptions
 from kubesched.queue.gates import ProfileRules
 from kubesched.queue.moves import QueuePlace
-from kubesched.queue.queue_options import QueueOptions
 from kubesched.queue.registrations import Registration
 from kubesched.queue.scheduling_queue import QueueError, SchedulingQueue
 from kubesched.testing.builders import make_pod_info

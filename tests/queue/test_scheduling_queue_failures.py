@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.queue.backoff_queue import QueueOptions
 from kubesched.queue.moves import QueuePlace
-from kubesched.queue.queue_options import QueueOptions
 
 from .scene import ASSIGNED_DELETE, CLAIM_ADD, NODE_ADD, NODE_LABEL, OTHER_PROFILE, Scene
 

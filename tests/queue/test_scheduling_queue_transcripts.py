@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesched.queue.queue_options import QueueOptions
+from kubesched.queue.backoff_queue import QueueOptions
 
 from .scene import EVENTS, Scene
 

@@ -8,11 +8,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from kubesched.framework.cluster_event import CSI_NODE, Action, ClusterEvent
+from kubesched.framework.cluster_event import CSI_NODE, Action, ClusterEvent, pod_events
 from kubesched.framework.queued_pod_info import QueuedPodInfo
+from kubesched.queue.backoff_queue import QueueOptions
 from kubesched.queue.moves import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, QueuePlace
-from kubesched.queue.pod_events import pod_events
-from kubesched.queue.queue_options import QueueOptions
 from kubesched.snapshot.pod_info import PodInfo
 
 from .naive_queue import NaivePod, NaiveQueue

@@ -46,7 +46,7 @@ from kubesched.config.load import load_configuration
 from kubesched.config.types import API_VERSION, KIND, Configuration, ExtenderConfiguration
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.queue.queue_options import QueueOptions
+from kubesched.queue.backoff_queue import QueueOptions
 from kubesched.scheduler.assembly import assemble, queue_options
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler

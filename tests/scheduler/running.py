@@ -29,9 +29,8 @@ from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.assembly import NO_WRITERS, Writers, assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
-from kubesched.scheduler.instruments import Instruments
 from kubesched.scheduler.loop import Scheduler
-from kubesched.scheduler.observer import Observer
+from kubesched.scheduler.observer import Instruments, Observer
 from kubesched.testing.builders import make_pod
 
 GANGS: Final = {"GenericWorkload": True, "GangScheduling": True}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from kubesched.api.core import Pod
 from kubesched.config.types import ExtenderConfiguration, ExtenderManagedResource
 from kubesched.framework.preemption.report import Candidate
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from kubesched.scheduler.extenders import ExtenderError, Filtered, HttpExtender
+from kubesched.scheduler.extenders import ExtenderError, HttpExtender, Passed
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_table
 from tests.scheduler.fake_extender import FakeExtender
@@ -43,10 +43,11 @@ def extender_of(
     return HttpExtender(configuration, fake)
 
 
-def filtered(answer: object, *, caches: bool = True, rows: Sequence[int] = (0, 1, 2)) -> Filtered:
-    """Filter `rows` and return the remaining ones."""
+def filtered(answer: object, *, caches: bool = True) -> tuple[Passed, dict[int, Status]]:
+    """Filter three rows; return the remaining ones, and the statuses of others."""
     extender = extender_of(FakeExtender({"filter": answer}), caches=caches)
-    return asyncio.run(extender.filter(POD, TABLE, np.array(rows)))
+    failures: dict[int, Status] = {}
+    return asyncio.run(extender.filter(POD, TABLE, np.arange(3), failures)), failures
 
 
 # Interest.
@@ -105,7 +106,7 @@ def test_url_and_timeout_of_a_request(
     """The verb follows the prefix after one slash; a timeout of 0 means five seconds."""
     fake = FakeExtender({"filter": {"NodeNames": []}})
     extender = extender_of(fake, url=prefix, http_timeout_seconds=timeout_seconds)
-    asyncio.run(extender.filter(POD, TABLE, ALL))
+    asyncio.run(extender.filter(POD, TABLE, ALL, {}))
     (asked,) = fake.asked
     assert (expected, seconds) == (asked.url, asked.timeout_seconds)
 
@@ -114,7 +115,7 @@ def test_url_and_timeout_of_a_request(
 def test_requests_have_names_or_nodes(caches: bool) -> None:
     """Of the given rows only."""
     fake = FakeExtender({"filter": {}})
-    asyncio.run(extender_of(fake, caches=caches).filter(POD, TABLE, np.array([1, 3])))
+    asyncio.run(extender_of(fake, caches=caches).filter(POD, TABLE, np.array([1, 3]), {}))
     question = fake.asked[0].question
     if caches:
         assert (None, ["b", "d"]) == (question["Nodes"], question["NodeNames"])
@@ -170,7 +171,7 @@ def test_answers_have_names_or_nodes(
     caches: bool, answer: object, rows: list[int], are_bare: bool
 ) -> None:
     """Names if the extender has a cache, else nodes; neither means no node."""
-    left = filtered(answer, caches=caches)
+    left, _ = filtered(answer, caches=caches)
     assert (rows, are_bare) == (left.rows.tolist(), left.are_bare)
 
 
@@ -205,7 +206,8 @@ def test_unresolvable_wins_over_unschedulable() -> None:
         1: unschedulable("full"),
         2: unresolvable("never"),
     }
-    assert expected == filtered(answer).failures
+    _, failures = filtered(answer)
+    assert expected == failures
 
 
 # Prioritize.

@@ -19,8 +19,7 @@ from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.config.types import PluginEntry, PluginSet
-from kubesched.framework.normalize import normalize_reversed
-from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin, normalize_reversed
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.status import NodeToStatus, unschedulable
 from kubesched.plugins.registry import in_tree_registry

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.snapshot.nominator import Nominator
+from kubesched.snapshot.nominator import ChangedNominations, Nominator
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 
 PODS = {name: make_pod_info(name) for name in ("p", "q", "r")}
@@ -66,27 +66,26 @@ def test_results_do_not_change_afterwards() -> None:
     assert not nominator
 
 
-def test_changes_since_a_version() -> None:
-    """The nodes with nominations made or deleted since then."""
-    nominator = Nominator()
+def test_nodes_whose_nominations_changed() -> None:
+    """Those that were made or deleted since the last call; None for another nominator."""
+    nominator, changed = Nominator(), ChangedNominations()
     nominator.add(PODS["p"], "a")
-    version = nominator.version
-    assert () == nominator.changed_since(version)
+    assert changed.read(nominator, "other") is None
+    assert {""} == set(changed.read(nominator, "other") or ())
     nominator.add(PODS["p"], "b")
     nominator.add(PODS["q"], "c")
-    assert ("a", "b", "c") == nominator.changed_since(version)
-    assert ("c",) == nominator.changed_since(nominator.version - 1)
+    assert {"a", "b", "c", ""} == set(changed.read(nominator, "other") or ())
+    assert changed.read(Nominator(), "other") is None
 
 
-def test_only_the_last_changes_are_kept() -> None:
-    """Of older ones only the number is known."""
-    nominator = Nominator()
-    for _ in range(5000):
-        nominator.add(PODS["p"], "a")
-        nominator.delete(PODS["p"].uid)
-    assert 10_000 == nominator.version
-    assert ("a",) * 1000 == nominator.changed_since(9000)
-    assert nominator.changed_since(0) is None
+def test_own_nominations_do_not_count() -> None:
+    """So those of a node differ between the pod that is nominated there and other pods."""
+    nominator, changed = Nominator(), ChangedNominations()
+    nominator.add(PODS["p"], "a")
+    assert changed.read(nominator, "other") is None
+    assert ["", "a"] == changed.read(nominator, PODS["p"].uid)
+    assert ["a", "a"] == changed.read(nominator, PODS["p"].uid)
+    assert ["a", ""] == changed.read(nominator, "other")
 
 
 @pytest.mark.parametrize("harm", ["pair", "node"])

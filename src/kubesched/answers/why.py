@@ -39,7 +39,7 @@ from kubesched.explain.sentences import (
     preemption_sentence,
 )
 from kubesched.explain.unknown import rejecting_plugins, with_known_rejections, with_unknown
-from kubesched.framework.dra import resources_without_node
+from kubesched.framework.dra.devices import resources_without_node
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace

@@ -26,6 +26,7 @@ import msgspec
 from kubesched.app.collector import tune_collector
 from kubesched.app.http_extenders import HttpExtenderTransports
 from kubesched.app.signals import handled_signals
+from kubesched.cache.cache import PodLister
 from kubesched.client.claim_client import ClaimClient, VolumeClient
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
@@ -35,7 +36,6 @@ from kubesched.client.requests import RequestObserver, Rest
 from kubesched.config.types import ClientConnection, ExtenderConfiguration
 from kubesched.scheduler.assembly import Writers
 from kubesched.scheduler.extenders import ExtenderTransport
-from kubesched.scheduler.pod_lister import PodLister
 
 
 class Connection(Rest, Protocol):

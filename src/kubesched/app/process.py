@@ -46,6 +46,7 @@ from kubesched.app.metrics.pages import Pages
 from kubesched.app.options import Options
 from kubesched.app.scheduler_informers import report_failures, scheduler_informers
 from kubesched.app.secure_port import SecurePort
+from kubesched.cache.cache import PodLister
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.informers import Informers
 from kubesched.config.types import Configuration
@@ -56,7 +57,6 @@ from kubesched.scheduler.assembly import NO_WRITERS, assemble, queue_options
 from kubesched.scheduler.decision_recorder import DecisionRecorder
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
-from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.scheduling_log import log_move
 
 EXIT_DONE: Final = 0

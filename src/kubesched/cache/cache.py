@@ -20,7 +20,9 @@ Differs:  an update may move a pod to another node, and a removal may name anoth
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 
 import msgspec
 
@@ -51,12 +53,12 @@ class Cache:
 
     Attributes:
         nodes: The node table.
-        pod_groups: The pods of each pod group; None without the gate GenericWorkload.
+        pod_groups: The pods of each pod group; none without the gate GenericWorkload.
     """
 
-    def __init__(self, pod_groups: PodGroupStore | None = None) -> None:
+    def __init__(self, *, has_pod_groups: bool = False) -> None:
         self.nodes = NodeColumns()
-        self.pod_groups = pod_groups
+        self.pod_groups = PodGroupStore(is_enabled=has_pod_groups)
         self._objects = ObjectStore()
         self._without_nominated = Snapshot(self.nodes, self._objects)
         self._pods: dict[str, PodInfo] = {}
@@ -139,8 +141,7 @@ class Cache:
         there = info.on_node(node_name)
         self._place(there)
         self._assumed[there.uid] = None
-        if self.pod_groups is not None:
-            self.pod_groups.assume(there)
+        self.pod_groups.assume(there)
         return there
 
     def forget_pod(self, info: PodInfo) -> None:
@@ -155,8 +156,7 @@ class Cache:
         if info.uid not in self._assumed:
             raise CacheError(f"pod {info.uid}({info.key}) wasn't assumed so cannot be forgotten")
         self._displace(known)
-        if self.pod_groups is not None:
-            self.pod_groups.forget(known)
+        self.pod_groups.forget(known)
 
     def add_pod(self, pod: Pod) -> PodInfo:
         """Add an observed pod that has a node, or confirm an assumed one.
@@ -169,23 +169,20 @@ class Cache:
         if known is not None:
             if info.uid not in self._assumed:
                 raise CacheError(f"pod {info.uid}({info.key}) was already in added state")
-            self._regroup(known, info)
-            if _is_same_on_table(known, info):
-                # The usual confirmation changes nothing in the table.
+            self.pod_groups.replace(known, info)
+            # The usual confirmation changes nothing in the table, but for the topology labels of
+            # the node, which the API server adds when it binds the pod.
+            is_same = _is_same_on_table(known, info)
+            if is_same or _holds_the_same(known, info):
                 del self._assumed[info.uid]
                 row = self._file(info)
-                if row is not None:
+                if row is not None and is_same:
                     self.nodes.replace_pod(info, row)
-                return info
-            if _holds_the_same(known, info):
-                # The API server adds the topology labels of the node when it binds the pod.
-                del self._assumed[info.uid]
-                row = self._file(info)
-                if row is not None:
+                elif row is not None:
                     self.nodes.relabel_pod(known, info, row)
                 return info
             self._displace(known)
-        elif self.pod_groups is not None:
+        else:
             self.pod_groups.add(info)
         self._place(info)
         return info
@@ -201,8 +198,7 @@ class Cache:
             info = PodInfo(pod)
             if info.uid in self._pods:
                 raise CacheError(f"pod {info.uid}({info.key}) was already in added state")
-            if self.pod_groups is not None:
-                self.pod_groups.add(info)
+            self.pod_groups.add(info)
             row = self._file(info)
             if row is not None:
                 on_rows.append((row, info))
@@ -220,7 +216,7 @@ class Cache:
         info = PodInfo(pod, known)
         if known is None or info.uid in self._assumed:
             raise CacheError(f"pod {info.uid}({info.key}) is not added, so can't be updated")
-        self._regroup(known, info)
+        self.pod_groups.replace(known, info)
         if _is_same_on_table(known, info):
             # The kubelet's usual status updates change nothing in the table.
             row = self._file(info)
@@ -236,13 +232,8 @@ class Cache:
         known = self._pods.get(uid)
         if known is not None:
             self._displace(known)
-            if self.pod_groups is not None:
-                self.pod_groups.delete(known)
+            self.pod_groups.delete(known)
         return known
-
-    def _regroup(self, known: PodInfo, info: PodInfo) -> None:
-        if self.pod_groups is not None:
-            self.pod_groups.replace(known, info)
 
     def _place(self, info: PodInfo) -> None:
         row = self._file(info)
@@ -282,8 +273,7 @@ class Cache:
             assert row is None or uid in self.nodes.pods[row], f"{info} is on another node"
         self.nodes.check()
         self.nodes.groups.check()
-        if self.pod_groups is not None:
-            self.pod_groups.check()
+        self.pod_groups.check()
 
 
 def _is_same_on_table(known: PodInfo, info: PodInfo) -> bool:
@@ -314,3 +304,33 @@ def _holds_the_same(known: PodInfo, info: PodInfo) -> bool:
         and before.host_ports == after.host_ports
         and known.claim_names == info.claim_names
     )
+
+
+class PodLister:
+    """The last observed state of every pod, like the lister of client-go's shared informer.
+
+    Pods are stored by namespace, then by name, so that no pod needs a key of its own.
+    """
+
+    def __init__(self) -> None:
+        self._namespaces: defaultdict[str, dict[str, Pod]] = defaultdict(dict)
+
+    def all(self) -> Iterable[Pod]:
+        """Return all pods, while none is added or removed."""
+        return chain.from_iterable(pods.values() for pods in self._namespaces.values())
+
+    def get(self, namespace: str, name: str) -> Pod | None:
+        """Return the pod; None if there is none."""
+        pods = self._namespaces.get(namespace)
+        return None if pods is None else pods.get(name)
+
+    def put(self, pod: Pod) -> None:
+        """Store an added or changed pod."""
+        self._namespaces[pod.metadata.namespace][pod.metadata.name] = pod
+
+    def delete(self, pod: Pod) -> None:
+        """Remove a deleted pod."""
+        pods = self._namespaces[pod.metadata.namespace]
+        pods.pop(pod.metadata.name, None)
+        if not pods:
+            del self._namespaces[pod.metadata.namespace]

@@ -128,10 +128,11 @@ class PodGroupMembers:
 class PodGroupStore(PodGroupStates):
     """The states of all groups that have a pod, by namespace and name.
 
-    All methods ignore pods that belong to no group.
+    All methods ignore pods that belong to no group; if it is not enabled, all pods.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_enabled: bool = True) -> None:
+        self.is_enabled = is_enabled
         self._groups: dict[tuple[str, str], PodGroupMembers] = {}
 
     def __len__(self) -> int:
@@ -143,19 +144,19 @@ class PodGroupStore(PodGroupStates):
 
     def add(self, info: PodInfo) -> None:
         """Add an observed pod, with or without a node."""
-        if key := _key_of(info):
+        if key := self._key_of(info):
             self._groups.setdefault(key, PodGroupMembers()).add(info)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Update a pod that has no node."""
         if group := self._group_of(new):
             group.update(old, new)
-        elif _key_of(new):
+        elif self._key_of(new):
             log.error("Pod %s changed before it came to its group", new.key)
 
     def delete(self, info: PodInfo) -> None:
         """Delete a pod, and its group with its last pod."""
-        key = _key_of(info)
+        key = self._key_of(info)
         if key and (group := self._groups.get(key)):
             group.delete(info.uid)
             if not group.all_pods:
@@ -177,19 +178,18 @@ class PodGroupStore(PodGroupStates):
             group.forget(info.uid)
 
     def _group_of(self, info: PodInfo) -> PodGroupMembers | None:
-        key = _key_of(info)
+        key = self._key_of(info)
         return self._groups.get(key) if key else None
+
+    def _key_of(self, info: PodInfo) -> tuple[str, str] | None:
+        name = pod_group_name_of(info.pod) if self.is_enabled else ""
+        return (info.namespace, name) if name else None
 
     def check(self) -> None:
         """Assert that every group is sound and not empty."""
         for key, group in self._groups.items():
             assert group.all_pods, f"group {key} has no pod"
             group.check()
-
-
-def _key_of(info: PodInfo) -> tuple[str, str] | None:
-    name = pod_group_name_of(info.pod)
-    return (info.namespace, name) if name else None
 
 
 def _is_assigned(info: PodInfo) -> bool:

@@ -23,7 +23,7 @@ from kubesched.cli.output import OutputFormat, Writer, amount, write_answer
 from kubesched.cli.progress import run_simulation, write_timing
 from kubesched.explain.sentences import count, grouped_by, largest_first, names
 from kubesched.explain.tables import TextTable
-from kubesched.framework.needed_kinds import Decides
+from kubesched.framework.plugin import Decides
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.scenario_input import is_scenario
 from kubesched.inputs.sources import ClusterSource, SchedulerOptions

@@ -54,6 +54,9 @@ class ResourceSpec(ConfigStruct, frozen=True, forbid_unknown_fields=True):
     weight: Int64 = 1
 
 
+DEFAULT_RESOURCES = (ResourceSpec("cpu"), ResourceSpec("memory"))
+
+
 class UtilizationShapePoint(ConfigStruct, frozen=True, forbid_unknown_fields=True):
     """A point of a scoring function.
 
@@ -64,6 +67,10 @@ class UtilizationShapePoint(ConfigStruct, frozen=True, forbid_unknown_fields=Tru
 
     utilization: Int32 = 0
     score: Int32 = 0
+
+
+DEFAULT_SHAPE = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
+"""Of VolumeBinding: the less of the capacity is used, the better."""
 
 
 def decode_args(
@@ -127,7 +134,6 @@ _DEFAULTS: dict[str, Args] = {
     "PodTopologySpread": {"defaultingType": "System"},
     "VolumeBinding": {"bindTimeoutSeconds": 600},
 }
-_SHAPE = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
 _GATED_DEFAULTS = (
     ("DynamicResources", ("DRASchedulerFilterTimeout",), {"filterTimeout": "10s"}),
     (
@@ -135,7 +141,11 @@ _GATED_DEFAULTS = (
         ("DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"),
         {"bindingTimeout": "10m0s"},
     ),
-    ("VolumeBinding", ("StorageCapacityScoring",), {"shape": _SHAPE}),
+    (
+        "VolumeBinding",
+        ("StorageCapacityScoring",),
+        {"shape": [*map(msgspec.to_builtins, DEFAULT_SHAPE)]},
+    ),
 )
 _EMPTY = {"defaultingType": "", "shape": []}
 """Values that count as absent."""
@@ -202,7 +212,7 @@ def ignore_extender_resources(configuration: Configuration) -> Configuration:
 def _resources(written: object) -> object:
     """Return weighted resources: cpu and memory if empty; a weight of 0 becomes 1."""
     if written is None or written == []:
-        return [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+        return [*map(msgspec.to_builtins, DEFAULT_RESOURCES)]
     if not isinstance(written, list):
         return written
     return [

@@ -12,7 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from kubesched.explain.document import Document, DocumentPart
-from kubesched.framework.needed_kinds import Decides
+from kubesched.framework.plugin import Decides
 
 
 class PodOutcome(StrEnum):

@@ -21,7 +21,7 @@ from kubesched.explain.report import (
     Unknown,
 )
 from kubesched.explain.saving import KUBECTL_NAMES, get_command
-from kubesched.framework.needed_kinds import Decides, NeededKind
+from kubesched.framework.plugin import Decides, NeededKind
 from kubesched.scheduler.decision import Decision, Failed, Rejected
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate

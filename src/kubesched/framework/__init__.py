@@ -16,24 +16,20 @@ from kubesched.framework.cluster_event import (
     Action,
     ClusterEvent,
     ClusterEventWithHint,
+    Filing,
 )
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.filing import Filing
 from kubesched.framework.handle import FilterReads, Handle
-from kubesched.framework.needed_kinds import NeededKind
-from kubesched.framework.normalize import (
-    NODE_SCORE_MAX,
-    NODE_SCORE_MIN,
-    normalize_reversed,
-    normalize_scores,
-)
 from kubesched.framework.per_row import NodeRow, PerRowFilter, PerRowScore
 from kubesched.framework.plugin import (
+    NODE_SCORE_MAX,
+    NODE_SCORE_MIN,
     PRE_FILTER_SKIP,
     PRE_SCORE_SKIP,
     UNSIGNED,
     BindPlugin,
     FilterPlugin,
+    NeededKind,
     NoState,
     PermitPlugin,
     Plugin,
@@ -51,6 +47,8 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     Scope,
     ScorePlugin,
+    normalize_reversed,
+    normalize_scores,
 )
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import (

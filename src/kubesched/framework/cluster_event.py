@@ -1,23 +1,25 @@
 """ClusterEvent: a change in the cluster that may make a waiting pod schedulable.
 
 Upstream: staging/src/k8s.io/kube-scheduler/framework/types.go, pkg/scheduler/framework/types.go,
-          pkg/scheduler/framework/events.go, NodeSchedulingPropertiesChange (v1.36)
+          pkg/scheduler/framework/events.go (v1.36)
 Reads:    node.metadata.{labels,annotations}, node.spec.{unschedulable,taints},
-          node.status.{allocatable,conditions,declaredFeatures}
-Differs:  nothing.
+          node.status.{allocatable,conditions,declaredFeatures}; pod.metadata.labels, pod.spec,
+          pod.status (claims, resizes)
+Differs:  requests of pods are compared as scheduling counts them, in whole bytes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntFlag
+from functools import cache
 from typing import Final
 
 import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.quantity import Quantity, parse_quantity
-from kubesched.framework.filing import Filing
+from kubesched.snapshot.pod_info import PodInfo
 
 
 class Action(IntFlag):
@@ -99,8 +101,26 @@ class ClusterEvent(msgspec.Struct, frozen=True):
         return bool(same and self.action & incoming.action and incoming.action <= self.action)
 
 
+# Registrations.
+
 # (waiting pod, old object, new object) -> whether to retry the pod.
 QueueingHint = Callable[[Pod, object | None, object | None], bool]
+
+
+class Filing(msgspec.Struct, frozen=True):
+    """An index of waiting pods by name, so that an event calls a hint only for pods it may concern.
+
+    A hint with a filing returns false unless the change has one of the pod's names. Neither
+    function raises. Upstream has nothing like it: there, every event calls the hints of all pods.
+
+    Attributes:
+        of_pod: Returns the pod's names, such as those of the claims it uses.
+        of_change: Returns the names of a change, given the old and the new object; None to call
+            the hint for all pods.
+    """
+
+    of_pod: Callable[[Pod], Iterable[str]]
+    of_change: Callable[[object | None, object | None], Iterable[str] | None]
 
 
 class ClusterEventWithHint(msgspec.Struct, frozen=True):
@@ -131,6 +151,25 @@ def retry_on(
 ) -> ClusterEventWithHint:
     """Return a registration of actions on a resource."""
     return ClusterEventWithHint(ClusterEvent(resource, action), hint, per_template, filing)
+
+
+# The names in the filing of a hint that reads labels: the labels that a changed pod must have, and
+# those that it had before or has after the change.
+
+ANY_POD: Final = "any pod"
+"""The name under which a pod is filed that no label leads to."""
+
+
+def names_of_labels(labels: Iterable[tuple[str, str]] | None) -> list[str]:
+    """Return a name for each label; ANY_POD if the labels are not known, which is None."""
+    return [ANY_POD] if labels is None else [f"{key}={value}" for key, value in labels]
+
+
+def names_of_pods(old: object | None, new: object | None) -> list[str] | None:
+    """Return the names of the changed pod, ANY_POD among them; None if no pod changed."""
+    pods = [pod for pod in (old, new) if isinstance(pod, Pod)]
+    labels = {pair: None for pod in pods for pair in pod.metadata.labels.items()}
+    return [*names_of_labels(labels), ANY_POD] if pods else None
 
 
 # Events of a node's update.
@@ -172,3 +211,46 @@ def _are_equal(old: Mapping[str, Quantity], new: Mapping[str, Quantity]) -> bool
 
 def _statuses(node: Node) -> dict[str, str]:
     return {condition.type: condition.status for condition in node.status.conditions}
+
+
+# Events of a pod's update.
+
+
+def pod_events(old: PodInfo, new: PodInfo) -> tuple[ClusterEvent, ...]:
+    """Return the events of a pod's update: specific ones, or else one plain Update.
+
+    They are events of an assigned pod if the new version has a node, else of an unschedulable one.
+    """
+    actions: list[Action] = []
+    # Pods of one template have equal labels, requests, gates and tolerations.
+    if old.template is not new.template:
+        actions += _template_actions(old, new)
+    if _claims_of(old.pod) != _claims_of(new.pod):
+        actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    resource = ASSIGNED_POD if new.pod.spec.node_name else UNSCHEDULABLE_POD
+    return _events(resource, *actions) if actions else _events(resource, Action.UPDATE)
+
+
+@cache
+def _events(resource: str, *actions: Action) -> tuple[ClusterEvent, ...]:
+    return tuple(ClusterEvent(resource, action) for action in actions)
+
+
+def _template_actions(old: PodInfo, new: PodInfo) -> list[Action]:
+    actions: list[Action] = []
+    if old.labels != new.labels:
+        actions.append(Action.UPDATE_POD_LABEL)
+    before, after = old.template.held, new.template.held
+    if any(name not in after or amount > after[name] for name, amount in before.items()):
+        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    # The API only allows adding tolerations, so comparing their number is enough.
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        actions.append(Action.UPDATE_POD_TOLERATION)
+    return actions
+
+
+def _claims_of(pod: Pod) -> tuple[object, object]:
+    status = pod.status
+    return status.resource_claim_statuses, status.extended_resource_claim_status

@@ -3,28 +3,30 @@
 A plugin is a class that inherits the extension points it implements. A method that takes a node
 table returns one value per row.
 
-Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go (v1.36)
+Upstream: staging/src/k8s.io/kube-scheduler/framework/interface.go;
+          pkg/scheduler/framework/plugins/helper/normalize_score.go (v1.36)
 Differs:  Filter and Score answer for all rows at once; the value that pre_filter or pre_score
           returns is passed to filter or score with its type; QueueSort returns a sort key instead
-          of comparing two pods.
+          of comparing two pods; the methods for explain, `kinds_needed` and those that describe,
+          are not in upstream, which lists every kind from its API server.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
-from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from enum import Enum, StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.field_errors import ConfigError
+from kubesched.api.meta import KubeObject
 from kubesched.config.args import PluginArgs, decode_args
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -63,6 +65,30 @@ NOT_SHARED: Final = object()
 The plugin is asked about each pod. The answers of other plugins are shared by pods that differ only
 in what this plugin reads.
 """
+
+
+class Decides(StrEnum):
+    """The part of a decision that objects of a kind may change, for explain and simulate."""
+
+    FIT = "Fit"  # which nodes can run the pod
+    CHOICE = "Choice"  # which of those nodes it gets
+    VICTIMS = "Victims"  # which pods are evicted for it
+
+
+class NeededKind(NamedTuple):
+    """A kind of objects that a plugin's answer for a pod depends on.
+
+    An input file without objects of a kind does not prove that the cluster has none.
+
+    Attributes:
+        kind: The class of the objects.
+        why: A clause that describes how the pod depends on the objects.
+        decides: What the objects may change.
+    """
+
+    kind: type[KubeObject]
+    why: str
+    decides: Decides = Decides.FIT
 
 
 class Plugin(ABC):
@@ -414,6 +440,38 @@ class ScorePlugin(Plugin, Generic[S]):
         scores are equal, it must not depend on their number.
         """
         return scores
+
+
+# Scores.
+
+NODE_SCORE_MAX: Final = 100
+NODE_SCORE_MIN: Final = 0
+_UNSIGNED: Final = np.dtype(np.uint64)
+
+
+def are_valid_scores(scores: NDArray[np.int64]) -> bool:
+    """Whether every score is from 0 to 100."""
+    if scores.dtype.char == "l":
+        # Read as unsigned, a negative score is above all others, so that one pass is enough.
+        unsigned = scores.view(_UNSIGNED)
+        return not len(unsigned) or unsigned.item(unsigned.argmax()) <= NODE_SCORE_MAX
+    # A plugin may have returned another type of numbers.
+    least = np.minimum.reduce(scores, initial=NODE_SCORE_MAX)
+    return bool(least >= NODE_SCORE_MIN and np.maximum.reduce(scores, initial=0) <= NODE_SCORE_MAX)
+
+
+def normalize_scores(scores: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return scores (int64 per row, none negative) scaled so that the largest becomes 100.
+
+    Returns them unchanged if all are 0.
+    """
+    largest = int(scores.max(initial=0))
+    return scores if largest == 0 else scores * NODE_SCORE_MAX // largest
+
+
+def normalize_reversed(scores: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return scores scaled so that the largest becomes 0; all become 100 if all are 0."""
+    return NODE_SCORE_MAX - normalize_scores(scores)
 
 
 class ReservePlugin(Plugin):

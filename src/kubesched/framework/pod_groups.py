@@ -21,7 +21,7 @@ import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
-from kubesched.framework.plugin import Plugin
+from kubesched.framework.plugin import Plugin, PostFilterResult
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -93,21 +93,14 @@ class PodGroupTrial(Protocol):
         """Return success if the group could be scheduled; the attempt is undone."""
 
 
-class PodGroupPostFilterResult(msgspec.Struct, frozen=True):
-    """Success if evicting the victims, on any node, makes room."""
-
-    status: Status
-    victims: tuple[PodInfo, ...] = ()
-
-
 class PodGroupPostFilterPlugin(Plugin):
     """Tries to make room when a pod group is unschedulable."""
 
     @abstractmethod
     async def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[PodInfo], snapshot: Snapshot, trial: PodGroupTrial
-    ) -> PodGroupPostFilterResult:
-        """Return the pods to evict for a group, given its pods that have no node.
+    ) -> PostFilterResult:
+        """Return the pods to evict, on any node, for a group, given its pods that have no node.
 
         The trial changes the snapshot; the caller undoes that afterwards.
         """

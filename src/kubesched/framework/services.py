@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
+from kubesched.api.resource import ResourceClaim
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.dra.claim_tracker import ClaimTracker
-from kubesched.framework.dra.claim_writer import ClaimWriter
 from kubesched.framework.plugin_error import ReportPluginError, log_plugin_error
 from kubesched.framework.pod_groups import PodGroupStates
 from kubesched.framework.status import Status, failure
@@ -29,6 +29,48 @@ from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 
 _new = msgspec.field
+
+
+class ClaimWriter(Protocol):
+    """Writes ResourceClaims and the pod status field for extended resource claims.
+
+    The objects hold only the fields that scheduling reads, so an implementation must write only
+    the named fields. `metadata.resourceVersion` guards against lost updates.
+    The async methods raise ApiError. Methods called `..._soon` only start a write in the
+    background, and never raise.
+    """
+
+    def now(self) -> str:
+        """Return the current time in RFC 3339 format."""
+
+    def announce_wait(self, pod: Pod, node_name: str) -> None:
+        """Emit the pod's event `BindingConditionsPending`."""
+
+    def deallocate_soon(self, claim: ResourceClaim) -> None:
+        """Start to write the status of this claim, which has no allocation."""
+
+    def delete_soon(self, claim: ResourceClaim) -> None:
+        """Start to remove the scheduler's finalizer from the claim and to delete it."""
+
+    def release_soon(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Start to remove the pod from the claim's `status.reservedFor`."""
+
+    async def get(self, namespace: str, name: str) -> ResourceClaim:
+        """Return the claim's newest version."""
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Create the claim, with a generated name; return the stored claim."""
+
+    async def update(self, claim: ResourceClaim) -> ResourceClaim:
+        """Update `metadata.finalizers`; return the stored claim."""
+
+    async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
+        """Update the status; return the stored claim."""
+
+    async def patch_extended_resource_claim_status(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        """Set `status.extendedResourceClaimStatus` of the pod."""
 
 
 class VolumeWriter(Protocol):

@@ -21,14 +21,14 @@ from kubesched.config.validation import validate_range
 from kubesched.framework.cluster_event import POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.needed_kinds import Decides, NeededKind
-from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
-from kubesched.framework.pod_groups import (
-    PodGroupPostFilterPlugin,
-    PodGroupPostFilterResult,
-    PodGroupTrial,
-    pod_group_of,
+from kubesched.framework.plugin import (
+    Decides,
+    NeededKind,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
 )
+from kubesched.framework.pod_groups import PodGroupPostFilterPlugin, PodGroupTrial, pod_group_of
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.candidates import find_candidates
 from kubesched.framework.preemption.eligibility import has_lower_priority_pods, why_not_eligible
@@ -37,8 +37,9 @@ from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.preemption.verdict_memory import VerdictMemory
 from kubesched.framework.preemption.victims import Question
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable
+from kubesched.plugins.shared.template_memo import TemplateMemo
 from kubesched.snapshot.objects import Objects
-from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 _TEMPLATES_MAX: Final = 8
@@ -98,8 +99,8 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         self._places_groups = gates.enabled("TopologyAwareWorkloadScheduling")
         self._groups_preempt = gates.enabled("WorkloadAwarePreemption")
         self._verdicts = VerdictMemory()
-        # Without pods of lower priority: the last result of a template, and for which statuses.
-        self._without_victims: dict[PodTemplate, tuple[NodeToStatus, PostFilterResult]] = {}
+        # Without pods of lower priority: the last result of a template.
+        self._without_victims: TemplateMemo[PostFilterResult] = TemplateMemo(_TEMPLATES_MAX)
         self._budgets: tuple[tuple[Objects, int], DisruptionBudgets] | None = None
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -136,19 +137,17 @@ class DefaultPreemption(PreEnqueuePlugin, PostFilterPlugin, PodGroupPostFilterPl
         """Return the node to nominate and the pods to evict there."""
         # Without lower-priority pods, the result depends on the statuses and the template alone.
         depends_on_more = pod.spec.scheduling_group or pod.pod.status.nominated_node_name
-        if depends_on_more or has_lower_priority_pods(pod, snapshot.nodes):
+
+        def decide() -> PostFilterResult:
             return self.decide(cycle, pod, snapshot, statuses).result(len(statuses))
-        known = self._without_victims.get(pod.template)
-        if known is None or known[0] is not statuses:
-            if len(self._without_victims) >= _TEMPLATES_MAX:
-                self._without_victims.clear()
-            report = self.decide(cycle, pod, snapshot, statuses)
-            known = self._without_victims[pod.template] = statuses, report.result(len(statuses))
-        return known[1]
+
+        if depends_on_more or has_lower_priority_pods(pod, snapshot.nodes):
+            return decide()
+        return self._without_victims.get(pod.template, (statuses,), decide)
 
     async def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[PodInfo], snapshot: Snapshot, trial: PodGroupTrial
-    ) -> PodGroupPostFilterResult:
+    ) -> PostFilterResult:
         """Return the pods of any node to evict so that the group fits."""
         return await choose_group_victims(group, pods, snapshot, trial)
 

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.integers import truncate
-from kubesched.framework.normalize import NODE_SCORE_MAX
-from kubesched.framework.plugin import Scope, ScorePlugin
+from kubesched.framework.plugin import NODE_SCORE_MAX, Scope, ScorePlugin
 from kubesched.snapshot.images import ImageState
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo

@@ -31,7 +31,6 @@ from kubesched.config.args import PluginArgs
 from kubesched.framework.cluster_event import NODE, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.normalize import normalize_scores
 from kubesched.framework.plugin import (
     NOT_SHARED,
     PRE_FILTER_SKIP,
@@ -44,6 +43,7 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
     ScorePlugin,
+    normalize_scores,
 )
 from kubesched.framework.status import NodeToStatus, failure, unresolvable
 from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label

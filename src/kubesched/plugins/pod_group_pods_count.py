@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from kubesched.framework.normalize import NODE_SCORE_MAX
+from kubesched.framework.plugin import NODE_SCORE_MAX
 from kubesched.framework.pod_groups import (
     PlacementScorePlugin,
     PodGroupAssignments,

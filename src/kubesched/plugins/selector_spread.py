@@ -25,9 +25,10 @@ from kubesched.config.args import PluginArgs
 from kubesched.framework.cluster_event import ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.plugin import (
     PRE_SCORE_SKIP,
+    Decides,
+    NeededKind,
     PreScorePlugin,
     PreScoreResult,
     Scope,

@@ -19,13 +19,13 @@ from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.normalize import normalize_reversed
 from kubesched.framework.plugin import (
     FilterPlugin,
     PreScorePlugin,
     PreScoreResult,
     Scope,
     ScorePlugin,
+    normalize_reversed,
 )
 from kubesched.framework.status import NodeToStatus, unresolvable
 from kubesched.snapshot.node_table import NodeTable

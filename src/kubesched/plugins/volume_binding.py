@@ -5,7 +5,9 @@ Reads:    pod.spec.volumes; claims, volumes, storage classes, CSINodes, CSIDrive
           CSIStorageCapacities; nodes.names, nodes.labels
 Rejects:  UnschedulableAndUnresolvable, because evicting a pod does not move a volume.
 Differs:  `scheduling_stage_error_total` counts an error in filtering once, where upstream counts it
-          for each node that its workers reach before they stop.
+          for each node that its workers reach before they stop. In scoring, a pool that reports
+          only its largest volume counts as having no capacity, and a claim that names its class
+          only in an annotation counts as class ""; upstream crashes on both.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from numpy.typing import NDArray
 from kubesched.api.core import Pod
 from kubesched.api.csi_translation import MIGRATED_PLUGINS
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
-from kubesched.api.integers import Int64
+from kubesched.api.integers import Int64, quotient, wrap
 from kubesched.api.quantity import Quantity, value
 from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from kubesched.api.volume import PersistentVolumeClaim
-from kubesched.config.args import PluginArgs, UtilizationShapePoint, decode_args
+from kubesched.config.args import DEFAULT_SHAPE, PluginArgs, UtilizationShapePoint, decode_args
 from kubesched.config.validation import validate_function_shape
 from kubesched.framework.cluster_event import (
     CSI_DRIVER,
@@ -40,11 +42,11 @@ from kubesched.framework.cluster_event import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
     PRE_FILTER_SKIP,
     UNSIGNED,
     FilterPlugin,
+    NeededKind,
     NoState,
     PreBindPlugin,
     PreFilterPlugin,
@@ -57,10 +59,11 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.services import VolumeSchedulingStage
 from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure, unresolvable
-from kubesched.plugins.shared.score_curve import ScoreCurve
+from kubesched.plugins.shared.score_curve import PERCENT, ScoreCurve
 from kubesched.plugins.volumes.assume_cache import AssumeError
 from kubesched.plugins.volumes.binder import BindingCheck, VolumeBinder, VolumeBindingError
 from kubesched.plugins.volumes.claims import (
+    STORAGE,
     NoBindingModeError,
     PodClaim,
     after_claim_change,
@@ -79,7 +82,6 @@ from kubesched.plugins.volumes.describing import (
     kinds_of_new_volumes,
 )
 from kubesched.plugins.volumes.provisioning import volume_size_max
-from kubesched.plugins.volumes.scoring import score_pod_volumes
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -88,10 +90,6 @@ from kubesched.snapshot.snapshot import Snapshot
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 _LOST: Final = "Lost"
 _NEVER_MADE: Final = NoState(failure("not found"))
-_DEFAULT_SHAPE: Final = (
-    UtilizationShapePoint(utilization=0, score=10),
-    UtilizationShapePoint(utilization=100, score=0),
-)
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -148,7 +146,7 @@ class VolumeBinding(
         super().__init__(args, handle)
         self.args = args
         self._scores = handle.feature_gates.enabled("StorageCapacityScoring")
-        self._curve = ScoreCurve(args.shape or _DEFAULT_SHAPE)
+        self._curve = ScoreCurve(args.shape or DEFAULT_SHAPE)
         self._binder = VolumeBinder()
         self._columns = StorageColumns(self._binder.volumes)
 
@@ -397,7 +395,7 @@ def _errors_of(args: VolumeBindingArgs, path: str, *, scores: bool) -> list[Fiel
         place = child(path, "bindTimeoutSeconds")
         errors.append(invalid(place, args.bind_timeout_seconds, words))
     if scores:
-        errors += validate_function_shape(args.shape or _DEFAULT_SHAPE, child(path, "shape"))
+        errors += validate_function_shape(args.shape or DEFAULT_SHAPE, child(path, "shape"))
     elif args.shape is not None:
         points = [{"utilization": p.utilization, "score": p.score} for p in args.shape]
         words = (
@@ -441,3 +439,48 @@ def after_capacity_change(pod: Pod, old: object | None, new: object | None) -> b
     before: Quantity | None = volume_size_max(old)
     now: Quantity | None = volume_size_max(new)
     return now is not None and (before is None or value(now) > value(before))
+
+
+# The score of a node, by the utilization of the pod's volumes or storage pools.
+
+
+def score_pod_volumes(volumes: PodVolumes, curve: ScoreCurve) -> int:
+    """Return the mean score of the storage classes, 0 to 100; 0 if there are none."""
+    classes = _of_bindings(volumes) if volumes.static_bindings else _of_provisions(volumes)
+    if not classes:
+        return 0
+    total = sum(_score(requested, capacity, curve) for requested, capacity in classes.values())
+    # Halves are rounded up.
+    return (2 * total + len(classes)) // (2 * len(classes))
+
+
+def _score(requested: int, capacity: int, curve: ScoreCurve) -> int:
+    if capacity == 0 or requested > capacity:
+        return curve.at(PERCENT)
+    return curve.at(quotient(wrap(requested * PERCENT), capacity))
+
+
+def _of_bindings(volumes: PodVolumes) -> dict[str, tuple[int, int]]:
+    """Return class -> sums of requests and capacities, in bytes."""
+    classes: dict[str, tuple[int, int]] = {}
+    for binding in volumes.static_bindings:
+        spec = binding.volume.spec
+        requested, capacity = classes.get(spec.storage_class_name, (0, 0))
+        requested += value(binding.claim.spec.resources.requests.get(STORAGE, 0))
+        capacity += value(spec.capacity.get(STORAGE, 0))
+        classes[spec.storage_class_name] = (wrap(requested), wrap(capacity))
+    return classes
+
+
+def _of_provisions(volumes: PodVolumes) -> dict[str, tuple[int, int]]:
+    """Return class -> sum of requests, and the free capacity of its pool, in bytes."""
+    classes: dict[str, tuple[int, int]] = {}
+    for one in volumes.dynamic_provisions:
+        if one.pool is None:
+            continue
+        name = one.claim.spec.storage_class_name or ""
+        requested = value(one.claim.spec.resources.requests.get(STORAGE, 0))
+        # The same pool serves all claims of a class, so its capacity counts once.
+        capacity = 0 if one.pool.capacity is None else value(one.pool.capacity)
+        classes[name] = (wrap(classes.get(name, (0, 0))[0] + requested), capacity)
+    return classes

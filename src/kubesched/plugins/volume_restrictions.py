@@ -27,11 +27,11 @@ from kubesched.framework.cluster_event import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
     PRE_FILTER_SKIP,
     UNSIGNED,
     FilterPlugin,
+    NeededKind,
     NoState,
     PreFilterExtensions,
     PreFilterResult,

@@ -29,11 +29,11 @@ from kubesched.framework.cluster_event import (
     retry_on,
 )
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
     PRE_FILTER_SKIP,
     UNSIGNED,
     FilterPlugin,
+    NeededKind,
     NoState,
     PreFilterPlugin,
     PreFilterResult,

@@ -4,11 +4,12 @@ The backoff doubles with every failed attempt, from the initial to the maximum d
 pop-from-backoff, expirations are aligned to whole seconds and the pods of one second are in
 activeQ's order, so that an idle scheduler can pop the most important of them early.
 
-Upstream: pkg/scheduler/backend/queue/backoff_queue.go (v1.36)
+Upstream: pkg/scheduler/backend/queue/{backoff_queue,scheduling_queue}.go (v1.36)
 Invariants: a pod is in one of the two heaps; a pod without rejecting plugins in the one of errors.
 Differs:  members of pod groups are popped early only if an event moved them here, such as the end
           of a preemption for their group. After a failed attempt they back off; upstream retries
-          them again and again as long as nothing else is queued.
+          them again and again as long as nothing else is queued. Feature gates are options like
+          the others; queueing hints, which 1.36 does not let users turn off, are always on.
 """
 
 from __future__ import annotations
@@ -16,12 +17,33 @@ from __future__ import annotations
 from itertools import chain
 from math import floor, inf
 
+import msgspec
+
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.keyed_heap import KeyedHeap, Order, SortKey
-from kubesched.queue.queue_options import QueueOptions
 
 _NO_BACKOFF = -inf
 _SHIFT_MAX = 62
+
+
+class QueueOptions(msgspec.Struct, frozen=True):
+    """Backoff times and feature gates; the defaults are those of 1.36.
+
+    Attributes:
+        initial_backoff_seconds: Backoff after the first failure.
+        max_backoff_seconds: The longest backoff; 0 means no backoff.
+        max_in_unschedulable_pods_seconds: Time after which a pod is retried without any event.
+        pops_from_backoff: Gate SchedulerPopFromBackoffQ: an idle scheduler pops rejected pods
+            early.
+        generic_workload: Gate GenericWorkload: members of pod groups are retried after backoff
+            alone.
+    """
+
+    initial_backoff_seconds: float = 1.0
+    max_backoff_seconds: float = 10.0
+    max_in_unschedulable_pods_seconds: float = 300.0
+    pops_from_backoff: bool = True
+    generic_workload: bool = False
 
 
 class BackoffQueue:

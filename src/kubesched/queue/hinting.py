@@ -18,8 +18,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Pod
-from kubesched.framework.cluster_event import ClusterEvent
-from kubesched.framework.filing import Filing
+from kubesched.framework.cluster_event import ClusterEvent, Filing
 from kubesched.framework.plugin_error import PluginError, ReportPluginError, log_plugin_error
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.moves import ClusterChange

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.backoff_queue import BackoffQueue
+from kubesched.queue.backoff_queue import BackoffQueue, QueueOptions
 from kubesched.queue.cohorts import Cohorts
 from kubesched.queue.keyed_heap import KeyedHeap, SortKey
 from kubesched.queue.moves import QueuePlace
-from kubesched.queue.queue_options import QueueOptions
 from kubesched.queue.unschedulable_pods import Topic, UnschedulablePods
 from kubesched.snapshot.pod_info import PodTemplate
 

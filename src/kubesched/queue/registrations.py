@@ -27,9 +27,9 @@ from kubesched.framework.cluster_event import (
     Action,
     ClusterEvent,
     ClusterEventWithHint,
+    Filing,
     QueueingHint,
 )
-from kubesched.framework.filing import Filing
 from kubesched.framework.plugin import (
     FilterPlugin,
     PermitPlugin,

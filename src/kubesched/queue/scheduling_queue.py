@@ -33,18 +33,16 @@ from typing import Final
 
 import msgspec
 
-from kubesched.framework.cluster_event import ClusterEvent
+from kubesched.framework.cluster_event import ClusterEvent, pod_events
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue import moves
-from kubesched.queue.backoff_queue import note_failure
+from kubesched.queue.backoff_queue import QueueOptions, note_failure
 from kubesched.queue.gates import Gates, ProfileRules
 from kubesched.queue.hinting import AskHint, QueueingHints, QueueingStrategy, ask_hint
 from kubesched.queue.in_flight import InFlight
 from kubesched.queue.keyed_heap import SortKey
 from kubesched.queue.moves import ClusterChange, MoveObserver, QueueMove, QueuePlace
 from kubesched.queue.parts import QueueParts
-from kubesched.queue.pod_events import pod_events
-from kubesched.queue.queue_options import QueueOptions
 from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -92,6 +90,7 @@ class SchedulingQueue:
         nominator: The nominated pods.
         gates: The PreEnqueue plugins.
         hints: The plugins' registrations and queueing hints.
+        cohorts: The equal pods that move as one.
         observers: Called with every move.
         on_backoff: Called when a pod enters backoffQ: `next_backoff_flush` may be earlier now.
         on_unschedulable: Called when a pod enters unschedulablePods, with the second after which
@@ -134,7 +133,7 @@ class SchedulingQueue:
         self._active = self._parts.active
         self._backoff = self._parts.backoff
         self._unschedulable = self._parts.unschedulable
-        self._cohorts = self._parts.cohorts
+        self.cohorts = self._parts.cohorts
         self.gates = Gates(profiles, self._rejections)
 
     # Queries.
@@ -198,10 +197,13 @@ class SchedulingQueue:
 
     def add(self, info: PodInfo, now: float) -> bool:
         """Add a new pod; return whether it is in activeQ, and not in unschedulablePods as gated."""
+        self._parts.single_out(info.key)
+        return self._enter(info, _ADD_LABEL, now)
+
+    def _enter(self, info: PodInfo, label: str, now: float) -> bool:
         queued = QueuedPodInfo(info, timestamp=now)
-        self._parts.single_out(queued.key)
         self._parts.arrive(queued)
-        return self._to_active(queued, QueuePlace.NOWHERE, _ADD_LABEL, now)
+        return self._to_active(queued, QueuePlace.NOWHERE, label, now)
 
     def update(self, old: PodInfo, new: PodInfo, now: float) -> bool:
         """Update a pod that has no node; return whether `pop` may find it now."""
@@ -216,9 +218,7 @@ class SchedulingQueue:
             return False
         queued = self._unschedulable.get(new.key)
         if queued is None:
-            queued = QueuedPodInfo(new, timestamp=now)
-            self._parts.arrive(queued)
-            return self._to_active(queued, QueuePlace.NOWHERE, _UPDATE_LABEL, now)
+            return self._enter(new, _UPDATE_LABEL, now)
         queued.pod_info, queued.standing_message = new, ""
         self.nominator.update(old, new)
         # There is at least one event, and each files the pod again.
@@ -314,7 +314,7 @@ class SchedulingQueue:
         candidates = self._parts.one_by_one(
             candidates, lambda leader: not self.hints.is_shared(leader, change)
         )
-        self._cohorts.begin_step()
+        self.cohorts.begin_step()
         place, staying = QueuePlace.UNSCHEDULABLE, set[str]()
         if self._options.pops_from_backoff:
             # Hundreds of preemptors may wait, and each victim's deletion concerns them all.
@@ -334,7 +334,7 @@ class SchedulingQueue:
                 self._report(queued, place, place, label, now)
                 continue
             self._unschedulable.delete(queued.key)
-            self._cohorts.arrive(queued)
+            self.cohorts.arrive(queued)
             woke = self._wakes(self._requeue(queued, place, strategy, label, now)) or woke
         self._in_flight.record(change)
         return woke
@@ -353,9 +353,9 @@ class SchedulingQueue:
         for queued in self._backoff.pop_completed(now):
             order = bool(queued.rejecting_plugins), self._backoff.order(queued)
             if order != before:
-                self._cohorts.begin_step()
+                self.cohorts.begin_step()
             before = order
-            self._cohorts.arrive(queued)
+            self.cohorts.arrive(queued)
             woke = self._to_active(queued, QueuePlace.BACKOFF, moves.BACKOFF_COMPLETE, now) or woke
         return woke
 
@@ -412,7 +412,7 @@ class SchedulingQueue:
             order = self._parts.order(queued, self.place_of(queued.key))
             for earlier, origin in taken:
                 if self._parts.order(earlier, origin) == order:
-                    later = self._cohorts.split(earlier, queued.arrival)
+                    later = self.cohorts.split(earlier, queued.arrival)
                     if later is not None:
                         self._parts.put_beside(origin, later)
         return taken
@@ -426,28 +426,16 @@ class SchedulingQueue:
             order = self._parts.order(queued, origin)
             if origin is QueuePlace.BACKOFF:
                 self._report(queued, origin, QueuePlace.ACTIVE, moves.POP_FROM_BACKOFF, now)
-            self.scheduling_cycle += self._cohorts.attempt(queued)
+            self.scheduling_cycle += self.cohorts.attempt(queued)
             self._report(queued, QueuePlace.ACTIVE, QueuePlace.IN_FLIGHT, moves.POD_POPPED, now)
             yield queued
             note_failure(queued, now)
             if order != before:
-                self._cohorts.begin_step()
+                self.cohorts.begin_step()
             before = order
-            self._cohorts.arrive(queued)
+            self.cohorts.arrive(queued)
             self._to_unschedulable(queued, QueuePlace.IN_FLIGHT, _FAILURE_LABEL, now)
             self._parts.follow_latest(queued)
-
-    def equal_pods(self, queued: QueuedPodInfo, last: int | None = None) -> Iterator[QueuedPodInfo]:
-        """Yield the pod and copies of its followers, or only the `last` ones of them all."""
-        return self._cohorts.members(queued, last)
-
-    def equal_objects(self, queued: QueuedPodInfo) -> Iterator[PodInfo]:
-        """Yield the pod and its followers, without their queue state; faster than `equal_pods`."""
-        return self._cohorts.objects(queued)
-
-    def count_equal(self, queued: QueuedPodInfo) -> int:
-        """Return the number of a pod and its followers."""
-        return self._cohorts.size(queued)
 
     def pop_specific_pod(self, info: PodInfo, now: float) -> QueuedPodInfo | None:
         """Remove one pod and return it, now in flight; None if it is not queued or is gated."""
@@ -532,7 +520,7 @@ class SchedulingQueue:
     def _to_active(self, queued: QueuedPodInfo, origin: QueuePlace, label: str, now: float) -> bool:
         # With pop-from-backoff, PreEnqueue plugins ran when the pod entered backoffQ.
         if not (self._options.pops_from_backoff and origin is QueuePlace.BACKOFF):
-            self.gates.ask(queued, self._cohorts.size(queued))
+            self.gates.ask(queued, self.cohorts.size(queued))
         key = queued.key
         if queued.is_gated:
             if key not in self._active and key not in self._backoff:
@@ -554,7 +542,7 @@ class SchedulingQueue:
         self, queued: QueuedPodInfo, origin: QueuePlace, label: str, now: float
     ) -> QueuePlace:
         if self._options.pops_from_backoff:
-            self.gates.ask(queued, self._cohorts.size(queued))
+            self.gates.ask(queued, self.cohorts.size(queued))
             if queued.is_gated:
                 return self._to_unschedulable(queued, origin, label, now)
         self._unschedulable.delete(queued.key)
@@ -587,7 +575,7 @@ class SchedulingQueue:
     ) -> None:
         if self.observers:
             gating = queued.gating_plugin
-            followers = self._cohorts.followers(queued)
+            followers = self.cohorts.followers(queued)
             self._notify(QueueMove(queued.key, origin, destination, event, now, gating, followers))
 
     def _notify(self, move: QueueMove) -> None:

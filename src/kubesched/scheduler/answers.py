@@ -11,8 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.normalize import are_valid_scores
-from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin, are_valid_scores
 from kubesched.scheduler.first_rejections import FirstRejections
 from kubesched.scheduler.plan import Plan
 from kubesched.scheduler.plugin_failure import check_scores, raise_failures

@@ -16,16 +16,13 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.api.field_errors import ConfigError, FieldError
-from kubesched.cache.cache import Cache
-from kubesched.cache.pod_groups import PodGroupStore
-from kubesched.framework.dra import ClaimWriter
+from kubesched.cache.cache import Cache, PodLister
 from kubesched.framework.plugin_error import ReportPluginError, is_in_tree, log_plugin_error
-from kubesched.framework.pod_groups import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
-from kubesched.framework.services import VolumeWriter, services_for
+from kubesched.framework.services import ClaimWriter, VolumeWriter, services_for
 from kubesched.framework.waiting_pods import WaitingPods
+from kubesched.queue.backoff_queue import QueueOptions
 from kubesched.queue.gates import ProfileRules
-from kubesched.queue.queue_options import QueueOptions
 from kubesched.queue.registrations import registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_client import ApiClient
@@ -33,10 +30,8 @@ from kubesched.scheduler.binding import ApiBinder
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.eviction import Evictions
 from kubesched.scheduler.extenders import Connect, Extenders
-from kubesched.scheduler.instruments import Instruments
 from kubesched.scheduler.loop import Scheduler
-from kubesched.scheduler.observer import Observer
-from kubesched.scheduler.pod_lister import PodLister
+from kubesched.scheduler.observer import Instruments, Observer
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.scheduler.status_writer import StatusWriter
@@ -104,7 +99,7 @@ def assemble(
         if connect is None:
             raise ConfigError([FieldError("extenders", "there is nothing to reach them with")])
         extenders = Extenders.of(configuration.extenders, connect)
-    cache = Cache(PodGroupStore() if gates.enabled("GenericWorkload") else None)
+    cache = Cache(has_pod_groups=gates.enabled("GenericWorkload"))
     pods = PodLister() if pods is None else pods
     nominator, waiting_pods = Nominator(pods.get), WaitingPods()
 
@@ -127,7 +122,7 @@ def assemble(
     services = replace(
         services_for(gates, cache.objects),
         waiting_pods=waiting_pods,
-        pod_group_states=PodGroupStates() if cache.pod_groups is None else cache.pod_groups,
+        pod_group_states=cache.pod_groups,
         is_preempting=evictions.is_running,
         bind=binder.bind,
         claim_writer=writers.claims,

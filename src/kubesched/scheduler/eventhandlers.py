@@ -40,9 +40,9 @@ from kubesched.api.storage import (
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.cache.cache import CacheError
 from kubesched.framework import cluster_event as resources
-from kubesched.framework.cluster_event import Action, ClusterEvent, node_events
+from kubesched.framework.cluster_event import Action, ClusterEvent, node_events, pod_events
 from kubesched.framework.disabled_fields import without_disabled_fields
-from kubesched.framework.dra import with_taints
+from kubesched.framework.dra.devices import with_taints
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.structured_log import V3, V4
 from kubesched.queue.moves import (
@@ -52,8 +52,7 @@ from kubesched.queue.moves import (
     UNSCHEDULED_POD_DELETE,
     UNSCHEDULED_POD_UPDATE,
 )
-from kubesched.queue.pod_events import pod_events
-from kubesched.scheduler.instruments import Instruments
+from kubesched.scheduler.observer import Instruments
 from kubesched.scheduler.pod_scheduling import PodScheduling, assumed_pod
 from kubesched.scheduler.scheduling_log import log_observed
 from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of, uid_of
@@ -167,8 +166,7 @@ class EventHandlers:
             log_observed(V3, "Add event for unscheduled pod", pod)
             with self._handling(UNSCHEDULED_POD_ADD):
                 info = PodInfo(pod)
-                if (groups := self._steps.cache.pod_groups) is not None:
-                    groups.add(info)
+                self._steps.cache.pod_groups.add(info)
                 if self._steps.queue.add(info, self._steps.now()):
                     self._steps.wake()
                 if self._has_gangs:
@@ -253,8 +251,7 @@ class EventHandlers:
 
     def _apply_waiting_update(self, before: PodInfo, info: PodInfo) -> None:
         old, new = before.pod, info.pod
-        if (groups := self._steps.cache.pod_groups) is not None:
-            groups.update(before, info)
+        self._steps.cache.pod_groups.update(before, info)
         if self._steps.cache.is_assumed(info.uid):
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._assumed_deleted(info)
@@ -270,8 +267,7 @@ class EventHandlers:
         with self._handling(UNSCHEDULED_POD_DELETE):
             info = PodInfo(pod)
             self._steps.queue.delete(info, self._steps.now())
-            if (groups := self._steps.cache.pod_groups) is not None:
-                groups.delete(info)
+            self._steps.cache.pod_groups.delete(info)
             if self._steps.cache.is_assumed(info.uid):
                 self._assumed_deleted(info)
             elif pod.status.nominated_node_name:

@@ -43,20 +43,6 @@ from kubesched.snapshot.snapshot import Snapshot
 log = logging.getLogger(__name__)
 
 
-class ExtendedFeasible(msgspec.Struct, frozen=True):
-    """The rows that pass plugins and extenders, in ascending order.
-
-    Attributes:
-        rows: The rows.
-        evaluated: Number of rows evaluated.
-        are_bare: Whether an extender returned the nodes without their pods.
-    """
-
-    rows: NDArray[np.intp]
-    evaluated: int
-    are_bare: bool = False
-
-
 class ExtendedCycle(SchedulingCycle):
     """Schedules pods of one profile, one at a time, with extenders."""
 
@@ -88,15 +74,16 @@ class ExtendedCycle(SchedulingCycle):
         found = await self._find_extended(attempt)
         if isinstance(found, Diagnosis):
             return await self._reject_extended(attempt, found)
-        row = int(found.rows[0])
-        if len(found.rows) > 1:
-            row = int(found.rows[await self._choose(attempt, found)])
+        passed, evaluated = found
+        feasible = len(passed.rows)
+        row = passed.rows.item(0) if feasible == 1 else await self._choose(attempt, passed)
         name = attempt.snapshot.nodes.names[row]
-        return Placed(attempt.pod, name, row, attempt.cycle, len(found.rows), found.evaluated)
+        return Placed(attempt.pod, name, row, attempt.cycle, feasible, evaluated)
 
     # Finding feasible rows.
 
-    async def _find_extended(self, attempt: Attempt) -> ExtendedFeasible | Diagnosis:
+    async def _find_extended(self, attempt: Attempt) -> tuple[Passed, int] | Diagnosis:
+        """Return the rows that pass plugins and extenders, and the number of rows evaluated."""
         pod, nodes = attempt.pod, attempt.snapshot.nodes
         search = self._pre_filter(attempt)
         if isinstance(search, Diagnosis):
@@ -116,7 +103,7 @@ class ExtendedCycle(SchedulingCycle):
         rejected = search.rejected
         rejected[list(failures)] = True
         evaluated = len(passed.rows) + int(np.count_nonzero(rejected))
-        return ExtendedFeasible(passed.rows, evaluated, passed.are_bare)
+        return passed, evaluated
 
     async def _pass_nominated(
         self, attempt: Attempt, search: Search, failures: dict[int, Status]
@@ -134,12 +121,12 @@ class ExtendedCycle(SchedulingCycle):
 
     # Scoring.
 
-    async def _choose(self, attempt: Attempt, found: ExtendedFeasible) -> int:
-        """Return the position of the best among the feasible rows."""
-        rows = found.rows
+    async def _choose(self, attempt: Attempt, passed: Passed) -> int:
+        """Return the best of the feasible rows."""
+        rows = passed.rows
         every = attempt.snapshot.nodes
         nodes: NodeTable = every
-        if found.are_bare:
+        if passed.are_bare:
             nodes = _without_pods(every, rows)
         elif len(rows) < len(every):
             nodes = every.take(rows)
@@ -148,21 +135,18 @@ class ExtendedCycle(SchedulingCycle):
         totals += scores.added
         if attempt.trace is not None:
             attempt.trace.feasible_rows, attempt.trace.totals = rows, totals
-        return select_scored_host(totals, scores.are_given, self.profile.random)
+        return rows.item(select_scored_host(totals, scores.are_given, self.profile.random))
 
     # When nothing is feasible.
 
     async def _reject_extended(self, attempt: Attempt, diagnosis: Diagnosis) -> Rejected:
-        pod, cycle, all_nodes = attempt.pod, attempt.cycle, attempt.snapshot.nodes
-        nodes = self.restriction.count(all_nodes)
-        if self.restriction.skips_post_filters or not self.profile.post_filter_plugins:
-            return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
-        statuses = diagnosis.status_per_row(len(all_nodes))
+        if not self.rejecting.asks_plugins:
+            return self.rejecting.rejected(attempt, diagnosis)
+        statuses = diagnosis.status_per_row(len(attempt.snapshot.nodes))
         with self.profile.timer.phases[POST_FILTER] as phase:
             result = await self._post_filter_extended(attempt, statuses)
             phase.code = result.status.code
-        diagnosis = diagnosis.with_post_filter_message(result.status.message)
-        return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle, result)
+        return self.rejecting.rejected(attempt, diagnosis, result)
 
     async def _post_filter_extended(
         self, attempt: Attempt, statuses: NodeToStatus

@@ -63,18 +63,16 @@ class ExtenderError(Exception):
     """The call of an extender failed."""
 
 
-class Filtered(msgspec.Struct, frozen=True):
-    """The result of filter.
+class Passed(msgspec.Struct, frozen=True):
+    """The rows that pass an extender, or all extenders.
 
     Attributes:
-        rows: The rows that pass, ascending.
-        failures: Row -> the status that the extender gave it.
-        are_bare: Whether the extender returned whole Node objects, which carry no pods.
+        rows: The rows, ascending.
+        are_bare: Whether an extender returned whole Node objects, which carry no pods.
     """
 
     rows: NDArray[np.intp]
-    failures: Mapping[int, Status]
-    are_bare: bool
+    are_bare: bool = False
 
 
 class HttpExtender:
@@ -108,8 +106,10 @@ class HttpExtender:
             for amounts in (container.resources.requests, container.resources.limits)
         )
 
-    async def filter(self, pod: PodInfo, nodes: NodeTable, rows: NDArray[np.intp]) -> Filtered:
-        """Return which of `rows` can take the pod.
+    async def filter(
+        self, pod: PodInfo, nodes: NodeTable, rows: NDArray[np.intp], failures: dict[int, Status]
+    ) -> Passed:
+        """Return which of `rows` can take the pod; add its statuses of others to `failures`.
 
         Raises:
             ExtenderError: if the call fails or the response is invalid.
@@ -120,12 +120,13 @@ class HttpExtender:
             raise ExtenderError(result.error)
         if self._configuration.node_cache_capable and result.node_names is not None:
             asked = {nodes.names[row]: row for row in rows.tolist()}
-            passed, are_bare = self._rows_of(result.node_names, asked), False
+            passed = Passed(self._rows_of(result.node_names, asked))
         elif result.nodes is not None:
-            passed, are_bare = self._rows_of(result.nodes, nodes.row_of), True
+            passed = Passed(self._rows_of(result.nodes, nodes.row_of), are_bare=True)
         else:
-            passed, are_bare = np.zeros(0, np.intp), False
-        return Filtered(passed, _failures(result, nodes.row_of), are_bare)
+            passed = Passed(np.zeros(0, np.intp))
+        _add_failures(result, nodes.row_of, failures)
+        return passed
 
     def _rows_of(self, names: Sequence[str], row_of: Mapping[str, int]) -> NDArray[np.intp]:
         for name in names:
@@ -214,31 +215,22 @@ class HttpExtender:
             raise ExtenderError(str(error)) from error
 
 
-def _failures(result: wire.FilterResult, row_of: Mapping[str, int]) -> dict[int, Status]:
-    """Return the status of failed rows; unresolvable takes precedence over unschedulable."""
-    failures = {
-        row_of[name]: unschedulable(message)
-        for name, message in result.failed.items()
-        if name in row_of
-    }
-    failures.update(
-        (row_of[name], unresolvable(message))
-        for name, message in result.failed_and_unresolvable.items()
-        if name in row_of
-    )
-    return failures
+def _add_failures(
+    result: wire.FilterResult, row_of: Mapping[str, int], failures: dict[int, Status]
+) -> None:
+    """Add the status of failed rows; unresolvable takes precedence over unschedulable."""
+    for failed, status in (
+        (result.failed, unschedulable),
+        (result.failed_and_unresolvable, unresolvable),
+    ):
+        failures.update(
+            (row_of[name], status(text)) for name, text in failed.items() if name in row_of
+        )
 
 
 # All extenders.
 
 Connect = Callable[[ExtenderConfiguration], ExtenderTransport]
-
-
-class Passed(msgspec.Struct, frozen=True):
-    """The rows that pass all extenders, and whether the nodes were returned without pods."""
-
-    rows: NDArray[np.intp]
-    are_bare: bool = False
 
 
 class Scores(msgspec.Struct, frozen=True):
@@ -281,21 +273,19 @@ class Extenders:
         Raises:
             ExtenderError: if one that is not ignorable fails.
         """
-        are_bare = False
+        passed = Passed(rows)
         for extender in self._interested(pod):
-            if not len(rows):
+            if not len(passed.rows):
                 break
             if not extender.filters:
                 continue
             try:
-                filtered = await extender.filter(pod, nodes, rows)
+                left = await extender.filter(pod, nodes, passed.rows, failures)
             except ExtenderError as error:
                 _raise_unless_ignorable(extender, error)
                 continue
-            failures.update(filtered.failures)
-            rows = filtered.rows
-            are_bare |= filtered.are_bare
-        return Passed(rows, are_bare)
+            passed = Passed(left.rows, passed.are_bare or left.are_bare)
+        return passed
 
     async def prioritize(self, pod: PodInfo, nodes: NodeTable, rows: NDArray[np.intp]) -> Scores:
         """Collect the scores of all extenders concurrently; one that fails gives none."""

@@ -127,10 +127,10 @@ class Scheduler(PodScheduling):
             queued: The pod.
             decision: What was decided about a pod, perhaps this one, before it was popped.
         """
-        pod, groups = queued.pod_info, self.cache.pod_groups
-        if groups is not None and pod_group_name_of(pod.pod):
+        pod = queued.pod_info
+        if self.cache.pod_groups.is_enabled and pod_group_name_of(pod.pod):
             with self.holding_changes():
-                await schedule_pod_group(self, groups, queued)
+                await schedule_pod_group(self, queued)
             return
         profile = self.profiles.get(pod.scheduler_name)
         if profile is None:

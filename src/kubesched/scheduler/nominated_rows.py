@@ -28,9 +28,9 @@ from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.search import Attempt
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.nominator import Nominator
+from kubesched.snapshot.nominator import ChangedNominations
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.snapshot import NO_NOMINATED_PODS, Snapshot
+from kubesched.snapshot.snapshot import Snapshot
 
 _OUTCOMES_MAX: Final = 512
 _ALONE_MAX: Final = 12
@@ -64,19 +64,13 @@ class NominatedRows:
 
 
 class _Trial:
-    """A pod, which is filtered on nodes with the pods that are nominated to them.
-
-    Attributes:
-        snapshot: The cluster.
-        own: The node that the pod itself is nominated to; "" if none.
-    """
+    """A pod, which is filtered on the nodes of `snapshot` with the pods nominated to them."""
 
     def __init__(self, profile: Profile, attempt: Attempt, known: Answers | None) -> None:
         self.snapshot = attempt.snapshot
-        self.own = attempt.snapshot.nominated.node_of(attempt.pod.uid)
+        self.pod = attempt.pod
         self._profile = profile
         self._cycle = attempt.cycle
-        self._pod = attempt.pod
         self._known = known
 
     def ask(self, name: str, outcomes: dict[Hashable, Status]) -> Status:
@@ -85,7 +79,7 @@ class _Trial:
         `outcomes` has the statuses of rows with equal amounts whose nominated pods are alike, and
         is added to.
         """
-        nominated = self.snapshot.nominated.ahead_of(self._pod, name)
+        nominated = self.snapshot.nominated.ahead_of(self.pod, name)
         if not nominated:
             return SUCCESS
         nodes = self.snapshot.nodes
@@ -100,7 +94,7 @@ class _Trial:
                 self._profile.count_filters(self._cycle, 1, status.plugin)
                 return status
         one = nodes.take(np.array([row], np.intp))
-        status = self._profile.filter_with(nominated, self._cycle, self._pod, one, passing)
+        status = self._profile.filter_with(nominated, self._cycle, self.pod, one, passing)
         if not (status.is_success or status.is_rejected):
             raise PluginFailure(status)
         if key is not None:
@@ -111,8 +105,8 @@ class _Trial:
 
     def ask_all(self, names: Iterable[str]) -> Mapping[str, Status]:
         """Return the statuses of nodes with the pods nominated to them."""
-        is_ignored = self._profile.ignoring((), self._cycle, self._pod)
-        ahead = {name: self.snapshot.nominated.ahead_of(self._pod, name) for name in names}
+        is_ignored = self._profile.ignoring((), self._cycle, self.pod)
+        ahead = {name: self.snapshot.nominated.ahead_of(self.pod, name) for name in names}
         together = {name: pods for name, pods in ahead.items() if all(map(is_ignored, pods))}
         if len(together) <= _ALONE_MAX:
             together = {}
@@ -125,7 +119,7 @@ class _Trial:
         nodes = self.snapshot.nodes
         fuller = nodes.take(np.array([nodes.row_of[name] for name in ahead], np.intp))
         fuller.add_pods([(at, pod) for at, pods in enumerate(ahead.values()) for pod in pods])
-        found = self._profile.filter_rows(self._cycle, self._pod, fuller)
+        found = self._profile.filter_rows(self._cycle, self.pod, fuller)
         for status in found.statuses:
             if not (status.is_success or status.is_rejected):
                 raise PluginFailure(status)
@@ -147,14 +141,12 @@ class _Rejections:
         self._by_row: dict[int, Status] = {}
         self._outcomes: dict[Hashable, Status] = {}
         self._changed = ChangedRows()
-        self._nominated: Nominator = NO_NOMINATED_PODS
-        self._version = 0
-        self._own = ""
+        self._nominated = ChangedNominations()
 
     def updated(self, trial: _Trial) -> Mapping[int, Status]:
         """Return the rejections after asking about the nodes that changed."""
         row_of = trial.snapshot.nodes.row_of
-        names = self._names_to_ask(trial.snapshot, trial.own)
+        names = self._names_to_ask(trial.snapshot, trial.pod)
         try:
             for name in names:
                 status = trial.ask(name, self._outcomes)
@@ -168,18 +160,15 @@ class _Rejections:
             raise
         return self._by_row
 
-    def _names_to_ask(self, snapshot: Snapshot, own: str) -> Iterable[str]:
+    def _names_to_ask(self, snapshot: Snapshot, pod: PodInfo) -> Iterable[str]:
         """Return the nodes to ask about, and drop the rejections by others that changed."""
         nodes, nominated = snapshot.nodes, snapshot.nominated
         rows = self._changed.read(nodes)
-        names = nominated.changed_since(self._version) if nominated is self._nominated else None
-        self._nominated, self._version = nominated, nominated.version
-        # The pod's own nomination does not count for it.
-        own_nodes, self._own = (own, self._own), own
+        names = self._nominated.read(nominated, pod.uid)
         if rows is None or names is None:
             self._by_row.clear()
             return _names_in(nodes, snapshot)
-        changed = dict.fromkeys((*names, *[nodes.names[row] for row in rows], *own_nodes))
+        changed = dict.fromkeys((*names, *[nodes.names[row] for row in rows]))
         known = [name for name in changed if name in nodes.row_of]
         for name in known:
             if name not in nominated.by_node:

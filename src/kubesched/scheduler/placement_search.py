@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.cache.cache import Cache
-from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.phase_timer import PLACEMENT_GENERATE, PLACEMENT_SCORE
+from kubesched.framework.plugin import NODE_SCORE_MAX, NODE_SCORE_MIN
 from kubesched.framework.pod_groups import (
     GeneratedPlacements,
     Placement,

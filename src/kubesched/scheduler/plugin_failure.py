@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN, are_valid_scores
+from kubesched.framework.plugin import NODE_SCORE_MAX, NODE_SCORE_MIN, are_valid_scores
 from kubesched.framework.status import Code, NodeToStatus, Status
 from kubesched.scheduler.first_rejections import FirstRejections
 

@@ -32,7 +32,6 @@ from kubesched.api.scheduling import PodGroup
 from kubesched.framework.pod_groups import (
     Placement,
     PodGroupAssignments,
-    PodGroupStates,
     pod_group_name_of,
     state_not_found,
 )
@@ -55,11 +54,9 @@ from kubesched.scheduler.profile import Profile
 log = logging.getLogger(__name__)
 
 
-async def schedule_pod_group(
-    steps: PodScheduling, states: PodGroupStates, queued: QueuedPodInfo
-) -> None:
-    """Schedule the group of a popped pod; `states` has the pods of each group."""
-    members = _gather(steps, states, queued)
+async def schedule_pod_group(steps: PodScheduling, queued: QueuedPodInfo) -> None:
+    """Schedule the group of a popped pod."""
+    members = _gather(steps, queued)
     if isinstance(members, Status):
         _fail_all(steps, [queued], members, nominated_node_name=None)
         return
@@ -75,12 +72,10 @@ async def schedule_pod_group(
 # Gather.
 
 
-def _gather(
-    steps: PodScheduling, states: PodGroupStates, queued: QueuedPodInfo
-) -> list[QueuedPodInfo] | Status:
+def _gather(steps: PodScheduling, queued: QueuedPodInfo) -> list[QueuedPodInfo] | Status:
     """Pop the other pods of the group; return all members in the order of trying."""
     pod, name = queued.pod_info, pod_group_name_of(queued.pod_info.pod)
-    state = states.get(pod.namespace, name)
+    state = steps.cache.pod_groups.get(pod.namespace, name)
     if state is None:
         text = state_not_found(pod.namespace, name)
         return failure(f"error while retrieving pod group state: {text}")

@@ -17,7 +17,7 @@ from typing import Final
 
 from kubesched.api.scheduling import PodGroup
 from kubesched.framework.phase_timer import POST_FILTER
-from kubesched.framework.pod_groups import PodGroupPostFilterResult
+from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.group_victims import group_priority
 from kubesched.framework.status import SUCCESS, Status, failure, unschedulable
 from kubesched.scheduler.eviction import Preemption, Preemptor
@@ -105,7 +105,7 @@ async def _find_victims(
     group: PodGroup,
     pods: Sequence[PodInfo],
     try_group: Callable[[], Awaitable[Outcome]],
-) -> PodGroupPostFilterResult:
+) -> PostFilterResult:
     plugin = profile.pod_group_post_filter_plugins[0]
     snapshot = steps.cache.snapshot(steps.queue.nominator)
     restriction = steps.cycles[profile.scheduler_name].restriction
@@ -116,6 +116,6 @@ async def _find_victims(
                 POST_FILTER, plugin, plugin.pod_group_post_filter, group, pods, snapshot, trial
             )
     except PluginFailure as failed:
-        return PodGroupPostFilterResult(failed.status)
+        return PostFilterResult(failed.status)
     finally:
         trial.restore()

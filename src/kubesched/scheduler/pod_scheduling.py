@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import EventRecord, Pod
-from kubesched.cache.cache import Cache
+from kubesched.cache.cache import Cache, PodLister
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.phase_timer import POST_BIND
@@ -47,7 +47,6 @@ from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.placer import Placer
-from kubesched.scheduler.pod_lister import PodLister
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.scheduling_log import log_attempt, log_bound, log_failure, log_scores

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.plugin_sets import ExtensionPoint
 from kubesched.config.types import ProfileConfiguration
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import FilterReads
@@ -141,28 +140,20 @@ class Profile:
         self.score_weights = built.score_weights
         self.placement_score_weights = built.placement_score_weights
         at = built.at
-        self.pre_enqueue_plugins = at(ExtensionPoint.PRE_ENQUEUE, PreEnqueuePlugin)
-        self.queue_sort_plugin = at(ExtensionPoint.QUEUE_SORT, QueueSortPlugin)[0]
-        self.pre_filter_plugins: tuple[PreFilterPlugin[object], ...] = at(
-            ExtensionPoint.PRE_FILTER, PreFilterPlugin
-        )
-        self.filter_plugins: tuple[FilterPlugin[object], ...] = at(
-            ExtensionPoint.FILTER, FilterPlugin
-        )
-        self.post_filter_plugins = at(ExtensionPoint.POST_FILTER, PostFilterPlugin)
-        self.pre_score_plugins: tuple[PreScorePlugin[object], ...] = at(
-            ExtensionPoint.PRE_SCORE, PreScorePlugin
-        )
-        self.score_plugins: tuple[ScorePlugin[object], ...] = at(ExtensionPoint.SCORE, ScorePlugin)
-        self.reserve_plugins = at(ExtensionPoint.RESERVE, ReservePlugin)
-        self.permit_plugins = at(ExtensionPoint.PERMIT, PermitPlugin)
-        self.pre_bind_plugins = at(ExtensionPoint.PRE_BIND, PreBindPlugin)
-        self.bind_plugins = at(ExtensionPoint.BIND, BindPlugin)
-        self.post_bind_plugins = at(ExtensionPoint.POST_BIND, PostBindPlugin)
-        self.placement_generate_plugins = at(
-            ExtensionPoint.PLACEMENT_GENERATE, PlacementGeneratePlugin
-        )
-        self.placement_score_plugins = at(ExtensionPoint.PLACEMENT_SCORE, PlacementScorePlugin)
+        self.pre_enqueue_plugins = at(PreEnqueuePlugin)
+        self.queue_sort_plugin = at(QueueSortPlugin)[0]
+        self.pre_filter_plugins: tuple[PreFilterPlugin[object], ...] = at(PreFilterPlugin)
+        self.filter_plugins: tuple[FilterPlugin[object], ...] = at(FilterPlugin)
+        self.post_filter_plugins = at(PostFilterPlugin)
+        self.pre_score_plugins: tuple[PreScorePlugin[object], ...] = at(PreScorePlugin)
+        self.score_plugins: tuple[ScorePlugin[object], ...] = at(ScorePlugin)
+        self.reserve_plugins = at(ReservePlugin)
+        self.permit_plugins = at(PermitPlugin)
+        self.pre_bind_plugins = at(PreBindPlugin)
+        self.bind_plugins = at(BindPlugin)
+        self.post_bind_plugins = at(PostBindPlugin)
+        self.placement_generate_plugins = at(PlacementGeneratePlugin)
+        self.placement_score_plugins = at(PlacementScorePlugin)
         preempts_for_groups = self.feature_gates.enabled("WorkloadAwarePreemption")
         self.pod_group_post_filter_plugins = (
             built.pod_group_post_filters() if preempts_for_groups else ()
@@ -170,8 +161,12 @@ class Profile:
         self.pre_filter_extensions = tuple(
             plugin for plugin in self.pre_filter_plugins if isinstance(plugin, PreFilterExtensions)
         )
-        self.filters_without_pre_filter = built.filters_without_pre_filter()
-        self.scores_without_pre_score = built.scores_without_pre_score()
+        self.filters_without_pre_filter: tuple[FilterPlugin[object], ...]
+        self.filters_without_pre_filter = built.unprepared(
+            FilterPlugin, PreFilterPlugin, "filter_state"
+        )
+        self.scores_without_pre_score: tuple[ScorePlugin[object], ...]
+        self.scores_without_pre_score = built.unprepared(ScorePlugin, PreScorePlugin, "score_state")
 
     def signs_by_template(self, plugin: Plugin) -> bool:
         """Whether the plugin gives all pods of a template the same sign.

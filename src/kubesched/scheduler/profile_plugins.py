@@ -60,6 +60,7 @@ _CLASSES: Final[dict[ExtensionPoint, type[Plugin]]] = {
     ExtensionPoint.PLACEMENT_GENERATE: PlacementGeneratePlugin,
     ExtensionPoint.PLACEMENT_SCORE: PlacementScorePlugin,
 }
+_POINTS: Final[Mapping[object, ExtensionPoint]] = {kind: at for at, kind in _CLASSES.items()}
 
 
 class ProfilePlugins(msgspec.Struct, frozen=True):
@@ -77,30 +78,24 @@ class ProfilePlugins(msgspec.Struct, frozen=True):
     score_weights: dict[str, int]
     placement_score_weights: dict[str, int]
 
-    def at(self, point: ExtensionPoint, _kind: Callable[..., A]) -> tuple[A, ...]:
-        """Return the plugins that run at an extension point; `_kind` is its class."""
-        return tuple(cast("A", self.plugins[name]) for name in self.points[point])
+    def at(self, kind: Callable[..., A]) -> tuple[A, ...]:
+        """Return the plugins that run at the extension point with this class."""
+        return tuple(cast("A", self.plugins[name]) for name in self.points[_POINTS[kind]])
 
-    def filters_without_pre_filter(self) -> tuple[FilterPlugin[object], ...]:
-        """Return the filters whose `pre_filter` does not run, but that need a state."""
-        filters: tuple[FilterPlugin[object], ...] = self.at(ExtensionPoint.FILTER, FilterPlugin)
-        prepared = set(self.points[ExtensionPoint.PRE_FILTER])
+    def unprepared(
+        self, kind: Callable[..., A], preparing: type[Plugin], make_state: str
+    ) -> tuple[A, ...]:
+        """Return the plugins that need a state and do not run at the point that prepares it.
+
+        `kind` and `preparing` are the classes of both points; `make_state` is the method that then
+        makes the state.
+        """
+        prepared = self.points[_POINTS[preparing]]
         return tuple(
             each
-            for each in filters
+            for each in self.at(kind)
             if each.name not in prepared
-            and (isinstance(each, PreFilterPlugin) or _has_own(each, FilterPlugin, "filter_state"))
-        )
-
-    def scores_without_pre_score(self) -> tuple[ScorePlugin[object], ...]:
-        """Return the score plugins whose `pre_score` does not run, but that need a state."""
-        scores: tuple[ScorePlugin[object], ...] = self.at(ExtensionPoint.SCORE, ScorePlugin)
-        prepared = set(self.points[ExtensionPoint.PRE_SCORE])
-        return tuple(
-            each
-            for each in scores
-            if each.name not in prepared
-            and (isinstance(each, PreScorePlugin) or _has_own(each, ScorePlugin, "score_state"))
+            and (isinstance(each, preparing) or _overrides(each, kind, make_state))
         )
 
     def pod_group_post_filters(self) -> tuple[PodGroupPostFilterPlugin, ...]:
@@ -109,9 +104,9 @@ class ProfilePlugins(msgspec.Struct, frozen=True):
         return (plugin,) if isinstance(plugin, PodGroupPostFilterPlugin) else ()
 
 
-def _has_own(plugin: Plugin, point: type[Plugin], method: str) -> bool:
+def _overrides(plugin: Plugin, kind: object, method: str) -> bool:
     """Whether a plugin has a method of its own instead of that of the extension point."""
-    return getattr(type(plugin), method) is not getattr(point, method)
+    return getattr(type(plugin), method) is not getattr(kind, method)
 
 
 def build_plugins(

@@ -44,12 +44,10 @@ class Rejecting:
 
     def reject(self, attempt: Attempt, diagnosis: Diagnosis) -> Rejected:
         """Run the PostFilter plugins and return the rejection with its message."""
-        pod, cycle, snapshot = attempt.pod, attempt.cycle, attempt.snapshot
-        nodes = self._restriction.count(snapshot.nodes)
         self.used_random = False
-        if self._restriction.skips_post_filters or not self._profile.post_filter_plugins:
-            return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
-        statuses = diagnosis.status_per_row(len(snapshot.nodes))
+        if not self.asks_plugins:
+            return self.rejected(attempt, diagnosis)
+        statuses = diagnosis.status_per_row(len(attempt.snapshot.nodes))
         before = self._profile.random_asked
         with self._profile.timer.phases[POST_FILTER] as phase:
             result = self._post_filter(attempt, statuses)
@@ -57,6 +55,21 @@ class Rejecting:
         is_nominated = bool(result.nominated_node_name)
         has_asked = self._profile.plugins_keep_random or self._profile.random_asked > before
         self.used_random = is_nominated or has_asked
+        return self.rejected(attempt, diagnosis, result)
+
+    @property
+    def asks_plugins(self) -> bool:
+        """Whether there are PostFilter plugins, and they are not left out at the moment."""
+        return bool(self._profile.post_filter_plugins) and not self._restriction.skips_post_filters
+
+    def rejected(
+        self, attempt: Attempt, diagnosis: Diagnosis, result: PostFilterResult | None = None
+    ) -> Rejected:
+        """Return the rejection with its message; `result` is that of the PostFilter plugins."""
+        pod, cycle = attempt.pod, attempt.cycle
+        nodes = self._restriction.count(attempt.snapshot.nodes)
+        if result is None:
+            return Rejected(pod, diagnosis, diagnosis.fit_error(nodes), cycle)
         text, last = result.status.message, self._last.get(pod.template)
         if last is not None and diagnosis is last.diagnosis:
             if text == diagnosis.post_filter_message:

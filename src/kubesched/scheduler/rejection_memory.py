@@ -126,7 +126,7 @@ class RejectionMemory:
 def _stamp_of(snapshot: Snapshot) -> _Stamp:
     nodes, objects = snapshot.nodes, snapshot.objects
     changes = nodes.changes_dropped + len(nodes.changes)
-    return objects, objects.changes, nodes.epoch, changes, snapshot.nominated.version
+    return objects, objects.changes, nodes.epoch, changes, snapshot.nominated.changes.version
 
 
 def _is_nominated(pod: PodInfo, snapshot: Snapshot) -> bool:

@@ -75,11 +75,11 @@ class RepeatedRejections:
     def _reject(self, queued: QueuedPodInfo, rejected: Rejected, now: float) -> None:
         """Reject a pod and those that follow it; the queue is left as it is."""
         steps = self._steps
-        pods = steps.queue.count_equal(queued)
+        pods = steps.queue.cohorts.size(queued)
         # The first was counted when it was decided.
         steps.cycles[queued.pod_info.scheduler_name].rejecting.count_again(rejected, pods - 1)
         attempt = FailedAttempt(queued, rejected.status, rejected.diagnosis, now)
-        again = RejectedAgain(rejected, attempt, partial(steps.queue.equal_pods, queued), pods)
+        again = RejectedAgain(rejected, attempt, partial(steps.queue.cohorts.members, queued), pods)
         for observer in steps.observers:
             observer.rejected_again(again, now)
         if steps.records_events or logs_failures():
@@ -87,6 +87,6 @@ class RepeatedRejections:
 
     def _report_each(self, attempt: FailedAttempt) -> None:
         """Log the attempt of each pod, and write its event."""
-        for pod in self._steps.queue.equal_objects(attempt.queued):
+        for pod in self._steps.queue.cohorts.objects(attempt.queued):
             log_failure(pod, attempt)
             self._steps.record_failure(pod, attempt.message)

@@ -12,8 +12,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kubesched.framework.normalize import NODE_SCORE_MAX, NODE_SCORE_MIN
-from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import (
+    NODE_SCORE_MAX,
+    NODE_SCORE_MIN,
+    FilterPlugin,
+    Scope,
+    ScorePlugin,
+)
 from kubesched.scheduler.answers import NOT_FEASIBLE, Answers, NodeAnswers
 from kubesched.scheduler.first_rejections import PASSED, FirstRejections
 from kubesched.scheduler.plan import ROW_SCOPES, Plan
@@ -48,7 +53,7 @@ class SignatureAnswers(Answers):
         """
         super().__init__(profile, plan)
         self._node_answers = node_answers
-        self._row_filters = [pair for pair in plan.known_filters if _looks_at_row(pair[1])]
+        self._row_filters = [pair for pair in plan.known_filters if pair[1].scope in ROW_SCOPES]
         self._first_position = min([at for at, _ in self._row_filters], default=PASSED)
         self._row_scores = [
             score for score in plan.known_scores if (score.score_scope or score.scope) in ROW_SCOPES
@@ -266,7 +271,3 @@ class SignatureAnswers(Answers):
     def select(self, pod: PodInfo, random: Random) -> int:
         """Return a feasible row with the largest total; ties are broken at random."""
         return self._best.select(self.totals(pod), random)
-
-
-def _looks_at_row(plugin: FilterPlugin[object]) -> bool:
-    return plugin.scope in ROW_SCOPES

@@ -15,10 +15,8 @@ import msgspec
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.cache.cache import Cache
-from kubesched.cache.pod_groups import PodGroupStore
 from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.plugin_error import PluginError
-from kubesched.framework.pod_groups import PodGroupStates
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.framework.services import services_for
 from kubesched.framework.status import SUCCESS, Status
@@ -52,15 +50,14 @@ class ClusterState:
         remembers: bool = True,
     ) -> None:
         self._gates = setup.feature_gates
-        groups = PodGroupStore() if setup.feature_gates.enabled("GenericWorkload") else None
-        self.cache = Cache(groups)
+        self.cache = Cache(has_pod_groups=self._gates.enabled("GenericWorkload"))
         self.nominator = Nominator()
         self.pending: dict[str, PodInfo] = {}
         self.plugin_errors: list[PluginError] = []
         services = msgspec.structs.replace(
             services_for(self._gates, self.cache.objects),
             report_plugin_error=self.plugin_errors.append,
-            pod_group_states=PodGroupStates() if groups is None else groups,
+            pod_group_states=self.cache.pod_groups,
         )
         self.profiles: dict[str, Profile] = build_profiles(setup, Random(seed), services)
         sampler = NodeSampler()
@@ -102,8 +99,7 @@ class ClusterState:
 
     def _wait(self, info: PodInfo) -> None:
         self.pending[info.uid] = info
-        if self.cache.pod_groups is not None:
-            self.cache.pod_groups.add(info)
+        self.cache.pod_groups.add(info)
 
     def _nominate(self) -> None:
         for info in self.pending.values():

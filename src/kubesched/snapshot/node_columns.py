@@ -193,7 +193,8 @@ class NodeColumns(NodeTable):
         pods = list(self.pods[row].values())
         for info in pods:
             self.remove_pod(info, row)
-        self.images.remove(self.nodes[row])
+        removed = self.nodes[row]
+        self.images.remove(removed)
         self._leave_zone(self.zones[row], name)
         self._order = None
         last = len(self.names) - 1
@@ -209,7 +210,8 @@ class NodeColumns(NodeTable):
                 self.rare[resource].add(row)
         for rows in self.rare.values():
             rows.discard(last)
-        for coded in self._coded_columns():
+        self.used_ports.swap_remove(row)
+        for coded, _ in self._coded_values(removed):
             coded.swap_remove(row)
         for column in (self._unschedulable, self._numbers):
             column[..., row] = column[..., last]
@@ -328,16 +330,6 @@ class NodeColumns(NodeTable):
             *((column, labels.get(key)) for key, column in self._labels.items()),
         ]
         return pairs  # type: ignore[return-value]  # each column with its own kind of value
-
-    def _coded_columns(self) -> list[CodedColumn[Hashable]]:
-        columns: list[object] = [
-            self.used_ports,
-            self.taints,
-            self.declared_features,
-            self.zones,
-            *self._labels.values(),
-        ]
-        return columns  # type: ignore[return-value]  # each column with its own kind of value
 
     def _write_numbers(self, node: Node, row: int) -> None:
         self._unschedulable[row] = node.spec.unschedulable

@@ -11,10 +11,10 @@ Differs:  a nomination to the empty node name is not stored; it has no effect up
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from kubesched.api.core import Pod
-from kubesched.snapshot.objects import ChangeLog
+from kubesched.snapshot.objects import ChangeLog, ChangeReader
 from kubesched.snapshot.pod_info import PodInfo
 
 # (namespace, name) -> the pod as last observed, None if it was deleted.
@@ -26,6 +26,7 @@ class Nominator:
 
     Attributes:
         by_node: The nominated pods per node name; a tuple is replaced when it changes.
+        changes: The node of each nomination that was made or deleted.
     """
 
     def __init__(self, find_pod: FindPod | None = None) -> None:
@@ -35,22 +36,12 @@ class Nominator:
         skips this check.
         """
         self._find_pod = find_pod
-        # The node of each nomination that was made or deleted.
-        self._changes: ChangeLog[str] = ChangeLog()
+        self.changes: ChangeLog[str] = ChangeLog()
         self.by_node: dict[str, tuple[PodInfo, ...]] = {}
         self._node_of: dict[str, str] = {}
 
     def __bool__(self) -> bool:
         return bool(self.by_node)
-
-    @property
-    def version(self) -> int:
-        """The number of nominations that have been made or deleted."""
-        return self._changes.version
-
-    def changed_since(self, version: int) -> Sequence[str] | None:
-        """Return the nodes whose nominations changed since then; None if that is forgotten."""
-        return self._changes.since(version)
 
     def on_node(self, name: str) -> tuple[PodInfo, ...]:
         """Return the pods nominated to a node."""
@@ -83,7 +74,7 @@ class Nominator:
         """Nominate a pod that is not nominated, even if it has changed or is gone."""
         self.by_node[node_name] = (*self.by_node.get(node_name, ()), info)
         self._node_of[info.uid] = node_name
-        self._changes.add(node_name)
+        self.changes.add(node_name)
 
     def update(self, old: PodInfo, new: PodInfo) -> None:
         """Update a nominated pod.
@@ -101,7 +92,7 @@ class Nominator:
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
             left = tuple([pod for pod in self.by_node[node_name] if pod.uid != uid])
-            self._changes.add(node_name)
+            self.changes.add(node_name)
             if left:
                 self.by_node[node_name] = left
             else:
@@ -118,3 +109,21 @@ class Nominator:
             return True
         observed = self._find_pod(info.namespace, info.name)
         return observed is not None and not observed.spec.node_name
+
+
+class ChangedNominations:
+    """A reader of the nominations that count for pods which are tried one after the other."""
+
+    def __init__(self) -> None:
+        self._changes: ChangeReader[str] = ChangeReader()
+        self._own = ""
+
+    def read(self, nominated: Nominator, uid: str) -> list[str] | None:
+        """Return the nodes with other nominations than for the pod of the last call.
+
+        `uid` is that of the pod that is tried now; its own nomination does not count for it. None
+        if those of any node may be others.
+        """
+        changed = self._changes.read(nominated.changes)
+        before, self._own = self._own, nominated.node_of(uid)
+        return None if changed is None else [*changed, before, self._own]

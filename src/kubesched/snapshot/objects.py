@@ -18,7 +18,7 @@ _CHANGES_KEPT: Final = 1024
 
 
 class ChangeLog(Generic[T]):
-    """The latest of `version` changes; each reader keeps the version up to which it has read."""
+    """The latest of `version` changes; `ChangeReader` reads it piece by piece."""
 
     __slots__ = ("_latest", "version")
 
@@ -39,6 +39,26 @@ class ChangeLog(Generic[T]):
         if not 0 <= count <= len(self._latest):
             return None
         return tuple(islice(reversed(self._latest), count))[::-1]
+
+
+class ChangeReader(Generic[T]):
+    """A reader of one log at a time."""
+
+    __slots__ = ("_log", "_version")
+
+    def __init__(self) -> None:
+        self._log: ChangeLog[T] | None = None
+        self._version = 0
+
+    def read(self, log: ChangeLog[T]) -> Sequence[T] | None:
+        """Return the changes since the last call, oldest first.
+
+        None if anything may have changed: the first time, with another log, and after too many
+        changes.
+        """
+        changed = log.since(self._version) if log is self._log else None
+        self._log, self._version = log, log.version
+        return changed
 
 
 _NO_CHANGES: Final[ChangeLog[tuple[str, str]]] = ChangeLog()

@@ -15,7 +15,7 @@ from kubesched.api.resource import (
     ResourceClaim,
     ResourceClaimStatus,
 )
-from kubesched.framework.dra import AllocatedState, ClaimTracker
+from kubesched.framework.dra.claim_tracker import AllocatedState, ClaimTracker
 from kubesched.snapshot.objects import ObjectStore
 
 devices = st.sampled_from(["d0", "d1", "d2"])

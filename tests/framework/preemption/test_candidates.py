@@ -13,8 +13,8 @@ from kubesched.framework.preemption.candidates import (
     rows_needed,
 )
 from kubesched.framework.preemption.report import Candidate
-from kubesched.framework.preemption.screening import Screening
 from kubesched.framework.preemption.verdict_memory import VerdictMemory, Verdicts
+from kubesched.framework.preemption.victim_sums import Screening
 from kubesched.framework.preemption.victims import select_victims_on_node
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, failure
 from kubesched.snapshot.objects import ObjectStore

@@ -35,7 +35,8 @@ from kubesched.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kubesched.framework.dra import AllocatedState, DeviceClasses
+from kubesched.framework.dra.claim_tracker import AllocatedState
+from kubesched.framework.dra.devices import DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher, Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex

@@ -158,6 +158,39 @@ def test_devices_that_are_not_ready(stored: ResourceClaim, is_available: bool) -
 
 
 @pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        pytest.param(
+            waiting(), ["device gpu.example.com/p1/d0 of claim c1 with binding condition ready"]
+        ),
+        pytest.param(waiting(Condition(type="ready", status="True")), []),
+    ],
+    ids=["not-yet", "ready"],
+)
+def test_explain_names_devices_that_are_not_ready(
+    stored: ResourceClaim, expected: list[str]
+) -> None:
+    """Allocated ones, as long as their drivers have not set the conditions."""
+    cluster, pod = Cluster(stored), user_of("c1")
+    cycle, _ = cluster.filter(pod)
+    assert expected == list(cluster.plugin.describe_wait(cycle, pod, "n1"))
+
+
+def test_explain_names_devices_that_have_to_be_made_ready() -> None:
+    """Before the claim is written, and after its device was reserved."""
+    attached = device("d0", binding_conditions=("attached", "ready"))
+    cluster = Cluster(claim(request()), device_class(), slice_of([attached], node_name="n1"))
+    pod = user_of("c1")
+    cycle, _ = cluster.filter(pod)
+    expected = [
+        "device gpu.example.com/p1/d0 of claim c1 with binding conditions attached and ready"
+    ]
+    assert expected == list(cluster.plugin.describe_wait(cycle, pod, "n1"))
+    assert cluster.plugin.reserve(cycle, pod, "n1").is_success
+    assert expected == list(cluster.plugin.describe_wait(cycle, pod, "n1"))
+
+
+@pytest.mark.parametrize(
     ("stored", "message", "label"),
     [
         pytest.param(waiting(Condition(type="ready", status="True")), "", "success", id="ready"),

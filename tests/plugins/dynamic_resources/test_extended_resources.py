@@ -7,7 +7,7 @@ import pytest
 from kubesched.api.core import Container, Pod, PodSpec, ResourceRequirements
 from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.resource import EXTENDED_RESOURCE_CLAIM_ANNOTATION
-from kubesched.framework.dra import DeviceClasses
+from kubesched.framework.dra.devices import DeviceClasses
 from kubesched.plugins.dynamic_resources.extended_resources import (
     IN_MEMORY_NAME,
     ExtendedResources,

@@ -20,7 +20,8 @@ from kubesched.api.resource import (
 )
 from kubesched.api.resource import Counter as SharedCounter
 from kubesched.client.watch_events import SharedParts
-from kubesched.framework.dra import AllocatedState, DeviceClasses
+from kubesched.framework.dra.claim_tracker import AllocatedState
+from kubesched.framework.dra.devices import DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected
 from kubesched.plugins.dynamic_resources.extended_resources import NO_CLAIM
 from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher

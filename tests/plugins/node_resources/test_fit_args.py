@@ -7,7 +7,7 @@ import pytest
 from kubesched.api.field_errors import ConfigError
 from kubesched.config.args import ResourceSpec
 from kubesched.plugins.node_resources import NodeResourcesFit
-from kubesched.plugins.node_resources.fit_args import NodeResourcesFitArgs, ScoringStrategy
+from kubesched.plugins.node_resources.fit import NodeResourcesFitArgs, ScoringStrategy
 from kubesched.testing.builders import Json
 from kubesched.testing.handle import FakeHandle
 from tests.plugins.node_resources.fits import new_plugin, strategy_args

@@ -18,7 +18,7 @@ from kubesched.api.resource import (
 )
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.plugins.node_resources import NodeResourcesFit
-from kubesched.plugins.node_resources.fit_args import NodeResourcesFitArgs
+from kubesched.plugins.node_resources.fit import NodeResourcesFitArgs
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 from kubesched.testing.handle import FakeHandle

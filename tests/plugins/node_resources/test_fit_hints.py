@@ -9,7 +9,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.framework.cluster_event import DEVICE_CLASS, NODE, POD, Action, ClusterEvent
 from kubesched.plugins.node_resources import NodeResourcesFit
-from kubesched.plugins.node_resources.fit_args import NodeResourcesFitArgs
+from kubesched.plugins.node_resources.fit import NodeResourcesFitArgs
 from kubesched.testing.builders import Amounts, make_node, make_pod
 from kubesched.testing.handle import FakeHandle
 

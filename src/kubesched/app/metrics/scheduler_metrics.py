@@ -29,8 +29,8 @@ from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, FailedAttempt, RejectedAgain
 from kubesched.scheduler.eviction import PLUGIN as PREEMPTING_PLUGIN
 from kubesched.scheduler.eviction import Preemption
-from kubesched.scheduler.instruments import Instruments
 from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.observer import Instruments
 from kubesched.scheduler.pod_group_outcome import Outcome
 from kubesched.scheduler.profile import Profile
 
@@ -98,7 +98,7 @@ class SchedulerMetrics(Instruments):
         self._scheduler = scheduler
         scheduler.queue.observers.append(self.moved)
         # Upstream registers the metrics of pod groups only with their feature.
-        self._has_groups = scheduler.cache.pod_groups is not None
+        self._has_groups = scheduler.cache.pod_groups.is_enabled
 
     # The loop: `Observer`.
 

@@ -20,7 +20,8 @@ from typing import Final
 import msgspec
 
 from kubesched.api.scheduling import PodGroup
-from kubesched.framework.pod_groups import PodGroupPostFilterResult, PodGroupTrial, pod_group_of
+from kubesched.framework.plugin import PostFilterResult
+from kubesched.framework.pod_groups import PodGroupTrial, pod_group_of
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.eligibility import POLICY_NEVER, start_time_nanoseconds
 from kubesched.framework.status import SUCCESS, unresolvable, unschedulable
@@ -101,29 +102,29 @@ NO_VICTIMS: Final = "No preemption victims found for incoming preemptor"
 
 async def choose_group_victims(
     group: PodGroup, pods: Sequence[PodInfo], snapshot: Snapshot, trial: PodGroupTrial
-) -> PodGroupPostFilterResult:
+) -> PostFilterResult:
     """Return the pods of the whole cluster to evict so that the group fits.
 
     `pods` are those of the group that have no node. In the trial, the victims remain removed at the
     end.
     """
     if any(pod.spec.preemption_policy == "Never" for pod in pods):
-        return PodGroupPostFilterResult(unschedulable(POLICY_NEVER))
+        return PostFilterResult(unschedulable(POLICY_NEVER))
     priority = group_priority(group)
     units = [u for u in victim_units(snapshot.nodes, snapshot.objects) if u.priority < priority]
     if not units:
-        return PodGroupPostFilterResult(unresolvable(NO_VICTIMS))
+        return PostFilterResult(unresolvable(NO_VICTIMS))
     trial.remove(pods_of(units))
     status = await trial.schedule()
     if not status.is_success:
-        return PodGroupPostFilterResult(status)
+        return PostFilterResult(status)
     budgets = DisruptionBudgets(snapshot.objects)
     victims = [
         unit
         for unit in _most_protected_first(by_importance(units), budgets)
         if not await _reprieve(unit, trial)
     ]
-    return PodGroupPostFilterResult(SUCCESS, pods_of(by_importance(victims)))
+    return PostFilterResult(SUCCESS, victims=pods_of(by_importance(victims)))
 
 
 def _most_protected_first(

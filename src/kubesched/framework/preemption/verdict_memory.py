@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from kubesched.framework.preemption.budgets import BudgetKey, DisruptionBudgets
 from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.report import CRITERIA, Candidate
-from kubesched.framework.preemption.screening import Screening
 from kubesched.framework.preemption.victim_sums import (
     KnownSums,
+    Screening,
     rows_of_sums,
     select_victims_by_sums,
 )
@@ -36,9 +36,8 @@ from kubesched.framework.preemption.victims import (
 )
 from kubesched.framework.status import Status
 from kubesched.snapshot.node_columns import NodeColumns
-from kubesched.snapshot.nominator import Nominator
+from kubesched.snapshot.nominator import ChangedNominations
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
-from kubesched.snapshot.snapshot import NO_NOMINATED_PODS
 
 _ROWS_MAX: Final = 1 << 18
 FEW_ROWS: Final = 16
@@ -74,9 +73,7 @@ class Verdicts:
         # The versions of the rows when they were judged.
         self._versions = np.full(rows, _UNKNOWN, np.int64)
         self._failed: list[int] = []
-        self._nominated: Nominator = NO_NOMINATED_PODS
-        self._version = 0
-        self._own = ""
+        self._nominated = ChangedNominations()
         # The pods that the preemptor must not displace, by the row they are nominated to.
         self._contested: dict[int, list[PodInfo]] = {}
         self._sums = KnownSums(rows)
@@ -152,13 +149,10 @@ class Verdicts:
         self._versions[self._failed] = _UNKNOWN
         self._failed.clear()
         nominated, nodes = question.snapshot.nominated, question.snapshot.nodes
-        names = nominated.changed_since(self._version) if nominated is self._nominated else None
+        names = self._nominated.read(nominated, question.pod.uid)
         if names is None:
-            names = (*nominated.by_node, *(nodes.names[row] for row in self._contested))
-        # The preemptor's own nomination does not count.
-        own = nominated.node_of(question.pod.uid)
-        changed = {*names, own, self._own}
-        self._nominated, self._version, self._own = nominated, nominated.version, own
+            names = [*nominated.by_node, *(nodes.names[row] for row in self._contested)]
+        changed = set(names)
         contested, row_of = contested_rows(question, changed), nodes.row_of
         for row in [row_of[name] for name in changed if name in row_of]:
             rivals = contested.get(row)

@@ -7,13 +7,17 @@ number of victims, and not on the number of rows and pods. Rows with equal amoun
 outcome.
 
 Upstream: pkg/scheduler/framework/plugins/defaultpreemption, SelectVictimsOnNode (v1.36)
-Invariants: the verdicts equal those of `select_victims_on_node` row by row.
+Reads:    pods on nodes: priority, requests
+Invariants: the verdicts equal those of `select_victims_on_node` row by row; screening gives some of
+            them.
 Differs:  nothing.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +28,8 @@ from kubesched.framework.plugin import OF_SUMS, Scope
 from kubesched.framework.preemption.eligibility import by_importance, lower_priority_pods
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict, verdict
 from kubesched.framework.status import NodeToStatus, Status
+from kubesched.snapshot.changed_rows import fitted
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 
 Rivals: TypeAlias = Mapping[int, Sequence[PodInfo]]
@@ -186,9 +192,7 @@ class _Columns:
         self._ends = np.cumsum([len(trial.pods) for trial in trials])
         self._firsts = np.concatenate(([0], self._ends[:-1]))
         amounts = nodes.amounts_of_pods([pod for trial in trials for pod in trial.pods])
-        # What the pods before each pod, and before the end, add up to.
-        self._sums = np.zeros((len(amounts), amounts.shape[1] + 1), np.int64)
-        np.cumsum(amounts, axis=1, out=self._sums[:, 1:])
+        self._sums = _running_sums(amounts)
         is_other = (amounts[:, 1:] != amounts[:, :-1]).any(axis=0)
         self._changes = np.append(np.flatnonzero(is_other) + 1, amounts.shape[1])
         self._contested = np.array([bool(trial.rivals) for trial in trials], np.bool_)
@@ -281,3 +285,90 @@ def _filter(
     what_if = question.snapshot.nodes.take(rows)
     what_if.add_amounts(amounts)
     return question.handle.filter_rows(cycle, question.pod, what_if, counts=False)
+
+
+def _running_sums(amounts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return what the columns before each column, and before the end, add up to."""
+    sums = np.zeros((len(amounts), amounts.shape[1] + 1), np.int64)
+    np.cumsum(amounts, axis=1, out=sums[:, 1:])
+    return sums
+
+
+# Screening: rows where the preemptor does not fit even without the pods it may preempt. Mostly sums
+# of requests show it: the filters are asked about all rows at once, without the requests of pods of
+# lower priority.
+
+_ROWS_MAX: Final = 1 << 19
+"""The number of rows that are kept for all priorities together."""
+
+
+class LowerUsage:
+    """What the pods that preemptors of one priority may preempt add to the rows of a table."""
+
+    def __init__(self, nodes: NodeColumns) -> None:
+        self._amounts = np.zeros((len(nodes.amounts_of_pods(())), 0), np.int64)
+        self._counts = self._versions = np.zeros(0, np.int64)
+
+    def of(
+        self, question: Question, rows: NDArray[np.intp]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the number of pods per row, and what they add, one column per row."""
+        nodes = question.snapshot.nodes
+        if len(self._versions) != len(nodes):
+            self._amounts = fitted(self._amounts, nodes)
+            self._counts = fitted(self._counts, nodes)
+            self._versions = fitted(self._versions, nodes)
+        versions = np.frombuffer(nodes.row_versions, np.int64)[rows]
+        is_stale = self._versions[rows] != versions
+        if is_stale.any():
+            stale = rows[is_stale]
+            pods = [lower_priority_pods(question.pod, nodes, row) for row in stale.tolist()]
+            sums = _running_sums(nodes.amounts_of_pods(list(chain.from_iterable(pods))))
+            counts = np.array(list(map(len, pods)), np.int64)
+            ends = np.cumsum(counts)
+            self._amounts[:, stale] = sums[:, ends] - sums[:, ends - counts]
+            self._counts[stale] = counts
+            self._versions[stale] = versions[is_stale]
+        return self._counts[rows], self._amounts[:, rows]
+
+
+class Screening:
+    """Rejects rows for preemptors of any priority; not all rows that are rejected later."""
+
+    def __init__(self) -> None:
+        self._usage: OrderedDict[tuple[int, int], LowerUsage] = OrderedDict()
+
+    def reject(self, question: Question, rows: Sequence[int]) -> Mapping[int, Status]:
+        """Return the verdict on each row that is rejected for sure.
+
+        `rows` must have no nominated pods that the preemptor must not displace.
+        """
+        nodes, asked = question.snapshot.nodes, question.reads.screening
+        at = np.array(rows, np.intp)
+        counts, amounts = self._usage_below(question).of(question, at)
+        found: dict[int, Status] = dict.fromkeys(at[counts == 0].tolist(), NO_VICTIMS)
+        remaining = counts > 0
+        if not (any(asked.values()) and remaining.any() and question.requests_have_columns):
+            return found
+        at = at[remaining]
+        what_if = nodes.take(at)
+        what_if.add_amounts(-amounts[:, remaining])
+        cycle = question.cycle.skipping_filters(question.reads.scopes.keys() - asked.keys())
+        answers = question.handle.filter_rows(cycle, question.pod, what_if, counts=False)
+        for index, status in enumerate(answers.statuses):
+            if status.is_rejected and asked[status.plugin]:
+                rejected = at[answers.index == index].tolist()
+                found |= dict.fromkeys(rejected, status)
+                question.handle.count_filters(question.cycle, len(rejected), status.plugin)
+        return found
+
+    def _usage_below(self, question: Question) -> LowerUsage:
+        nodes = question.snapshot.nodes
+        # Amounts have a row for each resource, and resources are only added.
+        key = (question.pod.priority, len(nodes.resources))
+        if key not in self._usage:
+            self._usage[key] = LowerUsage(nodes)
+            while len(self._usage) > max(1, _ROWS_MAX // len(nodes)):
+                self._usage.popitem(last=False)
+        self._usage.move_to_end(key)
+        return self._usage[key]

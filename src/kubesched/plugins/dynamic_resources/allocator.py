@@ -16,7 +16,8 @@ from typing import Final
 
 from kubesched.api.core import Node
 from kubesched.api.resource import ALL, ALLOCATION_RESULTS_MAX, AllocationResult, ResourceClaim
-from kubesched.framework.dra import AllocatedState, DeviceClasses, DeviceID
+from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
+from kubesched.framework.dra.devices import DeviceClasses
 from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt, GiveBack
 from kubesched.plugins.dynamic_resources.consumption import AvailableCounters, ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import (

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from kubesched.api.quantity import Quantity, nano_value
 from kubesched.api.resource import DeviceAttribute, DeviceConstraint, ResourceClaim
-from kubesched.framework.dra import AllocatedState, DeviceID
+from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
 from kubesched.plugins.dynamic_resources.consumption import (
     ConsumedCounters,
     consumed_capacity,

@@ -19,8 +19,8 @@ from kubesched.api.errors import ApiError
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import FINALIZER, AllocationResult, ResourceClaim
 from kubesched.api.times import parse_time
-from kubesched.framework.dra import ClaimTracker, ClaimWriter
-from kubesched.framework.services import BindingConditionsStatus, PluginObserver
+from kubesched.framework.dra.claim_tracker import ClaimTracker
+from kubesched.framework.services import BindingConditionsStatus, ClaimWriter, PluginObserver
 from kubesched.plugins.dynamic_resources.claims import (
     BindingFailedError,
     consumer_reference,

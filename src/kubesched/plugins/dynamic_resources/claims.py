@@ -11,14 +11,13 @@ from typing import Final
 
 from kubesched.api.conditions import find_condition, is_condition_true
 from kubesched.api.core import Pod, PodResourceClaim
-from kubesched.api.meta import controller_of
+from kubesched.api.meta import Condition, controller_of
 from kubesched.api.resource import (
-    AllocatedDeviceStatus,
     DeviceRequestAllocationResult,
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
-from kubesched.framework.filing import Filing
+from kubesched.framework.cluster_event import Filing
 
 GetClaim = Callable[[str, str], ResourceClaim | None]
 """(namespace, name) -> claim, or None."""
@@ -112,18 +111,17 @@ def is_ready_for_binding(claim: ResourceClaim) -> bool:
     if claim.status.allocation is None:
         return False
     for result in results_of(claim):
-        if not result.binding_conditions:
-            continue
-        status = _device_status(claim, result)
-        if status is None:
-            return False
-        _raise_failure(claim, result, status)
-        if not all(
-            is_condition_true(status.conditions, condition)
-            for condition in result.binding_conditions
-        ):
-            return False
+        if result.binding_conditions:
+            _raise_failure(claim, result)
+            if unmet_conditions(claim, result):
+                return False
     return True
+
+
+def unmet_conditions(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> list[str]:
+    """Return the binding conditions of a device that its driver has not set to True."""
+    found = _conditions_of(claim, result)
+    return [name for name in result.binding_conditions if not is_condition_true(found, name)]
 
 
 def results_of(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
@@ -132,11 +130,10 @@ def results_of(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...
     return () if allocation is None else allocation.devices.results
 
 
-def _raise_failure(
-    claim: ResourceClaim, result: DeviceRequestAllocationResult, status: AllocatedDeviceStatus
-) -> None:
+def _raise_failure(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> None:
+    conditions = _conditions_of(claim, result)
     for name in result.binding_failure_conditions:
-        found = find_condition(status.conditions, name)
+        found = find_condition(conditions, name)
         if found is not None and found.status == "True":
             raise BindingFailedError(
                 f"device binding failed: claim={claim.metadata.name}, reason={found.reason},"
@@ -144,13 +141,15 @@ def _raise_failure(
             )
 
 
-def _device_status(
+def _conditions_of(
     claim: ResourceClaim, result: DeviceRequestAllocationResult
-) -> AllocatedDeviceStatus | None:
+) -> tuple[Condition, ...]:
+    """Return what the driver reports about a device; nothing if it has not reported yet."""
     wanted = (result.driver, result.pool, result.device)
-    return next(
-        (one for one in claim.status.devices if (one.driver, one.pool, one.device) == wanted), None
-    )
+    for one in claim.status.devices:
+        if (one.driver, one.pool, one.device) == wanted:
+            return one.conditions
+    return ()
 
 
 # Queueing hints.

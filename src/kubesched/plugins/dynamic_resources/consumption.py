@@ -19,7 +19,7 @@ from kubesched.api.resource import (
     Device,
     DeviceCapacity,
 )
-from kubesched.framework.dra import DeviceID
+from kubesched.framework.dra.claim_tracker import DeviceID
 from kubesched.plugins.dynamic_resources.pools import Pool
 
 _Counters = dict[str, dict[str, int]]

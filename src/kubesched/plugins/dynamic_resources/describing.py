@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from kubesched.api.core import Node
 from kubesched.api.resource import ALL, AllocationResult, DeviceConstraint, ResourceClaim
-from kubesched.framework.dra import matches_node_selector
+from kubesched.framework.dra.devices import matches_node_selector
 from kubesched.plugins.dynamic_resources.allocator import Allocator
-from kubesched.plugins.dynamic_resources.claims import results_of
+from kubesched.plugins.dynamic_resources.claims import results_of, unmet_conditions
 from kubesched.plugins.dynamic_resources.node_devices import NodeDevices, Wanted
 from kubesched.plugins.dynamic_resources.pools import CandidateDevice
 from kubesched.plugins.dynamic_resources.requests import ParsedRequest, requests_of
@@ -31,6 +31,14 @@ def describe_allocation(
     if selector is None or matches_node_selector(selector, node):
         return f"{text}, which cannot be made ready"
     return f"{text}: {describe_selector(selector, node)}"
+
+
+def describe_unready(claim: ResourceClaim, allocation: AllocationResult) -> Iterator[str]:
+    """Yield the devices whose drivers have not set every binding condition yet."""
+    for one in allocation.devices.results:
+        if unmet := unmet_conditions(claim, one):
+            device = f"device {one.driver}/{one.pool}/{one.device} of claim {claim.metadata.name}"
+            yield f"{device} with binding condition{'s' * (len(unmet) > 1)} {' and '.join(unmet)}"
 
 
 def describe_devices(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> str:

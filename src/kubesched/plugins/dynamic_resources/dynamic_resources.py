@@ -44,8 +44,7 @@ from kubesched.framework.cluster_event import (
     retry_on,
 )
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import (
-    ClaimWriter,
+from kubesched.framework.dra.devices import (
     NodeSelectorError,
     check_node_selector,
     device_classes_of,
@@ -53,11 +52,10 @@ from kubesched.framework.dra import (
     with_taints,
 )
 from kubesched.framework.handle import Handle
-from kubesched.framework.needed_kinds import NeededKind
-from kubesched.framework.normalize import normalize_scores
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
+    NeededKind,
     NoState,
     PostFilterPlugin,
     PostFilterResult,
@@ -68,8 +66,10 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     Scope,
     ScorePlugin,
+    normalize_scores,
 )
 from kubesched.framework.pod_groups import pod_group_name_of
+from kubesched.framework.services import ClaimWriter
 from kubesched.framework.status import (
     SKIP,
     SUCCESS,
@@ -160,15 +160,13 @@ class DynamicResources(
         super().__init__(args, handle)
         enabled = handle.feature_gates.enabled
         self._extended_resources = enabled("DRAExtendedResource")
-        self._prioritized_list = enabled("DRAPrioritizedList")
         self._has_pod_groups = enabled("GenericWorkload")
         self._taint_rules = enabled("DRADeviceTaintRules")
-        self._binding_conditions = _has_binding_conditions(handle.feature_gates)
         self._features = Features(
-            prioritized_list=self._prioritized_list,
+            prioritized_list=enabled("DRAPrioritizedList"),
             partitionable_devices=enabled("DRAPartitionableDevices"),
             device_taints=enabled("DRADeviceTaints"),
-            binding_conditions=self._binding_conditions,
+            binding_conditions=_has_binding_conditions(handle.feature_gates),
             consumable_capacity=enabled("DRAConsumableCapacity"),
         )
         timeout = args.filter_timeout_seconds
@@ -248,7 +246,7 @@ class DynamicResources(
         problem = next(self._problems(every, self._group_of(pod.pod), snapshot.objects), None)
         if problem is not None:
             return PreFilterResult(_NO_CLAIMS, problem)
-        is_timed_out = self._is_timed_out if self._binding_conditions else None
+        is_timed_out = self._is_timed_out if self._features.binding_conditions else None
         state = DynamicResourcesState(every, extended, snapshot, is_timed_out)
         if state.to_allocate():
             self._prepare_search(state, snapshot.objects)
@@ -304,13 +302,13 @@ class DynamicResources(
         if state is not None:
             return state
         # Without alternatives to score, the state is not needed.
-        return NoState(_NO_STATE) if self._prioritized_list else _NO_CLAIMS
+        return NoState(_NO_STATE) if self._features.prioritized_list else _NO_CLAIMS
 
     def score(
         self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable
     ) -> NDArray[np.int64]:
         """Return, as int64 per row, how early the chosen alternatives of requests are listed."""
-        if not self._prioritized_list or not state.has_alternatives():
+        if not self._features.prioritized_list or not state.has_alternatives():
             return np.zeros(len(nodes), np.int64)
         return np.array(list(map(state.score, nodes.names)), np.int64)
 
@@ -374,6 +372,13 @@ class DynamicResources(
             return _NO_STATE
         return SUCCESS if state.claims else SKIP
 
+    def describe_wait(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Sequence[str]:
+        """Return the devices that are not ready."""
+        state = self._state(cycle)
+        if state is None or not self._features.binding_conditions:
+            return ()
+        return tuple(state.describe_wait(node_name))
+
     async def pre_bind(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Write allocations and reservations, then wait until the devices are ready."""
         state = self._state(cycle)
@@ -397,7 +402,7 @@ class DynamicResources(
         )
         try:
             await binder.bind()
-            if self._binding_conditions and binder.must_wait:
+            if self._features.binding_conditions and binder.must_wait:
                 await binder.wait(self._binding_timeout_seconds)
         except ClaimBindingError as error:
             return failure(str(error))
@@ -466,7 +471,7 @@ class DynamicResources(
                 continue
             if not request.first_available:
                 yield unresolvable(f"{where}: unknown request type")
-            elif not self._prioritized_list:
+            elif not self._features.prioritized_list:
                 yield unresolvable(
                     f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled"
                 )

@@ -25,7 +25,7 @@ from kubesched.api.resource import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from kubesched.framework.dra import DeviceClasses, is_dra_extended_resource_name
+from kubesched.framework.dra.devices import DeviceClasses, is_dra_extended_resource_name
 from kubesched.framework.status import Status, unresolvable
 from kubesched.snapshot.node_table import NodeTable
 

@@ -20,7 +20,8 @@ from kubesched.api.resource import (
     ResourceClaim,
 )
 from kubesched.cel.values import CelError
-from kubesched.framework.dra import AllocatedState, DeviceClasses, DeviceID
+from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
+from kubesched.framework.dra.devices import DeviceClasses
 from kubesched.plugins.dynamic_resources.consumption import has_capacity
 from kubesched.plugins.dynamic_resources.pools import (
     CandidateDevice,

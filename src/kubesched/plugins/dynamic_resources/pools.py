@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from kubesched.api.core import Node
 from kubesched.api.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
-from kubesched.framework.dra import DeviceID, NodeSelectorError, is_for_node
+from kubesched.framework.dra.claim_tracker import DeviceID
+from kubesched.framework.dra.devices import NodeSelectorError, is_for_node
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 
 PoolID = tuple[str, str]

@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node
 from kubesched.api.resource import FIRST_AVAILABLE_MAX, AllocationResult, ResourceClaim
-from kubesched.framework.dra import AllocatedState, DeviceClasses, DeviceID
+from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
+from kubesched.framework.dra.devices import DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
 from kubesched.plugins.dynamic_resources.node_devices import UnusableDevices
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.objects import ChangeReader
 
 Results = tuple[AllocationResult, ...] | None
 """One result per claim, or None if there is no solution on the node."""
@@ -214,7 +216,7 @@ class RememberedSearches:
         self.classes = classes
         self.index = index
         self._by_claims: OrderedDict[bytes, NodeResults] = OrderedDict()
-        self._version = allocated.changes.version
+        self._changed: ChangeReader[DeviceID] = ChangeReader()
 
     def of(self, claims: Sequence[ResourceClaim]) -> NodeResults:
         """Return the results for claims with equal specs; the caller adds to them."""
@@ -240,11 +242,7 @@ class RememberedSearches:
 
     def _forget_changed(self) -> None:
         """Drop the results for nodes that can use a device that changed."""
-        changes = self.allocated.changes
-        if changes.version == self._version:
-            return
-        changed = changes.since(self._version)
-        self._version = changes.version
+        changed = self._changed.read(self.allocated.changes)
         if changed is None:
             for results in self._by_claims.values():
                 results.forget_all()

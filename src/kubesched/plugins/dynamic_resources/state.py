@@ -12,7 +12,7 @@ Differs:  a pod that shares its group's pending allocation fits only where that 
           used, and results stay in order of the claims; upstream does neither.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,11 +21,15 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Node
 from kubesched.api.resource import AllocationResult, ResourceClaim
-from kubesched.framework.dra import check_node_selector, matches_node_selector
+from kubesched.framework.dra.devices import check_node_selector, matches_node_selector
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected, SearchExhausted
 from kubesched.plugins.dynamic_resources.claims import BindingFailedError, is_ready_for_binding
-from kubesched.plugins.dynamic_resources.describing import describe_allocation, describe_devices
+from kubesched.plugins.dynamic_resources.describing import (
+    describe_allocation,
+    describe_devices,
+    describe_unready,
+)
 from kubesched.plugins.dynamic_resources.extended_resources import (
     NO_CLAIM,
     ExtendedResources,
@@ -225,6 +229,15 @@ class DynamicResourcesState:
         return "; ".join(
             describe_allocation(one.claim, one.allocation, node) for one in self._unusable_on(node)
         )
+
+    def describe_wait(self, node_name: str) -> Iterator[str]:
+        """Yield the devices on the chosen node that are not ready."""
+        found = self.allocation_on(node_name)
+        allocations = iter(() if found is None else found.results)
+        for one in self.claims:
+            allocation = one.claim.status.allocation or one.reserved or next(allocations, None)
+            if allocation is not None:
+                yield from describe_unready(one.claim, allocation)
 
     def _resources_of_devices(self, node: Node) -> tuple[str, ...] | Status:
         """Return the resources that devices must provide, or the node's final status."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from kubesched.api.core import Node, Pod
-from kubesched.framework.filing import Filing, names_of_labels, names_of_pods
+from kubesched.framework.cluster_event import Filing, names_of_labels, names_of_pods
 from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms, affinity_terms_of
 
 _NO_TERMS: Final = AffinityTerms()

@@ -25,12 +25,13 @@ from kubesched.config.validation import validate_range
 from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.needed_kinds import Decides, NeededKind
-from kubesched.framework.normalize import NODE_SCORE_MAX
 from kubesched.framework.plugin import (
+    NODE_SCORE_MAX,
     PRE_FILTER_SKIP,
     PRE_SCORE_SKIP,
+    Decides,
     FilterPlugin,
+    NeededKind,
     PreFilterExtensions,
     PreFilterResult,
     PreScorePlugin,
@@ -64,7 +65,6 @@ from kubesched.plugins.inter_pod_affinity.state import (
     sums_by_key,
 )
 from kubesched.plugins.shared.template_memo import TemplateMemo
-from kubesched.plugins.shared.topology_domains import DomainSums
 from kubesched.snapshot.affinity_terms import (
     AffinityTerm,
     OwnedTerm,
@@ -75,6 +75,7 @@ from kubesched.snapshot.affinity_terms import (
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_sums import DomainSums
 from kubesched.snapshot.snapshot import Snapshot
 
 _STATUSES: Final = (

@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Namespace
 from kubesched.api.requirements import CompiledSelector
-from kubesched.plugins.shared.topology_domains import DomainSums
 from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms, OwnedTerm, TermKind
 from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.pod_sums import Marker, PodSum
+from kubesched.snapshot.pod_sums import DomainSums, Marker, PodSum
 
 _NO_LABELS: Final[dict[str, str]] = {}
 _QUESTIONS_MAX: Final = 4096

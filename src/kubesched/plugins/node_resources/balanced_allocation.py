@@ -20,14 +20,19 @@ from numpy.typing import NDArray
 from kubesched.api.field_errors import FieldError, child, duplicate, invalid
 from kubesched.api.integers import quotient, truncate, wrap
 from kubesched.api.resource import DeviceClass
-from kubesched.config.args import PluginArgs, ResourceSpec
+from kubesched.config.args import DEFAULT_RESOURCES, PluginArgs, ResourceSpec
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.handle import Handle
-from kubesched.framework.normalize import NODE_SCORE_MAX
-from kubesched.framework.plugin import UNSIGNED, PreScorePlugin, PreScoreResult, Scope, ScorePlugin
+from kubesched.framework.plugin import (
+    NODE_SCORE_MAX,
+    UNSIGNED,
+    PreScorePlugin,
+    PreScoreResult,
+    Scope,
+    ScorePlugin,
+)
 from kubesched.framework.status import SKIP
 from kubesched.plugins.node_resources.device_counts import BackingDevices
-from kubesched.plugins.node_resources.fit_args import DEFAULT_RESOURCES
 from kubesched.plugins.node_resources.scoring import (
     Amounts,
     Demands,

@@ -19,9 +19,8 @@ from kubesched import cel
 from kubesched.api.core import Node
 from kubesched.api.resource import Device, DeviceClass, ResourceSlice
 from kubesched.cel.values import CelError
-from kubesched.framework.dra import (
-    AllocatedState,
-    DeviceID,
+from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
+from kubesched.framework.dra.devices import (
     NodeSelectorError,
     device_classes_of,
     is_dra_extended_resource_name,
@@ -29,7 +28,7 @@ from kubesched.framework.dra import (
 )
 from kubesched.framework.handle import Handle
 from kubesched.plugins.node_resources.scoring import Demands, DeviceCount, Devices
-from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.objects import ChangeReader, Objects
 from kubesched.snapshot.snapshot import Snapshot
 
 
@@ -56,21 +55,21 @@ class _CountedDevices:
     ) -> None:
         self._find = find
         self._allocated = allocated
-        self._version = allocated.changes.version
+        self._changed: ChangeReader[DeviceID] = ChangeReader()
         self._devices: dict[str, Sequence[DeviceID]] = {}
         self._nodes: dict[DeviceID, list[str]] = {}
         self._counts: dict[str, DeviceCount] = {}
 
     def update(self, allocated: AllocatedState) -> None:
         """Forget the counts of nodes that can use devices that were allocated or released."""
-        changed = allocated.changes.since(self._version)
-        if changed is None or allocated is not self._allocated:
+        self._allocated = allocated
+        changed = self._changed.read(allocated.changes)
+        if changed is None:
             self._counts.clear()
-        else:
-            for device in changed:
-                for name in self._nodes.get(device, ()):
-                    self._counts.pop(name, None)
-        self._allocated, self._version = allocated, allocated.changes.version
+            return
+        for device in changed:
+            for name in self._nodes.get(device, ()):
+                self._counts.pop(name, None)
 
     def on(self, node: Node) -> DeviceCount:
         """Return the count on a node."""

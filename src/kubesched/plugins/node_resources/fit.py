@@ -10,18 +10,38 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.field_errors import (
+    FieldError,
+    child,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from kubesched.api.integers import wrap
 from kubesched.api.names import PODS, is_extended_resource_name, is_scalar_resource_name
 from kubesched.api.pod_requests import pod_requests
 from kubesched.api.quantity import resource_value
 from kubesched.api.resource import IMPLICIT_EXTENDED_RESOURCE_PREFIX, DeviceClass
-from kubesched.config.args import decode_args
+from kubesched.config.args import (
+    DEFAULT_RESOURCES,
+    PluginArgs,
+    ResourceSpec,
+    UtilizationShapePoint,
+    decode_args,
+)
+from kubesched.config.types import ConfigStruct
+from kubesched.config.validation import (
+    validate_function_shape,
+    validate_label_name,
+    validate_resources,
+)
 from kubesched.framework.cluster_event import (
     DEVICE_CLASS,
     NODE,
@@ -31,12 +51,12 @@ from kubesched.framework.cluster_event import (
     retry_on,
 )
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.dra import needed_classes
+from kubesched.framework.dra.devices import needed_classes
 from kubesched.framework.handle import Handle
-from kubesched.framework.needed_kinds import NeededKind
 from kubesched.framework.plugin import (
     UNSIGNED,
     FilterPlugin,
+    NeededKind,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
@@ -47,12 +67,6 @@ from kubesched.framework.plugin import (
 from kubesched.framework.pod_groups import PlacementScorePlugin, PodGroupAssignments
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.plugins.node_resources.device_counts import BackingDevices
-from kubesched.plugins.node_resources.fit_args import (
-    MOST_ALLOCATED,
-    REQUESTED_TO_CAPACITY_RATIO,
-    NodeResourcesFitArgs,
-    ScoringStrategy,
-)
 from kubesched.plugins.node_resources.scoring import (
     NATIVE,
     Demands,
@@ -62,6 +76,7 @@ from kubesched.plugins.node_resources.scoring import (
     score_together,
 )
 from kubesched.plugins.node_resources.shortages import (
+    FreeAmounts,
     Requests,
     ResourceRequest,
     describe_shortages,
@@ -73,10 +88,79 @@ from kubesched.plugins.node_resources.strategies import (
     MostAllocated,
     RequestedToCapacityRatio,
 )
-from kubesched.snapshot.free_amounts import FreeAmounts
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
+
+LEAST_ALLOCATED: Final = "LeastAllocated"
+MOST_ALLOCATED: Final = "MostAllocated"
+REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
+_TYPES: Final = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
+
+
+class RequestedToCapacityRatioParam(ConfigStruct, frozen=True, forbid_unknown_fields=True):
+    """A scoring function of utilization.
+
+    Attributes:
+        shape: Its points, by rising utilization.
+    """
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+class ScoringStrategy(ConfigStruct, frozen=True, forbid_unknown_fields=True):
+    """How feasible nodes are scored, and by which resources.
+
+    Attributes:
+        type: `LeastAllocated`, `MostAllocated` or `RequestedToCapacityRatio`.
+        resources: The resources to score by.
+        requested_to_capacity_ratio: The scoring function of RequestedToCapacityRatio.
+    """
+
+    type: str = ""
+    resources: tuple[ResourceSpec, ...] = ()
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+
+
+class NodeResourcesFitArgs(PluginArgs, frozen=True, kw_only=True):
+    """The arguments.
+
+    Attributes:
+        ignored_resources: Extended resources that are not checked.
+        ignored_resource_groups: Prefixes of extended resources, before the slash, that are not
+            checked.
+        scoring_strategy: How feasible nodes are scored.
+    """
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(LEAST_ALLOCATED, DEFAULT_RESOURCES)
+
+    def errors(self, path: str) -> Iterable[FieldError]:
+        """Yield the errors; the defaults have been filled in (`config.args.complete_args`)."""
+        for at, name in enumerate(self.ignored_resources):
+            yield from validate_label_name(name, child(path, "ignoredResources", at))
+        for at, group in enumerate(self.ignored_resource_groups):
+            place = child(path, "ignoredResourceGroups", at)
+            if "/" in group:
+                yield invalid(place, group, "resource group name can't contain '/'")
+            yield from validate_label_name(group, place)
+        yield from _strategy_errors(self.scoring_strategy, child(path, "scoringStrategy"))
+
+
+def _strategy_errors(strategy: ScoringStrategy, path: str) -> Iterable[FieldError]:
+    if strategy.type not in _TYPES:
+        yield not_supported(child(path, "type"), strategy.type, _TYPES)
+    yield from validate_resources(strategy.resources, child(path, "resources"))
+    place = child(path, "requestedToCapacityRatio")
+    param = strategy.requested_to_capacity_ratio
+    if strategy.type != REQUESTED_TO_CAPACITY_RATIO:
+        if param is not None:
+            yield forbidden(place, "must be nil when type is not RequestedToCapacityRatio")
+    elif param is None:
+        yield required(place, "must be specified when type is RequestedToCapacityRatio")
+    else:
+        yield from validate_function_shape(param.shape, child(place, "shape"))
 
 
 class NodeResourcesFit(

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from kubesched.api.integers import wrap
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
-from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.changed_rows import ChangedRows
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_table import PLAIN_MAX, NodeTable, SelectedRows
 
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _BYTES: Final = frozenset({"memory", "ephemeral-storage"})
@@ -99,6 +101,64 @@ def find_shortages(requests: Requests, nodes: NodeTable) -> NodeToStatus:
         is_unresolvable = what > 0 and requests.items[what - 1].amount > offered.item(what, row)
         key_of[row] = key_of.get(row, 0) | _PODS << what | is_unresolvable
     return NodeToStatus.of_some({row: _status_of(key, names) for row, key in key_of.items()}, rows)
+
+
+class FreeAmounts:
+    """The least that any row of a table has free: pods that need less fit everywhere.
+
+    It knows one table at a time. What it knows is at most the least free amounts, which pods make
+    smaller.
+    """
+
+    _CHANGED_MAX: Final = 16
+
+    def __init__(self) -> None:
+        self._changed = ChangedRows()
+        self._least: dict[str, int] = {}
+        # 0 means that nothing is known.
+        self._least_slots = 0
+
+    def suffice(self, requests: Mapping[str, int], nodes: NodeTable) -> bool:
+        """Whether every row of a table or of a selection has a pod slot and these amounts free.
+
+        False if that is not known. Amounts that do not suffice are forgotten: in a full cluster,
+        few pods fit everywhere.
+        """
+        if not self._least_slots:
+            return False
+        table = nodes.origin[0] if isinstance(nodes, SelectedRows) and nodes.origin else nodes
+        if not isinstance(table, NodeColumns):
+            return False
+        self._update(table)
+        least = self._least
+        if not least.keys() >= requests.keys():
+            return False
+        if not all([least[name] >= amount for name, amount in requests.items()]):  # noqa: C419
+            self._least_slots = 0
+        return self._least_slots > 0
+
+    def _update(self, table: NodeColumns) -> None:
+        changed = self._changed.read(table)
+        if changed is None or len(changed) > self._CHANGED_MAX or not table.is_plain:
+            self._least_slots = 0
+            return
+        for row in changed:
+            slots = table.allowed_pods.item(row) - table.pod_counts.item(row)
+            self._least_slots = max(0, min(self._least_slots, slots))
+            for name, amount in self._least.items():
+                offered, used = table.amounts_on(row, name)
+                if offered - used < amount:
+                    self._least[name] = offered - used
+
+    def measure(self, names: Iterable[str], nodes: NodeTable) -> None:
+        """Read all rows of a table; it pays after all rows were found to have enough."""
+        if isinstance(nodes, NodeColumns) and nodes.is_plain:
+            names = tuple(dict.fromkeys((*names, *self._least)))
+            self._changed.read(nodes)
+            free, _ = nodes.free_for(names)
+            least_slots, *least = free.min(axis=1, initial=PLAIN_MAX).tolist()
+            self._least_slots = max(0, least_slots)
+            self._least = dict(zip(names, least, strict=True))
 
 
 def describe_shortages(requests: Requests, nodes: NodeTable) -> Iterator[str]:

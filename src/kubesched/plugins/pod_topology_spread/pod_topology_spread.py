@@ -20,13 +20,23 @@ from numpy.typing import NDArray
 from kubesched.api.core import Node, Pod, TopologySpreadConstraint
 from kubesched.api.requirements import SelectorError
 from kubesched.api.well_known import HOSTNAME, ZONE
-from kubesched.framework.cluster_event import NODE, POD, Action, ClusterEventWithHint, retry_on
+from kubesched.framework.cluster_event import (
+    ANY_POD,
+    NODE,
+    POD,
+    Action,
+    ClusterEventWithHint,
+    Filing,
+    names_of_labels,
+    names_of_pods,
+    retry_on,
+)
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.filing import ANY_POD, Filing, names_of_labels, names_of_pods
 from kubesched.framework.handle import Handle
-from kubesched.framework.needed_kinds import Decides, NeededKind
 from kubesched.framework.plugin import (
+    Decides,
     FilterPlugin,
+    NeededKind,
     PreFilterExtensions,
     PreFilterResult,
     PreScorePlugin,

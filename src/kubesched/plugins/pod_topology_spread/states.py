@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.well_known import HOSTNAME
-from kubesched.framework.normalize import NODE_SCORE_MAX
+from kubesched.framework.plugin import NODE_SCORE_MAX
 from kubesched.plugins.pod_topology_spread.constraints import (
     NodeInclusion,
     SpreadConstraint,
@@ -26,10 +26,10 @@ from kubesched.plugins.pod_topology_spread.constraints import (
     have_all_keys,
 )
 from kubesched.plugins.shared.siblings import count_siblings
-from kubesched.plugins.shared.topology_domains import DomainSums
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_sums import DomainSums
 
 _INT32_MAX: Final = (1 << 31) - 1
 

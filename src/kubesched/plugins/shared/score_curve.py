@@ -12,7 +12,7 @@ from typing import Final
 
 from kubesched.api.integers import quotient
 from kubesched.config.args import UtilizationShapePoint
-from kubesched.framework.normalize import NODE_SCORE_MAX
+from kubesched.framework.plugin import NODE_SCORE_MAX
 
 PERCENT: Final = 100
 _SHAPE_SCORE_MAX: Final = 10

@@ -19,7 +19,7 @@ from kubesched.api.core import ReplicationController, Service
 from kubesched.api.meta import LabelSelector, OwnerReference
 from kubesched.api.requirements import NOTHING, CompiledSelector, SelectorError
 from kubesched.api.selectors import compile_label_selector, matches_set, selector_from_set
-from kubesched.framework.needed_kinds import Decides, NeededKind
+from kubesched.framework.plugin import Decides, NeededKind
 from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable

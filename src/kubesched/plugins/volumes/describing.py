@@ -21,7 +21,7 @@ from kubesched.api.storage import (
 )
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import NO_PROVISIONER, SELECTED_NODE
-from kubesched.framework.needed_kinds import NeededKind
+from kubesched.framework.plugin import NeededKind
 from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.plugins.volumes.attachable import AttachableError, add_volumes_of, may_attach
 from kubesched.plugins.volumes.claims import (

@@ -4,8 +4,8 @@ import pytest
 
 from kubesched.config.args import UtilizationShapePoint
 from kubesched.plugins.shared.score_curve import ScoreCurve
+from kubesched.plugins.volume_binding import score_pod_volumes
 from kubesched.plugins.volumes.decisions import PodVolumes, StaticBinding
-from kubesched.plugins.volumes.scoring import score_pod_volumes
 from tests.plugins.volume_objects import make_claim, make_volume
 
 RISING = ScoreCurve(

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.snapshot.free_amounts import FreeAmounts
+from kubesched.plugins.node_resources.shortages import FreeAmounts
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import Amounts, make_node, make_pod_info

@@ -6,7 +6,11 @@ import pytest
 
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import DeviceClass, DeviceClassSpec
-from kubesched.framework.dra import DeviceClasses, device_classes_of, is_dra_extended_resource_name
+from kubesched.framework.dra.devices import (
+    DeviceClasses,
+    device_classes_of,
+    is_dra_extended_resource_name,
+)
 from kubesched.snapshot.objects import ObjectStore
 
 PREFIX = "deviceclass.resource.kubernetes.io/"

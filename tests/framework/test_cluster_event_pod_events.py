@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.queue.pod_events import pod_events
+from kubesched.framework.cluster_event import pod_events
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import PodFields, make_pod
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.framework.normalize import normalize_reversed, normalize_scores
+from kubesched.framework.plugin import normalize_reversed, normalize_scores
 
 _scores = st.lists(st.integers(0, 10**9), max_size=10)
 

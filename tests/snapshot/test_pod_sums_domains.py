@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.plugins.shared.topology_domains import DomainSums
-from kubesched.snapshot.pod_sums import PodCounts, PodSum
+from kubesched.snapshot.pod_sums import DomainSums, PodCounts, PodSum
 from kubesched.testing.builders import make_node, make_pod, make_table
 
 rows = st.lists(

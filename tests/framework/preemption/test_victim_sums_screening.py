@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.framework.preemption.screening import Screening
+from kubesched.framework.preemption.victim_sums import Screening
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question
 from kubesched.framework.status import NodeToStatus
 from kubesched.snapshot.node_columns import NodeColumns

@@ -23,12 +23,12 @@ from kubesched.answers.why import (
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
+from kubesched.config.args import exhaustive
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 from tests.plugins.volume_objects import claim_volumes, make_claim, make_class

@@ -45,6 +45,7 @@ from kubesched.answers.why import (
 from kubesched.answers.workload_pods import decoded, more_pods, read_manifests
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
+from kubesched.config.args import exhaustive
 from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.explain.sentences import count
 from kubesched.framework.registry import SchedulerSetup
@@ -62,7 +63,6 @@ from kubesched.inputs.pod_names import find_nodes
 from kubesched.inputs.sources import ClusterSource, SchedulerArguments, SchedulerOptions
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.evaluate import exhaustive
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import SimulationEnd, Watch, simulate_cluster

@@ -19,10 +19,11 @@ from typing import NamedTuple
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
-from kubesched.app.shadow_watch import DecisionWatch, ShadowSetup, ShadowWatch
+from kubesched.app.shadow import DecisionWatch, ShadowWatch
 from kubesched.cache.cache import CacheError
 from kubesched.explain.shadow_report import ReplayReport, ShadowVerdict
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.decision import Failed
 from kubesched.scheduler.decision_recorder import LineType, RecordedBy, RecordedDecision
 from kubesched.scheduler.placer import reserve, unreserve
@@ -61,9 +62,9 @@ class _Reservation(NamedTuple):
 class ExactWatch(DecisionWatch):
     """Follows the recording of a scheduler, which has each decision where it was made."""
 
-    def __init__(self, setup: ShadowSetup) -> None:
+    def __init__(self, setup: SchedulerSetup, seed: int) -> None:
         """Set up; raises ConfigError."""
-        super().__init__(setup, samples=True)
+        super().__init__(setup, seed, samples=True)
         self._reserved: dict[str, _Reservation] = {}
 
     def synced(self) -> None:
@@ -135,16 +136,19 @@ class ExactWatch(DecisionWatch):
 class Replay:
     """Replays a recording, and counts the decisions."""
 
-    def __init__(self, recorded_by: RecordedBy, setup: ShadowSetup) -> None:
+    def __init__(self, recorded_by: RecordedBy, setup: SchedulerSetup, seed: int) -> None:
         """Set up, while a loop runs, a scheduler that makes recorded decisions again.
+
+        The configuration has a profile for each scheduler of the recording; `seed` is of the random
+        source that breaks ties.
 
         Raises:
             ConfigError: The configuration of a plugin is invalid.
         """
         self._recorded_by = recorded_by
-        self._names = tuple(each.scheduler_name for each in setup.scheduler.configuration.profiles)
-        is_observed = recorded_by is RecordedBy.SHADOW
-        self._watch: DecisionWatch = ShadowWatch(setup) if is_observed else ExactWatch(setup)
+        self._names = tuple(each.scheduler_name for each in setup.configuration.profiles)
+        new_watch = ShadowWatch if recorded_by is RecordedBy.SHADOW else ExactWatch
+        self._watch: DecisionWatch = new_watch(setup, seed)
         self._seconds = 0.0
         self.decisions = 0
 

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from kubesched.answers.workload_pods import decoded
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
+from kubesched.config.args import exhaustive
 from kubesched.inputs.completed_input import ALL_KINDS, completed
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects, load_scheduler, new_cluster, pending_again
@@ -34,7 +35,6 @@ from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.decision import Placed
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.node_table import CPU, MEMORY
 from kubesched.snapshot.pod_info import PodInfo
 

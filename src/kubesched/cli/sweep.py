@@ -32,6 +32,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import holds_cluster
 from kubesched.sweep.execution import (
+    SweepOutcome,
     SweepWorkers,
     carry_out_all,
     dask_workers,
@@ -50,7 +51,6 @@ from kubesched.sweep.results import (
     summaries,
     summary_columns,
 )
-from kubesched.sweep.running import SweepOutcome
 from kubesched.sweep.spec import (
     AXES,
     ERROR,

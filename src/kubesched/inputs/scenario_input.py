@@ -20,11 +20,10 @@ from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.config.documents import read_document
 from kubesched.config.load import encode_configuration
 from kubesched.framework.registry import Registry
-from kubesched.inputs.cluster_input import head_of
+from kubesched.inputs.cluster_input import check_workloads, collecting, head_of
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import check_plugins, in_file, load_scheduler, texts_in_file
 from kubesched.inputs.sources import SchedulerOptions, read_problem
-from kubesched.inputs.workloads import check_workloads, collecting
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.openb import is_openb, trace_pods
 from kubesched.simulator.run_seconds import RUN_SECONDS

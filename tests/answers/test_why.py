@@ -10,16 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.answers.pod_explanation import explain_pod
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
-from kubesched.answers.why import (
-    PodState,
-    WhyReport,
-    explain_pod,
-    state_of,
-    why,
-    why_pod,
-    why_undecided,
-)
+from kubesched.answers.why import PodState, WhyReport, state_of, why, why_pod, why_undecided
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject

@@ -13,8 +13,7 @@ import msgspec
 
 from kubesched.answers.cluster import Cluster
 from kubesched.answers.trial import ChangeKind, SuggestedChange
-from kubesched.answers.why import Cause, PodState, WhyReport
-from kubesched.answers.why_recorded import outcome_of, why_gone, with_records
+from kubesched.answers.why import Cause, PodState, WhyReport, outcome_of, why_gone, with_records
 from kubesched.api.errors import ApiError
 from kubesched.cli.asked import AnswerOptions, open_cluster
 from kubesched.cli.errors import write_warnings
@@ -110,7 +109,7 @@ def _ask(
         if records is None:
             report = msgspec.structs.replace(report, notes=(*report.notes, problem))
         else:
-            report = with_records(report, records, report.uid)
+            report = with_records(report, records)
     return report, *more
 
 

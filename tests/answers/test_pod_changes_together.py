@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.answers.combination import changes_together
+from kubesched.answers.pod_changes import changes_together
 from kubesched.answers.trial import ChangeTrial
 from kubesched.api.core import Node, Pod
 from kubesched.testing.builders import make_node, make_pod

@@ -20,10 +20,17 @@ from typing import Any, Self, TypeVar, Unpack
 from msgspec.structs import replace
 
 from kubesched.answers.cluster_view import ClusterView, cluster_view
-from kubesched.answers.drain import DrainReport, drain
+from kubesched.answers.drain import (
+    CompactReport,
+    DrainReport,
+    UpgradeReport,
+    WatchNodes,
+    compact,
+    drain,
+    upgrade,
+)
 from kubesched.answers.fit import FitReport, fit, parse_question
 from kubesched.answers.plan import read_plan
-from kubesched.answers.plan_steps import selected_nodes
 from kubesched.answers.pod_explanation import (
     check_scheduler,
     explain_pod,
@@ -33,8 +40,7 @@ from kubesched.answers.pod_explanation import (
 )
 from kubesched.answers.room import WatchPods
 from kubesched.answers.top import TopReport, ask_top, check_question
-from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps
-from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
+from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps, selected_nodes
 from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.answers.why import PodState, WhyReport, state_of, why_pod, why_uncreated
 from kubesched.answers.workload_pods import (

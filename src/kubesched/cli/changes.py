@@ -13,10 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kubesched.answers.drain import DrainedPod, DrainReport, PodFate
-from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
-from kubesched.answers.upgrade import CompactReport, NodesAtOnce, NodeThatBlocks, UpgradeReport
-from kubesched.answers.whatif import ClusterUse, MovedPod, WhatIfReport
+from kubesched.answers.drain import (
+    CompactReport,
+    DrainedPod,
+    DrainReport,
+    NodesAtOnce,
+    NodeThatBlocks,
+    PodFate,
+    UpgradeReport,
+)
+from kubesched.answers.pod_outcomes import ClusterUse, PodsWithoutNode, PreemptedPod
+from kubesched.answers.whatif import MovedPod, WhatIfReport
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.asked import AnswerOptions, open_cluster
 from kubesched.cli.errors import EXIT_DIFFERENT

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from kubesched.cli.output import (
     OutputFormat,
     RichWriter,
+    TextTable,
     Writer,
     aligned,
     is_colourful,
@@ -22,7 +23,6 @@ from kubesched.cli.output import (
     writer,
 )
 from kubesched.explain.document import Document
-from kubesched.explain.tables import TextTable
 
 TABLE = TextTable(
     ["node", "PodTopologySpread", "who"],

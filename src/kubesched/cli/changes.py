@@ -28,9 +28,8 @@ from kubesched.api.decode import STANDARD_INPUT
 from kubesched.cli.asked import AnswerOptions, open_cluster
 from kubesched.cli.errors import EXIT_DIFFERENT
 from kubesched.cli.explain import write_unknown
-from kubesched.cli.output import ITEM, Writer, amount, write_answer
+from kubesched.cli.output import ITEM, TextTable, Writer, amount, write_answer
 from kubesched.explain.sentences import count, grouped_by, names, phrases
-from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.pod_names import NODE_PREFIXES
 from kubesched.inputs.sources import ClusterSource

@@ -27,6 +27,7 @@ from kubesched.cli.files import check_inputs, check_outputs, short_names
 from kubesched.cli.output import (
     ITEM,
     OutputFormat,
+    TextTable,
     Writer,
     page_width,
     table_width,
@@ -36,7 +37,6 @@ from kubesched.cli.output import (
 from kubesched.cli.progress import run_simulation
 from kubesched.cli.timeline import play
 from kubesched.explain.sentences import count, names, phrases
-from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.scenario_input import (
     holds_cluster,

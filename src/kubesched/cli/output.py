@@ -7,9 +7,9 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import click
 import msgspec
@@ -19,7 +19,6 @@ from rich.cells import cell_len
 from kubesched.cli.errors import naming, printable
 from kubesched.cli.files import write_text
 from kubesched.explain.document import Document
-from kubesched.explain.tables import TextTable
 
 D = TypeVar("D", bound=Document)
 
@@ -86,6 +85,14 @@ def _yaml(plain: Mapping[str, object]) -> str:
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     text: str = yaml.dump(plain, Dumper=dumper, sort_keys=False, allow_unicode=True, width=4096)
     return text
+
+
+class TextTable(NamedTuple):
+    """Headings, rows of cells, and the headings of numbers, which are aligned to the right."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: Collection[str] = ()
 
 
 class Writer:

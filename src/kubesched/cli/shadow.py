@@ -20,14 +20,13 @@ from kubesched.app.signals import handled_signals
 from kubesched.cli.asked import AnswerOptions
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.files import check_inputs, check_outputs
-from kubesched.cli.output import Writer, write_answer
+from kubesched.cli.output import TextTable, Writer, write_answer
 from kubesched.cli.progress import watched
 from kubesched.cli.snapshot import recording_to
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import Disagreement, ReplayReport, ShadowReport, ShadowVerdict
-from kubesched.explain.tables import TextTable
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import live_target

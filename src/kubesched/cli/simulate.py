@@ -19,10 +19,9 @@ from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.files import check_inputs, check_outputs
 from kubesched.cli.flags import is_given
-from kubesched.cli.output import OutputFormat, Writer, amount, write_answer
+from kubesched.cli.output import OutputFormat, TextTable, Writer, amount, write_answer
 from kubesched.cli.progress import run_simulation, write_timing
 from kubesched.explain.sentences import count, grouped_by, largest_first, names
-from kubesched.explain.tables import TextTable
 from kubesched.framework.needed_kinds import Decides
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.scenario_input import is_scenario

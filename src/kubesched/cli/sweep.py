@@ -25,9 +25,8 @@ from kubesched.cli.errors import (
     write_warnings,
 )
 from kubesched.cli.files import check_inputs, check_outputs, replacing
-from kubesched.cli.output import Writer, in_parts, writer
+from kubesched.cli.output import TextTable, Writer, in_parts, writer
 from kubesched.explain.sentences import count
-from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import holds_cluster

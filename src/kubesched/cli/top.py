@@ -22,6 +22,7 @@ from kubesched.cli.asked import AnswerOptions, open_cluster
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.flags import FILE_PATH
 from kubesched.cli.output import (
+    TextTable,
     Writer,
     column_gap,
     heading_of,
@@ -30,7 +31,6 @@ from kubesched.cli.output import (
     write_page,
 )
 from kubesched.explain.sentences import count
-from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError, near_names
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import StatusLine

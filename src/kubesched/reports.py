@@ -22,7 +22,7 @@ from kubesched.answers.drain import (
     UpgradeReport,
 )
 from kubesched.answers.fit import FitReport, MorePods, PodsOnNode, WorkloadFit
-from kubesched.answers.missing_nodes import MissingNodes, NodesOfShape
+from kubesched.answers.node_shapes import MissingNodes, NodesOfShape
 from kubesched.answers.pod_outcomes import ClusterUse, PodsWithoutNode, PreemptedPod
 from kubesched.answers.room import Room, StoppingReason
 from kubesched.answers.top import PendingRequests, ResourceRequests, TopGroup, TopReport, TopRow

@@ -25,7 +25,7 @@ from kubesched.answers.drain import (
 from kubesched.answers.pod_outcomes import ClusterUse, PodsWithoutNode, PreemptedPod
 from kubesched.answers.whatif import MovedPod, WhatIfReport
 from kubesched.api.decode import STANDARD_INPUT
-from kubesched.cli.asked import AnswerOptions, open_cluster
+from kubesched.cli.asking import AnswerOptions, open_cluster
 from kubesched.cli.errors import EXIT_DIFFERENT
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.output import ITEM, TextTable, Writer, amount, write_answer

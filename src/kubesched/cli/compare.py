@@ -21,6 +21,7 @@ from kubesched.answers.cluster_comparison import (
 )
 from kubesched.answers.workload_pods import PodOwner
 from kubesched.api.decode import STANDARD_INPUT
+from kubesched.cli.asking import run_simulation
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.files import check_inputs, check_outputs, short_names
@@ -34,7 +35,6 @@ from kubesched.cli.output import (
     write_answer,
     write_page,
 )
-from kubesched.cli.progress import run_simulation
 from kubesched.cli.timeline import play
 from kubesched.explain.sentences import count, names, phrases
 from kubesched.inputs.errors import UserError

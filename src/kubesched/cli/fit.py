@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from kubesched.answers.fit import FitReport, MorePods, PodsOnNode, WorkloadFit
-from kubesched.answers.missing_nodes import MissingNodes
-from kubesched.cli.asked import AnswerOptions, open_cluster
+from kubesched.answers.node_shapes import MissingNodes
+from kubesched.cli.asking import AnswerOptions, open_cluster
 from kubesched.cli.changes import write_preempted, write_without_node
 from kubesched.cli.errors import EXIT_DIFFERENT
 from kubesched.cli.explain import write_unknown

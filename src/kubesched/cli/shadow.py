@@ -17,11 +17,10 @@ import msgspec
 from kubesched.app.replay import Replay
 from kubesched.app.shadow import Shadow
 from kubesched.app.signals import handled_signals
-from kubesched.cli.asked import AnswerOptions
+from kubesched.cli.asking import AnswerOptions, watched
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.files import check_inputs, check_outputs
 from kubesched.cli.output import TextTable, Writer, write_answer
-from kubesched.cli.progress import watched
 from kubesched.cli.snapshot import recording_to
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings

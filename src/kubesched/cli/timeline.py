@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kubesched.answers.scenario_play import ScenarioPlay
+from kubesched.cli.asking import Show, watched
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.files import check_outputs, replacing, write_text
 from kubesched.cli.flags import is_given
@@ -20,7 +21,6 @@ from kubesched.cli.output import (
     is_colourful,
     write_answer,
 )
-from kubesched.cli.progress import Show, watched
 from kubesched.cli.simulate import TimelineOptions
 from kubesched.cli.snapshot import recording_to
 from kubesched.inputs.errors import UserError

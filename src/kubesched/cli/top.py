@@ -18,7 +18,7 @@ from kubesched.answers.room import Room
 from kubesched.answers.top import TopGroup, TopReport, TopRow, check_question
 from kubesched.answers.workload_pods import PodOwner
 from kubesched.api.resource_names import is_measured_in_bytes
-from kubesched.cli.asked import AnswerOptions, open_cluster
+from kubesched.cli.asking import AnswerOptions, open_cluster
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.flags import FILE_PATH
 from kubesched.cli.output import (

@@ -15,7 +15,7 @@ from kubesched.answers.cluster import Cluster
 from kubesched.answers.trial import ChangeKind, SuggestedChange
 from kubesched.answers.why import Cause, PodState, WhyReport, outcome_of, why_gone, with_records
 from kubesched.api.errors import ApiError
-from kubesched.cli.asked import AnswerOptions, open_cluster
+from kubesched.cli.asking import AnswerOptions, open_cluster
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain import write_retry, write_unknown
 from kubesched.cli.output import DETAIL, Writer, write_answer, write_page

@@ -62,7 +62,6 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
     distinct_objects,
     load_checked_scheduler,
-    new_cluster,
     pending_again,
     with_scheduler_name,
 )
@@ -594,7 +593,7 @@ class Cluster:
     def _state(self, *, remembers: bool = False) -> ClusterState:
         every = exhaustive(self._scheduler.configuration)
         setup = self._scheduler._replace(configuration=every)
-        cluster = new_cluster(setup, self._options, remembers=remembers)
+        cluster = ClusterState(setup, seed=self._options.seed, remembers=remembers)
         cluster.load(self.objects)
         cluster.declare_complete(self._given.complete)
         return cluster

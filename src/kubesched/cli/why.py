@@ -6,6 +6,7 @@ Rejects:  addresses that are no URL; certificates that cannot be read.
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from functools import partial
 from typing import Final
 
@@ -275,12 +276,10 @@ class RunningScheduler:
         return None, f"The scheduler at {self._settings.server} was not asked: {reason}."
 
     async def _ask(self, pod: str) -> DecisionRecords:
-        rest = connect(self._settings, qps=-1, timeout_seconds=_SECONDS_MAX)
         query = (("pod", pod), ("limit", str(_RECORDS_ASKED)))
-        try:
+        connected = connect(self._settings, qps=-1, timeout_seconds=_SECONDS_MAX)
+        async with aclosing(connected) as rest:
             body = await rest.send(Request(path=_PATH, query=query))
-        finally:
-            await rest.aclose()
         return msgspec.json.decode(body, type=DecisionRecords)
 
 

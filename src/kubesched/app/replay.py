@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from kubesched.api.core import Pod
@@ -27,7 +28,6 @@ from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.decision import Failed
 from kubesched.scheduler.decision_recorder import LineType, RecordedBy, RecordedDecision
 from kubesched.scheduler.placer import reserve, unreserve
-from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo, uid_of
 
 
@@ -51,21 +51,14 @@ class RecordedEvent(NamedTuple):
     decision: RecordedDecision | None = None
 
 
-class _Reservation(NamedTuple):
-    """What Reserve has kept for a pod."""
-
-    profile: Profile
-    cycle: CycleState
-    pod: PodInfo
-
-
 class ExactWatch(DecisionWatch):
     """Follows the recording of a scheduler, which has each decision where it was made."""
 
     def __init__(self, setup: SchedulerSetup, seed: int) -> None:
         """Set up; raises ConfigError."""
         super().__init__(setup, seed, samples=True)
-        self._reserved: dict[str, _Reservation] = {}
+        # What releases the things that Reserve has kept, by pod.
+        self._releases: dict[str, Callable[[], None]] = {}
 
     def synced(self) -> None:
         """Do nothing: the recording has each decision where it was made."""
@@ -106,7 +99,7 @@ class ExactWatch(DecisionWatch):
         if cycle is None:
             return
         profile = self.scheduler.profiles[info.scheduler_name]
-        self._reserved[info.uid] = _Reservation(profile, cycle, there)
+        self._releases[info.uid] = partial(unreserve, profile, cycle, there)
         if not reserve(profile, cycle, there).is_success:
             # It does not fit there now, so plugins have nothing that they could reserve.
             self._release(info.uid)
@@ -128,9 +121,9 @@ class ExactWatch(DecisionWatch):
         queue.nominator.add(queued.pod_info, "")
 
     def _release(self, uid: str) -> None:
-        kept = self._reserved.pop(uid, None)
-        if kept is not None:
-            unreserve(kept.profile, kept.cycle, kept.pod)
+        release = self._releases.pop(uid, None)
+        if release is not None:
+            release()
 
 
 class Replay:

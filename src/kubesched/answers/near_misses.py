@@ -20,6 +20,7 @@ from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.explain.saving import KUBECTL_NAMES
 from kubesched.explain.sentences import names, there_are
 from kubesched.inputs.errors import near_names
+from kubesched.plugins.volumes.claims import claims_of
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 
@@ -250,15 +251,10 @@ def _has_volumes(class_name: str, objects: Objects) -> bool:
 def _references(pod: Pod, objects: Objects) -> Iterator[tuple[type[KubeObject], str, str]]:
     """Yield kind, namespace and name of what the pod and its claims refer to."""
     namespace = pod.metadata.namespace
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            name = volume.persistent_volume_claim.claim_name
-            yield PersistentVolumeClaim, namespace, name
-        elif volume.ephemeral is not None:
-            name = f"{pod.metadata.name}-{volume.name}"
-        else:
-            continue
-        claim = objects.get(PersistentVolumeClaim, name, namespace)
+    for used in claims_of(pod):
+        if not used.is_ephemeral:
+            yield PersistentVolumeClaim, namespace, used.name
+        claim = objects.get(PersistentVolumeClaim, used.name, namespace)
         if claim is not None and not claim.spec.volume_name and claim.spec.storage_class_name:
             yield StorageClass, "", claim.spec.storage_class_name
     for entry, name in pod.resource_claims():

@@ -42,6 +42,7 @@ from kubesched.cluster.store import Change, ChangeType, Key
 from kubesched.explain.sentences import count
 from kubesched.inputs.errors import did_you_mean
 from kubesched.inputs.loading import pending_again, with_scheduler_name
+from kubesched.plugins.volumes.claims import WAIT_FOR_FIRST_CONSUMER, claims_of
 from kubesched.queue.moves import QueuePlace
 from kubesched.simulator.instant_server import InstantVolumeWriter
 from kubesched.simulator.object_server import NODES, key_of
@@ -287,7 +288,7 @@ class TrialCluster:
             found = self.server.find(StorageClass, "", claim.spec.storage_class_name or "")
             if (
                 found is not None
-                and found.volume_binding_mode != "WaitForFirstConsumer"
+                and found.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER
                 and found.provisioner != NO_PROVISIONER
             ):
                 await self._volumes.update_persistent_volume_claim(claim)
@@ -344,19 +345,13 @@ class TrialCluster:
 
     def _forget_claims_of(self, pod: Pod) -> None:
         """Delete the claims that belong to a pod."""
-        for volume in pod.spec.volumes:
-            if volume.ephemeral is not None:
-                name = f"{pod.metadata.name}-{volume.name}"
-                claim = self.server.find(PersistentVolumeClaim, pod.metadata.namespace, name)
+        volumes = [one.name for one in claims_of(pod) if one.is_ephemeral]
+        devices = [one.resource_claim_name or "" for one in pod.status.resource_claim_statuses]
+        for kind, names in ((PersistentVolumeClaim, volumes), (ResourceClaim, devices)):
+            for name in names:
+                claim = self.server.find(kind, pod.metadata.namespace, name)
                 if claim is not None:
                     self.server.delete(claim)
-        for one in pod.status.resource_claim_statuses:
-            if one.resource_claim_name:
-                found = self.server.find(
-                    ResourceClaim, pod.metadata.namespace, one.resource_claim_name
-                )
-                if found is not None:
-                    self.server.delete(found)
 
     # Nodes.
 

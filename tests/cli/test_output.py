@@ -191,6 +191,12 @@ def test_documents(capsys: pytest.CaptureFixture[str], output: OutputFormat, tex
     assert text == capsys.readouterr().out
 
 
+def test_a_name_that_yaml_parses_as_a_number_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Parsers of Go take 1e3 for a number."""
+    write_document(Thing("1e3"), "yaml")
+    assert "podName: '1e3'\n" in capsys.readouterr().out
+
+
 def test_wide_tables_are_not_truncated(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that is too wide still shows every character."""
     terminal = terminal_of(monkeypatch)

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from kubesched.api.core import Pod
-from kubesched.api.meta import KubeObject, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.meta import KubeObject, NodeSelectorTerm
 from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
@@ -82,24 +82,6 @@ def _values(nodes: NodeTable, key: str) -> list[str]:
     column = nodes.label(key)
     found = (column.values[code] for code in np.unique(column.codes))
     return sorted(text for text in found if text is not None)
-
-
-def requirement_text(requirement: NodeSelectorRequirement) -> str:
-    """Return a requirement on a node's labels in words."""
-    values = ", ".join(requirement.values)
-    match requirement.operator:
-        case "In" if len(requirement.values) == 1:
-            return f"{requirement.key}={values}"
-        case "Exists" | "DoesNotExist":
-            return f"{requirement.key} {requirement.operator}"
-        case operator:
-            return f"{requirement.key} {operator} ({values})"
-
-
-def term_text(term: NodeSelectorTerm) -> str:
-    """Return a term, all of whose requirements a node must meet, in words."""
-    requirements = (*term.match_expressions, *term.match_fields)
-    return " and ".join(requirement_text(one) for one in requirements) or "that matches no node"
 
 
 def _wanted(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.answers.near_misses import near_labels, requirement_text, term_text
+from kubesched.answers.near_misses import near_labels
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.api.core import (
     Container,
@@ -27,7 +27,7 @@ from kubesched.api.core import (
     Toleration,
     TopologySpreadConstraint,
 )
-from kubesched.api.meta import LabelSelector, NodeSelectorRequirement
+from kubesched.api.meta import LabelSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.quantity import Quantity, canonical, milli_value, value
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.resource_names import is_measured_in_bytes
@@ -356,18 +356,18 @@ def _with_other_node_affinity(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
             listed: tuple[NodeSelectorRequirement, ...] = getattr(term, attribute)
             for at, requirement in enumerate(listed):
                 path = (*whole, "node_selector_terms", term_at, attribute, at)
-                text = requirement_text(requirement)
+                text = _requirement_text(requirement)
                 for near_key, near in _near_labels_of(nodes, requirement):
                     correct = replace(requirement, key=near_key, values=(near,))
                     sentence = _correction(requirement.key, requirement.values[0], near_key, near)
-                    after = requirement_text(correct)
+                    after = _requirement_text(correct)
                     kind = ChangeKind.CORRECT_VALUE
                     yield _draft_of(pod, path, correct, kind, sentence, text, after)
                 # A term without requirements matches no node.
                 if len(term.match_expressions) + len(term.match_fields) > 1:
                     sentence = f"drop the node affinity {text}"
                     yield _draft_of(pod, path, _REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
-    text = " or ".join(term_text(term) for term in required.node_selector_terms)
+    text = " or ".join(_term_text(term) for term in required.node_selector_terms)
     sentence = f"drop the node affinity {text}"
     yield _draft_of(pod, whole, None, ChangeKind.DROP_CONSTRAINT, sentence, text, size=0.5)
 
@@ -378,6 +378,22 @@ def _near_labels_of(
     if requirement.operator != "In" or len(requirement.values) != 1:
         return []
     return near_labels(nodes, requirement.key, requirement.values[0])
+
+
+def _requirement_text(requirement: NodeSelectorRequirement) -> str:
+    values = ", ".join(requirement.values)
+    match requirement.operator:
+        case "In" if len(requirement.values) == 1:
+            return f"{requirement.key}={values}"
+        case "Exists" | "DoesNotExist":
+            return f"{requirement.key} {requirement.operator}"
+        case operator:
+            return f"{requirement.key} {operator} ({values})"
+
+
+def _term_text(term: NodeSelectorTerm) -> str:
+    requirements = (*term.match_expressions, *term.match_fields)
+    return " and ".join(_requirement_text(one) for one in requirements) or "that matches no node"
 
 
 # Other pods.

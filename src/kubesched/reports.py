@@ -12,15 +12,22 @@ from kubesched.answers.cluster_comparison import (
 )
 from kubesched.answers.cluster_view import ClusterView, PendingGroup, ViewedNodes
 from kubesched.answers.documents import DOCUMENTS, schema_of
-from kubesched.answers.drain import DrainedPod, DrainReport, PodFate
+from kubesched.answers.drain import (
+    CompactReport,
+    DrainedPod,
+    DrainReport,
+    NodesAtOnce,
+    NodeThatBlocks,
+    PodFate,
+    UpgradeReport,
+)
 from kubesched.answers.fit import FitReport, MorePods, PodsOnNode, WorkloadFit
-from kubesched.answers.missing_nodes import MissingNodes, NodesOfShape
-from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
+from kubesched.answers.node_shapes import MissingNodes, NodesOfShape
+from kubesched.answers.pod_outcomes import ClusterUse, PodsWithoutNode, PreemptedPod
 from kubesched.answers.room import Room, StoppingReason
 from kubesched.answers.top import PendingRequests, ResourceRequests, TopGroup, TopReport, TopRow
 from kubesched.answers.trial import ChangeKind, SuggestedChange
-from kubesched.answers.upgrade import CompactReport, NodesAtOnce, NodeThatBlocks, UpgradeReport
-from kubesched.answers.whatif import ClusterUse, MovedPod, WhatIfReport
+from kubesched.answers.whatif import MovedPod, WhatIfReport
 from kubesched.answers.why import Cause, CauseExample, LastAttempt, PodState, WhyReport
 from kubesched.explain.decision_records import (
     DecisionRecord,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import pytest
@@ -15,15 +15,15 @@ from kubesched.answers.room import StoppingReason, parse_pod_shape, room_for_pod
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.load import load_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
+from tests.simulator.clusters import cluster_of
 
 GATES: Final = FeatureGates()
-CONFIGURATION: Final = default_configuration(GATES)
 TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 SPREAD: Final = {
     "maxSkew": 1,
@@ -32,12 +32,7 @@ SPREAD: Final = {
     "labelSelector": {"matchLabels": {"app": "web"}},
 }
 
-
-def cluster_of(objects: Sequence[KubeObject], *, remembers: bool = True) -> ClusterState:
-    """Return a cluster of the objects."""
-    cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION), remembers=remembers)
-    cluster.load(objects)
-    return cluster
+remembering = partial(cluster_of, remembers=True)
 
 
 # Shapes of amounts.
@@ -99,7 +94,7 @@ def test_room_for_amounts_equals_room_for_a_pod_of_these_requests(
     objects: list[KubeObject], amounts: dict[str, str]
 ) -> None:
     """Where only amounts decide, division and placing agree on every node."""
-    cluster = cluster_of(objects)
+    cluster = remembering(*objects)
     text = ",".join(f"{name}={amount}" for name, amount in amounts.items())
     divided = room_for_shape(cluster.cache.nodes, parse_pod_shape(text), text)
     placed = room_for_pod(cluster, make_pod(requests=amounts))
@@ -125,10 +120,10 @@ PODS: Final = st.builds(
 @given(occupied(), PODS)
 def test_room_equals_placing_pod_after_pod(objects: list[KubeObject], pod: Pod) -> None:
     """The twin remembers no answers and has a cluster of its own."""
-    found = room_for_pod(cluster_of(objects), pod)
+    found = room_for_pod(remembering(*objects), pod)
     placed: list[KubeObject] = []
     while True:
-        cluster = cluster_of([*objects, *placed], remembers=False)
+        cluster = cluster_of(*objects, *placed)
         decision = cluster.schedule_one(PodInfo(pod))
         if not isinstance(decision, Placed):
             break
@@ -147,12 +142,10 @@ def _bound(pod: Pod, name: str, node_name: str) -> Pod:
 
 def test_taints_and_cordons_reduce_the_room_for_a_pod() -> None:
     """They do not reduce the room for amounts."""
-    cluster = cluster_of(
-        [
-            make_node("free", allocatable={"cpu": "2", "pods": 9}),
-            make_node("tainted", allocatable={"cpu": "3", "pods": 9}, taints=[TAINT]),
-            make_node("cordoned", allocatable={"cpu": "4", "pods": 9}, unschedulable=True),
-        ]
+    cluster = remembering(
+        make_node("free", allocatable={"cpu": "2", "pods": 9}),
+        make_node("tainted", allocatable={"cpu": "3", "pods": 9}, taints=[TAINT]),
+        make_node("cordoned", allocatable={"cpu": "4", "pods": 9}, unschedulable=True),
     )
     pod = make_pod(requests={"cpu": "1"})
     amounts = room_for_shape(cluster.cache.nodes, {"cpu": 1000}, "cpu=1")
@@ -176,14 +169,14 @@ def test_copies_are_not_gated_bound_or_preempting() -> None:
         make_pod("high", requests={"cpu": "1"}, priority=9),
     ):
         there = [pod] if pod.spec.node_name else []
-        found = room_for_pod(cluster_of([node, low, *there]), pod)
+        found = room_for_pod(remembering(node, low, *there), pod)
         assert found.room.total == 2 - len(there)
 
 
 def test_copies_leave_room_for_nominated_pods() -> None:
     """As the scheduler would."""
     nominated = make_pod("n", requests={"cpu": "2"}, priority=5, nominated_node_name="n")
-    cluster = cluster_of([make_node("n", allocatable={"cpu": "3", "pods": 9}), nominated])
+    cluster = remembering(make_node("n", allocatable={"cpu": "3", "pods": 9}), nominated)
     assert room_for_pod(cluster, make_pod("p", requests={"cpu": "1"})).room.total == 1
 
 
@@ -204,7 +197,7 @@ def test_room_without_node_resources_fit_is_finite() -> None:
 def test_the_cluster_does_not_change() -> None:
     """The copies are removed before the answer is returned."""
     node = make_node("n", allocatable={"cpu": "3", "pods": 9})
-    cluster = cluster_of([node, make_pod("a", node_name="n", requests={"cpu": "1"})])
+    cluster = remembering(node, make_pod("a", node_name="n", requests={"cpu": "1"}))
     pod = make_pod("b", requests={"cpu": "1"})
     assert [room_for_pod(cluster, pod).room.total for _ in range(2)] == [2, 2]
     assert cluster.cache.nodes.pod_counts.tolist() == [1]
@@ -221,4 +214,4 @@ def test_the_cluster_does_not_change() -> None:
 def test_pods_that_cannot_be_copied(pod: Pod, error: str) -> None:
     """The message gives the reason."""
     with pytest.raises(ValueError, match=error):
-        room_for_pod(cluster_of([make_node("n")]), pod)
+        room_for_pod(remembering(make_node("n")), pod)

@@ -8,28 +8,16 @@ import pytest
 
 from kubesched.answers.room import room_for_shape
 from kubesched.answers.top import TopGroup, TopReport, pool_label_of, top
-from kubesched.api.meta import KubeObject
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.cluster import ClusterState
 from kubesched.testing.builders import make_node, make_pod
+from tests.simulator.clusters import cluster_of
 
 from .trials import owner_metadata
 
-GATES: Final = FeatureGates()
-CONFIGURATION: Final = default_configuration(GATES)
 POOL: Final = "eks.amazonaws.com/nodegroup"
 ZONE: Final = "topology.kubernetes.io/zone"
 REGION: Final = "topology.kubernetes.io/region"
 GPU: Final = "nvidia.com/gpu"
-
-
-def cluster_of(*objects: KubeObject) -> ClusterState:
-    """Return a cluster of the objects."""
-    cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION))
-    cluster.load(objects)
-    return cluster
 
 
 def small() -> ClusterState:

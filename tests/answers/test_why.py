@@ -10,48 +10,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.answers.pod_explanation import explain_pod
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
-from kubesched.answers.why import (
-    PodState,
-    WhyReport,
-    explain_pod,
-    state_of,
-    why,
-    why_pod,
-    why_undecided,
-)
+from kubesched.answers.why import PodState, WhyReport, state_of, why, why_pod, why_undecided
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
-from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Placed
-from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 from tests.plugins.volume_objects import claim_volumes, make_claim, make_class
 from tests.scheduler.running import GANGS, make_group, make_member
+from tests.simulator.clusters import cluster_of
 
 from .trials import owner_metadata
 
-GATES: Final = FeatureGates()
-CONFIGURATION: Final = exhaustive(default_configuration(GATES))
 IN_ZONE: Final = make_pod(node_selector={"zone": "eu-1"})
 TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 
 
-def cluster_of(objects: Sequence[KubeObject]) -> ClusterState:
-    """Return a cluster of the objects."""
-    cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION), remembers=False)
-    cluster.load(objects)
-    return cluster
-
-
 def ask(pod: Pod, *others: KubeObject) -> WhyReport:
     """Return the report on a pod of a cluster."""
-    cluster = cluster_of([pod, *others])
+    cluster = cluster_of(pod, *others)
     explanation = explain_pod(cluster, PodInfo(pod), all_filters=True)
     return why(ChangeTrial(cluster, pod), explanation)
 
@@ -239,12 +220,10 @@ def test_trials_do_not_change_the_cluster() -> None:
     """The same question has the same answer."""
     pod = make_pod(requests={"cpu": "1"}, node_selector={"zone": "b"})
     cluster = cluster_of(
-        [
-            pod,
-            make_node("n", allocatable={"cpu": "1", "pods": 5}, taints=[TAINT]),
-            make_node("m", allocatable={"cpu": "1", "pods": 5}, unschedulable=True),
-            make_pod("a", node_name="m", requests={"cpu": "1"}),
-        ]
+        pod,
+        make_node("n", allocatable={"cpu": "1", "pods": 5}, taints=[TAINT]),
+        make_node("m", allocatable={"cpu": "1", "pods": 5}, unschedulable=True),
+        make_pod("a", node_name="m", requests={"cpu": "1"}),
     )
     explanation = explain_pod(cluster, PodInfo(pod), all_filters=True)
     first = why(ChangeTrial(cluster, pod), explanation)
@@ -410,12 +389,9 @@ def test_a_toleration_is_smaller_than_a_device_less() -> None:
 )
 def test_a_pod_of_a_gang(members: int, state: PodState, part: str) -> None:
     """It is asked about alone; a note names its group."""
-    gates = FeatureGates.of(GANGS)
-    setup = in_tree_setup(gates, exhaustive(default_configuration(gates)))
-    cluster = ClusterState(setup, remembers=False)
     group = make_group("g", min_count=2)
     pods = [make_member(f"g-{at}", "g") for at in range(members)]
-    cluster.load([make_node("n"), group, *pods])
+    cluster = cluster_of(make_node("n"), group, *pods, gates=FeatureGates.of(GANGS))
     report = why_pod(cluster, PodInfo(pods[0]))
     assert state == report.state
     assert part in report.sentence
@@ -486,10 +462,10 @@ def test_near_misses_are_pointed_out() -> None:
 def test_a_node_that_is_not_there() -> None:
     """The note names it, if other nodes are there."""
     pod = make_pod(node_name="gone")
-    report = why_pod(cluster_of([pod, make_node("n")]), PodInfo(pod))
+    report = why_pod(cluster_of(pod, make_node("n")), PodInfo(pod))
     assert (PodState.BOUND, "Pod default/pod is on node gone.") == (report.state, report.sentence)
     assert ("Node gone was removed, or is not in the input.",) == report.notes
-    assert () == why_pod(cluster_of([pod]), PodInfo(pod)).notes
+    assert () == why_pod(cluster_of(pod), PodInfo(pod)).notes
 
 
 # Random clusters, against brute force.
@@ -555,7 +531,7 @@ _pods = st.builds(
 
 
 def _fits(objects: Sequence[KubeObject], pod: Pod) -> bool:
-    return isinstance(cluster_of(objects).schedule_one(PodInfo(pod)), Placed)
+    return isinstance(cluster_of(*objects).schedule_one(PodInfo(pod)), Placed)
 
 
 def _plain(item: KubeObject) -> dict[str, Any]:

@@ -16,8 +16,7 @@ import yaml
 from msgspec.structs import replace
 
 from kubesched.app.access import AccessCheck, Authenticator, Authorities, Authorizer
-from kubesched.app.endpoints import Endpoints, configz, flagz
-from kubesched.app.health import scheduler_health
+from kubesched.app.endpoints import Endpoints, configz, flagz, scheduler_health
 from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.app.logs import LogOptions, Logs
 from kubesched.app.metrics.pages import MetricsPage

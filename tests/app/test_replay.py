@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kubesched.app.replay import Replay
-from kubesched.app.shadow_watch import ShadowSetup
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.config.types import Configuration
@@ -47,8 +46,8 @@ def replayed(
         gates = FeatureGates()
         with RecordingInput(file) as recording:
             assert recording.header.recorded_by is not None
-            setup = ShadowSetup(in_tree_setup(gates, configuration), seed=7, samples=True)
-            replay = Replay(recording.header.recorded_by, setup)
+            setup = in_tree_setup(gates, configuration)
+            replay = Replay(recording.header.recorded_by, setup, seed=7)
             is_whole = await replay.run(recording.events(), goes_on)
             return replay.report(partial=not is_whole)
 

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.access import LookupFailedError
-from kubesched.app.endpoints import Endpoints
-from kubesched.app.health import scheduler_health
+from kubesched.app.endpoints import Endpoints, scheduler_health
 from kubesched.app.key_pair import make_pair
 from kubesched.app.options import AccessOptions, ProxyOptions, ServingOptions
 from kubesched.app.secure_port import SecurePort

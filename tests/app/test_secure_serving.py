@@ -20,8 +20,8 @@ from kubesched.api.errors import SetupError
 from kubesched.app.http_exchange import HttpRequest, HttpResponse, text_response
 from kubesched.app.key_pair import KeyPair, make_pair
 from kubesched.app.options import ServingOptions
+from kubesched.app.secure_port import ask_for_certificates, serving_context, serving_pair
 from kubesched.app.secure_serving import Handler, SecureServing
-from kubesched.app.serving_certificates import ask_for_certificates, serving_context, serving_pair
 from kubesched.client.tls import load_key_pair
 from tests.client.certificates import Holder, authority, signed
 from tests.loops import in_real_time

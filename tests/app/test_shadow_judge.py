@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.app import shadow_judge
 from kubesched.app.shadow_judge import SETTLE_SECONDS, ShadowJudge
+from kubesched.config.args import exhaustive
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration
 from kubesched.explain.shadow_report import Disagreement, ScoreDifference, ShadowVerdict
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.decision_recorder import RecordedDecision
-from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 from tests.loops import on_virtual_time

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from kubesched.cli.output import (
     OutputFormat,
     RichWriter,
+    TextTable,
     Writer,
     aligned,
     is_colourful,
@@ -22,7 +23,6 @@ from kubesched.cli.output import (
     writer,
 )
 from kubesched.explain.document import Document
-from kubesched.explain.tables import TextTable
 
 TABLE = TextTable(
     ["node", "PodTopologySpread", "who"],
@@ -189,6 +189,12 @@ def test_documents(capsys: pytest.CaptureFixture[str], output: OutputFormat, tex
     """Documents begin with apiVersion and kind and keep the order of their fields."""
     write_document(Thing("ü"), output)
     assert text == capsys.readouterr().out
+
+
+def test_a_name_that_yaml_parses_as_a_number_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
+    """Parsers of Go take 1e3 for a number."""
+    write_document(Thing("1e3"), "yaml")
+    assert "podName: '1e3'\n" in capsys.readouterr().out
 
 
 def test_wide_tables_are_not_truncated(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from kubesched.answers.why import explain_pod
+from kubesched.answers.pod_explanation import explain_pod
 from kubesched.api.scheme import KINDS
 from kubesched.cli.evaluate import family_of, read_lines
 from kubesched.config.feature_gates import FeatureGates

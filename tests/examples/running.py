@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -32,6 +32,17 @@ def node_of(report: Json) -> dict[str, str]:
     return {
         placement["pod"].partition("/")[2]: placement["node"] for placement in report["placements"]
     }
+
+
+def plugin_module(name: str) -> ModuleType:
+    """Import a module of examples/plugins."""
+    path = EXAMPLES / "plugins" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"example_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def gpu_sharing(name: str) -> ModuleType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -18,19 +17,13 @@ from kubesched.testing.builders import make_node, make_pod
 from kubesched.testing.handle import FakeHandle
 from tests.scheduler.running import Running, running
 
-from .running import EXAMPLES
+from .running import plugin_module
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 
 
 def _plugin() -> Any:
-    path = EXAMPLES / "plugins" / "coscheduling.py"
-    spec = importlib.util.spec_from_file_location("example_coscheduling", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Coscheduling
+    return plugin_module("coscheduling").Coscheduling
 
 
 def _running(args: Mapping[str, object] | None = None) -> AbstractAsyncContextManager[Running]:

@@ -14,9 +14,9 @@ import pytest
 
 from kubesched.api.codec import DecodeError
 from kubesched.framework.plugin import UNSIGNED
+from kubesched.sweep.execution import case_of
 from kubesched.sweep.functions import SweepCase
 from kubesched.sweep.plan import SweepCell, SweepRun, plan_of
-from kubesched.sweep.running import case_of
 from kubesched.sweep.spec import load_sweep
 
 from .running import EXAMPLES, gpu_sharing

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-from types import ModuleType
 from typing import cast
 
 import numpy as np
@@ -15,20 +13,11 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_table
 from kubesched.testing.handle import FakeHandle
 
-from .running import EXAMPLES, node_of, simulate
+from .running import EXAMPLES, node_of, plugin_module, simulate
 
 PLUGINS = EXAMPLES / "plugins"
 GPU = "nvidia.com/gpu"
 NODES = (EXAMPLES / "gpu-nodes" / "nodes.yaml", EXAMPLES / "gpu-nodes" / "pods.yaml")
-
-
-def _module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", PLUGINS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 TABLE = make_table(
@@ -51,7 +40,7 @@ def test_filters_reject_gpu_nodes_for_other_pods(
     name: str, pod: PodInfo, passed: list[bool]
 ) -> None:
     """In the table and for one row."""
-    module = _module(name)
+    module = plugin_module(name)
     plugin = cast(
         "FilterPlugin[None]",
         module.KeepGpuNodesFree(None, FakeHandle())
@@ -66,7 +55,7 @@ def test_filters_reject_gpu_nodes_for_other_pods(
 
 def test_the_score_prefers_full_nodes() -> None:
     """In the table and for one row."""
-    plugin = cast("ScorePlugin[None]", _module("pack_gpus").PackGpus(None, FakeHandle()))
+    plugin = cast("ScorePlugin[None]", plugin_module("pack_gpus").PackGpus(None, FakeHandle()))
     pod = make_pod_info("infer", requests={GPU: 1})
     alone = [int(plugin.score(None, pod, TABLE.take(np.array([row])))[0]) for row in range(3)]
     assert [0, 2, 4] == alone == plugin.score(None, pod, TABLE).tolist()
@@ -75,7 +64,9 @@ def test_the_score_prefers_full_nodes() -> None:
 def test_all_field_errors_of_arguments_are_reported_with_their_path() -> None:
     """An empty resource, for example."""
     with pytest.raises(ConfigError) as refused:
-        _module("reserve_nodes").ReserveNodes.decode_args({"resource": ""}, FakeHandle(), "args")
+        plugin_module("reserve_nodes").ReserveNodes.decode_args(
+            {"resource": ""}, FakeHandle(), "args"
+        )
     assert ["args.resource: Required value: name a resource"] == [
         str(field_error) for field_error in refused.value.errors
     ]

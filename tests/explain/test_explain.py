@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration
 from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.framework.status import unresolvable
-from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Decision, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
+from tests.simulator.clusters import cluster_of
 
-GATES = FeatureGates()
-CONFIGURATION = exhaustive(default_configuration(GATES))
 TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
-
-
-def cluster_of(nodes: Sequence[Node], pods: Sequence[Pod]) -> ClusterState:
-    """Return a cluster of nodes and pods."""
-    cluster = ClusterState(in_tree_setup(GATES, CONFIGURATION), remembers=False)
-    cluster.load([*nodes, *pods])
-    return cluster
 
 
 def explain(cluster: ClusterState, pod: Pod, *, all_filters: bool = False) -> PodExplanation:
@@ -144,8 +130,8 @@ def assert_rejections_agree(report: PodExplanation, decision: Decision) -> None:
 def test_agrees_with_the_untraced_cycle(drawn: tuple[list[Node], list[Pod], Pod]) -> None:
     """Outcome, feasible nodes, first rejections, message and preemption equal the decision's."""
     nodes, pods, pod = drawn
-    decision = cluster_of(nodes, pods).schedule_one(PodInfo(pod))
-    report = explain(cluster_of(nodes, pods), pod)
+    decision = cluster_of(*nodes, *pods).schedule_one(PodInfo(pod))
+    report = explain(cluster_of(*nodes, *pods), pod)
     feasible = [verdict.node for verdict in report.nodes if verdict.feasible]
     assert report.feasible_count == len(feasible)
     if isinstance(decision, Placed):
@@ -167,8 +153,8 @@ def test_asking_all_filters_changes_nothing_else(
 ) -> None:
     """With all filters a node's first rejection and everything else stay; more rejections come."""
     nodes, pods, pod = drawn
-    usual = explain(cluster_of(nodes, pods), pod)
-    every = explain(cluster_of(nodes, pods), pod, all_filters=True)
+    usual = explain(cluster_of(*nodes, *pods), pod)
+    every = explain(cluster_of(*nodes, *pods), pod, all_filters=True)
     assert usual.node == every.node
     assert usual.scores == every.scores
     assert usual.message == every.message
@@ -185,7 +171,7 @@ def test_asking_all_filters_changes_nothing_else(
 def test_scores_add_up(drawn: tuple[list[Node], list[Pod], Pod]) -> None:
     """Totals are the sums of the weighted scores, ranks follow them, the node is of rank 1."""
     nodes, pods, pod = drawn
-    report = explain(cluster_of(nodes, pods), pod)
+    report = explain(cluster_of(*nodes, *pods), pod)
     totals = [node.total for node in report.scores]
     assert totals == sorted(totals, reverse=True)
     for node in report.scores:
@@ -203,7 +189,7 @@ def test_scores_add_up(drawn: tuple[list[Node], list[Pod], Pod]) -> None:
 def test_rejections_have_details() -> None:
     """Details have the node's own amounts and taints."""
     nodes = [make_node("a", allocatable={"cpu": "1"}), make_node("b", taints=[TAINT])]
-    report = explain(cluster_of(nodes, []), make_pod(requests={"cpu": "2"}))
+    report = explain(cluster_of(*nodes), make_pod(requests={"cpu": "2"}))
     details = {v.node: v.rejections[0].detail for v in report.nodes}
     assert details == {
         "a": "cpu: requested 2, free 1 of 1",
@@ -214,7 +200,7 @@ def test_rejections_have_details() -> None:
 def test_a_plugin_rejects_a_node_with_nominated_pods_once() -> None:
     """For what it rejects without them, even if there is more with them."""
     promised = make_pod("promised", priority=9, requests={"cpu": "3"}, nominated_node_name="a")
-    cluster = cluster_of([make_node("a", allocatable={"memory": "8Gi"})], [promised])
+    cluster = cluster_of(make_node("a", allocatable={"memory": "8Gi"}), promised)
     pod = make_pod(requests={"cpu": "2", "memory": "9Gi"})
     report = explain(cluster, pod, all_filters=True)
     assert ["Insufficient memory"] == [one.message for one in report.nodes[0].rejections]
@@ -223,7 +209,7 @@ def test_a_plugin_rejects_a_node_with_nominated_pods_once() -> None:
 def test_nominated_pods_are_named_where_they_decide() -> None:
     """For a node that is full only with nominated pods, the detail names them."""
     promised = make_pod("promised", priority=9, requests={"cpu": "3"}, nominated_node_name="a")
-    report = explain(cluster_of([make_node("a")], [promised]), make_pod(requests={"cpu": "2"}))
+    report = explain(cluster_of(make_node("a"), promised), make_pod(requests={"cpu": "2"}))
     (verdict,) = report.nodes
     assert verdict.rejections[0].plugin == "NodeResourcesFit"
     assert verdict.rejections[0].detail == (
@@ -234,7 +220,7 @@ def test_nominated_pods_are_named_where_they_decide() -> None:
 def test_own_nomination_is_tried_first() -> None:
     """If the nominated node fits, no other is tried."""
     pod = make_pod(nominated_node_name="b")
-    report = explain(cluster_of([make_node("a"), make_node("b")], []), pod)
+    report = explain(cluster_of(make_node("a"), make_node("b")), pod)
     assert report.nominated_hit
     assert ("b", "b") == (report.node, report.nominated_node)
     assert [(v.node, v.tried, v.feasible) for v in report.nodes] == [
@@ -246,7 +232,7 @@ def test_own_nomination_is_tried_first() -> None:
 def test_pod_rejected_as_a_whole() -> None:
     """If PreFilter rejects the pod, no node is tried and all have that answer."""
     volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]
-    report = explain(cluster_of([make_node("a"), make_node("b")], []), make_pod(volumes=volumes))
+    report = explain(cluster_of(make_node("a"), make_node("b")), make_pod(volumes=volumes))
     assert report.pre_filter is not None
     assert report.pre_filter.reasons == ('persistentvolumeclaim "missing" not found',)
     assert [(v.tried, v.rejections[0].reasons) for v in report.nodes] == [
@@ -257,7 +243,7 @@ def test_pod_rejected_as_a_whole() -> None:
 
 def test_no_nodes() -> None:
     """An empty cluster has upstream's message and nothing else."""
-    report = explain(cluster_of([], []), make_pod())
+    report = explain(cluster_of(), make_pod())
     assert report.outcome is PodOutcome.UNSCHEDULABLE
     assert report.message == "no nodes available to schedule pods"
     assert report.pre_filter is None
@@ -265,7 +251,7 @@ def test_no_nodes() -> None:
 
 def test_events_are_those_of_the_rejecting_plugins() -> None:
     """Only plugins that rejected the pod are listed, with their events."""
-    report = explain(cluster_of([make_node("a", taints=[TAINT])], []), make_pod())
+    report = explain(cluster_of(make_node("a", taints=[TAINT])), make_pod())
     (entry,) = report.retry_after
     assert entry.plugin == "TaintToleration"
     assert entry.events == ("Node added", "Node taints updated", "Pod tolerations updated")
@@ -273,7 +259,7 @@ def test_events_are_those_of_the_rejecting_plugins() -> None:
 
 def test_gate() -> None:
     """A gated pod has the PreEnqueue plugin's answer and no nodes."""
-    cluster = cluster_of([make_node("a")], [])
+    cluster = cluster_of(make_node("a"))
     info = PodInfo(make_pod(scheduling_gates=["wait"]))
     profile = cluster.profile_of(info)
     assert profile is not None
@@ -286,7 +272,7 @@ def test_gate() -> None:
 
 def test_narrowed() -> None:
     """A narrowed report keeps the other parts."""
-    report = explain(cluster_of([make_node("a"), make_node("b")], []), make_pod())
+    report = explain(cluster_of(make_node("a"), make_node("b")), make_pod())
     narrow = report.narrowed(frozenset({"a"}))
     assert [verdict.node for verdict in narrow.nodes] == ["a"]
     assert [score.node for score in narrow.scores] == ["a"]

@@ -16,12 +16,8 @@ from kubesched.explain.report import (
     Victim,
 )
 from kubesched.explain.sentences import (
-    ReasonGroup,
-    SameDetail,
     choice_sentence,
     count,
-    group_details,
-    group_heading,
     headline,
     names,
     pre_filter_sentences,
@@ -215,17 +211,6 @@ def test_pre_filter(step: PreFilterStep, sentences: list[str]) -> None:
 def test_names(listed: list[str], text: str) -> None:
     """Few names are listed, of many the first three."""
     assert text == names(listed)
-
-
-def test_group() -> None:
-    """A group has the count and reason, then details, then the number of the others."""
-    details = tuple(SameDetail(f"d{at}", (f"n{at}",)) for at in range(5))
-    usual = ReasonGroup("P", "Unschedulable", "no room", 5, details)
-    other = ReasonGroup("", "Pending", "", 1, (SameDetail("", ("n",)),))
-    assert group_heading(usual) == "5 nodes: no room (P)"
-    assert list(group_details(usual)) == ["n0: d0", "n1: d1", "n2: d2", "and 2 more"]
-    assert group_heading(other) == "1 node: no reason given (Pending)"
-    assert list(group_details(other)) == ["n"]
 
 
 @pytest.mark.parametrize(

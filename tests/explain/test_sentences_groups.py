@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.explain.report import Answer, NodeVerdict, NotHelped
-from kubesched.explain.sentences import not_helped_groups, rejection_groups
+from kubesched.explain.report import Answer
+from kubesched.explain.sentences import answer_groups, group_details, group_heading
 
 answers = st.builds(
     Answer,
@@ -15,48 +15,35 @@ answers = st.builds(
     st.sampled_from([("x",), ("x", "y"), ()]),
     st.sampled_from(["", "d1", "d2"]),
 )
-verdicts = st.lists(st.lists(answers, max_size=2)).map(
-    lambda lists: [
-        NodeVerdict(f"n{at}", feasible=not found, rejections=tuple(found))
-        for at, found in enumerate(lists)
-    ]
-)
 
 
-@given(verdicts)
-def test_every_rejected_node_is_in_one_group(found: list[NodeVerdict]) -> None:
-    """Groups hold each rejected node once, with its own first answer, the largest group first."""
-    groups = rejection_groups(found)
-    seen = {
-        name: (group.plugin, group.code, group.message, same.detail)
-        for group in groups
-        for same in group.details
-        for name in same.nodes
-    }
-    expected = {
-        v.node: (
-            v.rejections[0].plugin,
-            v.rejections[0].code,
-            v.rejections[0].message,
-            v.rejections[0].detail,
-        )
-        for v in found
-        if v.rejections
-    }
-    assert expected == seen
-    counts = [group.count for group in groups]
-    assert counts == sorted(counts, reverse=True)
-    assert sum(counts) == len(expected)
+@given(st.lists(answers))
+def test_every_node_is_in_one_group(given_answers: list[Answer]) -> None:
+    """Groups hold each node once, with its own answer, the largest group first."""
+    nodes = [(f"n{at}", answer) for at, answer in enumerate(given_answers)]
+    groups = answer_groups(nodes)
+    assert dict(nodes) == {node: answer for group in groups for node, answer in group}
+    assert len(nodes) == sum(map(len, groups))
+    keys = [{(one.plugin, one.code, one.message) for _, one in group} for group in groups]
+    assert all(len(found) == 1 for found in keys)
+    assert len(keys) == len(set.union(set(), *keys))
+    assert [len(group) for group in groups] == sorted(map(len, groups), reverse=True)
+
+
+def test_a_group_in_words() -> None:
+    """The count and reason, then details, then the number of the others."""
+    usual = [(f"n{at}", Answer("P", "Unschedulable", ("no room",), f"d{at}")) for at in range(5)]
+    other = [("n", Answer("", "Pending"))]
+    assert "5 nodes: no room (P)" == group_heading(usual)
+    assert ["n0: d0", "n1: d1", "n2: d2", "and 2 more"] == list(group_details(usual))
+    assert "1 node: no reason given (Pending)" == group_heading(other)
+    assert ["n"] == list(group_details(other))
 
 
 def test_frequent_details_come_first() -> None:
     """The most frequent detail comes first in a group."""
-    nodes = [
-        NotHelped(name, Answer("", "Unschedulable", ("no victims",), detail))
+    group = [
+        (name, Answer("", "Unschedulable", ("no victims",), detail))
         for name, detail in (("a", "x"), ("b", "y"), ("c", "y"))
     ]
-    (group,) = not_helped_groups(nodes)
-    assert [(same.detail, same.nodes) for same in group.details] == [
-        ("y", ("b", "c")),
-        ("x", ("a",)),
-    ]
+    assert ["b and c: y", "a: x"] == list(group_details(group))

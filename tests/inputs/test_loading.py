@@ -11,7 +11,12 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.framework import ReservePlugin
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import load_scheduler, new_cluster, with_plugins, with_scheduler_name
+from kubesched.inputs.loading import (
+    load_checked_scheduler,
+    load_scheduler,
+    with_plugins,
+    with_scheduler_name,
+)
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.testing.builders import make_pod
@@ -50,7 +55,7 @@ def test_an_unknown_plugin_is_a_field_error(tmp_path: Path) -> None:
     file = config(tmp_path, "profiles:\n- plugins: {filter: {enabled: [{name: Nope}]}}\n")
     options = SchedulerOptions(config=file)
     with pytest.raises(UserError) as caught:
-        new_cluster(load_scheduler(options), options)
+        load_checked_scheduler(options)
     assert len(caught.value.messages) == 1
     assert caught.value.messages[0].startswith(f"{file}: profiles[0].plugins")
     assert "Nope" in caught.value.messages[0]
@@ -118,4 +123,4 @@ def test_unknown_plugins_of_a_configuration(tmp_path: Path, name: str, remedy: s
     )
     options = SchedulerOptions(config=file)
     with pytest.raises(UserError, match=f'"{name}" does not exist; {remedy}$'):
-        new_cluster(load_scheduler(options), options)
+        load_checked_scheduler(options)

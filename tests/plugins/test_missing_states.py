@@ -11,6 +11,7 @@ import pytest
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import DeviceClass
+from kubesched.config.args import exhaustive
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
 from kubesched.framework.cycle_state import CycleState
@@ -24,7 +25,6 @@ from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle

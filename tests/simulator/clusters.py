@@ -1,4 +1,4 @@
-"""Simulations and rehearsals of small clusters, as functions."""
+"""Small clusters, and their simulations and rehearsals as functions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import TypeVar, cast
 
 from kubesched.api.core import Node
 from kubesched.api.meta import KubeObject
+from kubesched.config.args import exhaustive
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
 from kubesched.config.types import Configuration
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import SchedulerSetup
-from kubesched.plugins.registry import in_tree_registry
+from kubesched.plugins.registry import in_tree_registry, in_tree_setup
 from kubesched.simulator import virtual_loop
+from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import Simulation, Watch
@@ -43,6 +45,16 @@ def configured(gates: FeatureGates, *names: str) -> Configuration:
         "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
     }
     return load_configuration(raw, gates)
+
+
+def cluster_of(
+    *objects: KubeObject, gates: FeatureGates = GATES, remembers: bool = False
+) -> ClusterState:
+    """Return a cluster of the objects, whose profile considers every node."""
+    setup = in_tree_setup(gates, exhaustive(default_configuration(gates)))
+    cluster = ClusterState(setup, remembers=remembers)
+    cluster.load(objects)
+    return cluster
 
 
 def rehearse(

@@ -15,10 +15,16 @@ from distributed import LocalCluster
 
 from kubesched.inputs.errors import UserError
 from kubesched.sweep import execution
-from kubesched.sweep.execution import SweepWorkers, carry_out_all, dask_workers, workers_here
+from kubesched.sweep.execution import (
+    SweepOutcome,
+    SweepWorkers,
+    carry_out,
+    carry_out_all,
+    dask_workers,
+    workers_here,
+)
 from kubesched.sweep.plan import SweepCell, SweepRun
 from kubesched.sweep.results import encoded, run_columns
-from kubesched.sweep.running import SweepOutcome, carry_out
 
 from .sweeps import CLUSTER, SCENARIO, planned, write
 

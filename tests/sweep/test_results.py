@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from kubesched.inputs.errors import UserError
+from kubesched.sweep.execution import SweepOutcome
 from kubesched.sweep.plan import SweepCell, SweepRun
 from kubesched.sweep.results import (
     Outcomes,
@@ -18,7 +19,6 @@ from kubesched.sweep.results import (
     summaries,
     summary_columns,
 )
-from kubesched.sweep.running import SweepOutcome
 
 
 def _outcomes() -> Outcomes:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kubesched.inputs.errors import UserError
+from kubesched.sweep.execution import SweepOutcome
 from kubesched.sweep.plan import SweepCell, SweepRun
 from kubesched.sweep.results import SweepJournal
-from kubesched.sweep.running import SweepOutcome
 
 CELL = SweepCell(labels={"input": "a"}, digests={"a.yaml": "1", "b.py": "2"}, read={}, directory="")
 OUTCOME = SweepOutcome({"x": 1, "y": 2.5, "z": None}, "", 0.5)

@@ -20,31 +20,39 @@ from typing import Any, Self, TypeVar, Unpack
 from msgspec.structs import replace
 
 from kubesched.answers.cluster_view import ClusterView, cluster_view
-from kubesched.answers.drain import DrainReport, drain
+from kubesched.answers.drain import (
+    CompactReport,
+    DrainReport,
+    UpgradeReport,
+    WatchNodes,
+    compact,
+    drain,
+    upgrade,
+)
 from kubesched.answers.fit import FitReport, fit, parse_question
-from kubesched.answers.gang import placed_with_gang
 from kubesched.answers.plan import read_plan
-from kubesched.answers.plan_steps import selected_nodes
-from kubesched.answers.room import WatchPods
-from kubesched.answers.top import TopReport, ask_top, check_question
-from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps
-from kubesched.answers.uncreated import LackedPods, pod_or_lack
-from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
-from kubesched.answers.whatif import WhatIfReport, what_if
-from kubesched.answers.why import (
-    PodState,
-    WhyReport,
+from kubesched.answers.pod_explanation import (
     check_scheduler,
     explain_pod,
     notes_on,
+    placed_with_gang,
     sampling_notes,
-    state_of,
-    why_pod,
-    why_uncreated,
 )
-from kubesched.answers.workload_pods import decoded, more_pods, read_manifests
+from kubesched.answers.room import WatchPods
+from kubesched.answers.top import TopReport, ask_top, check_question
+from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps, selected_nodes
+from kubesched.answers.whatif import WhatIfReport, what_if
+from kubesched.answers.why import PodState, WhyReport, state_of, why_pod, why_uncreated
+from kubesched.answers.workload_pods import (
+    LackedPodsError,
+    decoded,
+    find_pod_among,
+    more_pods,
+    read_manifests,
+)
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
+from kubesched.config.args import exhaustive
 from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.explain.sentences import count
 from kubesched.framework.registry import SchedulerSetup
@@ -54,7 +62,6 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
     distinct_objects,
     load_checked_scheduler,
-    new_cluster,
     pending_again,
     with_scheduler_name,
 )
@@ -62,7 +69,6 @@ from kubesched.inputs.pod_names import find_nodes
 from kubesched.inputs.sources import ClusterSource, SchedulerArguments, SchedulerOptions
 from kubesched.simulator import virtual_loop
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.evaluate import exhaustive
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import SimulationEnd, Watch, simulate_cluster
@@ -244,10 +250,11 @@ class Cluster:
             UserError: There is no such pod, or several.
             PluginError: A plugin raised.
         """
-        found = self._find_or_lack(pod, namespace)
-        if isinstance(found, LackedPods):
-            return why_uncreated(found)
-        return self._why(self._state(), *found)
+        try:
+            found, notes = self._find(pod, namespace)
+        except LackedPodsError as error:
+            return why_uncreated(error)
+        return self._why(self._state(), found, notes)
 
     def why_page(
         self, pod: str, namespace: str = ""
@@ -258,10 +265,13 @@ class Cluster:
             The answer; if the scheduler decides about the pod, then the explanation with every
             filter, and the view without causes.
         """
-        found, cluster = self._find_or_lack(pod, namespace), self._state()
-        if isinstance(found, LackedPods) or state_of(found[0], cluster.profiles) is not None:
-            return (self.why(pod, namespace),)
-        asked, notes = found
+        try:
+            asked, notes = self._find(pod, namespace)
+        except LackedPodsError as error:
+            return (why_uncreated(error),)
+        cluster = self._state()
+        if state_of(asked, cluster.profiles) is not None:
+            return (self._why(cluster, asked, notes),)
         # The changes that are tried leave the pods of a node in another order.
         view = cluster_view(cluster, "", None)
         explanation = explain_pod(cluster, cluster.pending[PodInfo(asked).uid], all_filters=True)
@@ -522,15 +532,9 @@ class Cluster:
         )
 
     def _find(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]]:
-        found = self._find_or_lack(pod, namespace)
-        if isinstance(found, LackedPods):
-            raise UserError(f"{pod}: {found.sentence}")
-        return found
-
-    def _find_or_lack(self, pod: str, namespace: str) -> tuple[Pod, tuple[str, ...]] | LackedPods:
-        """Return a pod and notes on it; for a workload without pods, why it has none."""
+        """Return a pod and notes on it; raises LackedPodsError, UserError."""
         preferred = namespace or self._given.namespace
-        return pod_or_lack(pod, self.objects, preferred, only=bool(namespace))
+        return find_pod_among(self.objects, pod, preferred, only=bool(namespace))
 
     def _simulated(
         self, objects: Iterable[KubeObject], watch: Watch | None = None
@@ -589,7 +593,7 @@ class Cluster:
     def _state(self, *, remembers: bool = False) -> ClusterState:
         every = exhaustive(self._scheduler.configuration)
         setup = self._scheduler._replace(configuration=every)
-        cluster = new_cluster(setup, self._options, remembers=remembers)
+        cluster = ClusterState(setup, seed=self._options.seed, remembers=remembers)
         cluster.load(self.objects)
         cluster.declare_complete(self._given.complete)
         return cluster

@@ -10,7 +10,7 @@ Invariants: pods and nodes are the same if their names are; lists are sorted by 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kubesched.answers.workload_pods import Owners, PodOwner
@@ -225,9 +225,9 @@ def _difference(first: _Outcomes, other: _Outcomes) -> ClusterDifference:
     new = sorted(other.pods.keys() - first.pods.keys())
     return ClusterDifference(
         other.name,
-        _where(differing, lambda pod: bool(pod.before and pod.after)),
-        _where(differing, lambda pod: not pod.after),
-        _where(differing, lambda pod: not pod.before),
+        tuple(pod for pod in differing if pod.before and pod.after),
+        tuple(pod for pod in differing if not pod.after),
+        tuple(pod for pod in differing if not pod.before),
         tuple(gone),
         tuple(new),
         tuple(_workloads(first.owners_of(gone), other.owners_of(new))),
@@ -246,12 +246,6 @@ def _pod(key: str, first: _Outcomes, other: _Outcomes) -> PodDifference:
         "" if before and after else without.why.get(key, ""),
         key in first.scheduled or key in other.scheduled,
     )
-
-
-def _where(
-    pods: Iterable[PodDifference], chosen: Callable[[PodDifference], bool]
-) -> tuple[PodDifference, ...]:
-    return tuple(pod for pod in pods if chosen(pod))
 
 
 def _workloads(gone: Counter[PodOwner], new: Counter[PodOwner]) -> Iterator[WorkloadDifference]:

@@ -16,10 +16,9 @@ import msgspec
 
 from kubesched.answers.cluster_comparison import ClusterComparison
 from kubesched.answers.cluster_view import ClusterView
-from kubesched.answers.drain import DrainReport
+from kubesched.answers.drain import CompactReport, DrainReport, UpgradeReport
 from kubesched.answers.fit import FitReport
 from kubesched.answers.top import TopReport
-from kubesched.answers.upgrade import CompactReport, UpgradeReport
 from kubesched.answers.whatif import WhatIfReport
 from kubesched.answers.why import WhyReport
 from kubesched.api.go_text import go_duration

@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from kubesched.answers.missing_nodes import MissingNodes, missing_nodes
-from kubesched.answers.node_shapes import NodeShape, read_shapes
+from kubesched.answers.node_shapes import MissingNodes, NodeShape, missing_nodes, read_shapes
 from kubesched.answers.pod_outcomes import (
     PodOutcomeNow,
     PodOutcomes,

@@ -13,13 +13,14 @@ from typing import Final
 import numpy as np
 
 from kubesched.api.core import Pod
-from kubesched.api.meta import KubeObject, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.meta import KubeObject, NodeSelectorTerm
 from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.explain.saving import KUBECTL_NAMES
 from kubesched.explain.sentences import names, there_are
 from kubesched.inputs.errors import near_names
+from kubesched.plugins.volumes.claims import claims_of
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 
@@ -81,24 +82,6 @@ def _values(nodes: NodeTable, key: str) -> list[str]:
     column = nodes.label(key)
     found = (column.values[code] for code in np.unique(column.codes))
     return sorted(text for text in found if text is not None)
-
-
-def requirement_text(requirement: NodeSelectorRequirement) -> str:
-    """Return a requirement on a node's labels in words."""
-    values = ", ".join(requirement.values)
-    match requirement.operator:
-        case "In" if len(requirement.values) == 1:
-            return f"{requirement.key}={values}"
-        case "Exists" | "DoesNotExist":
-            return f"{requirement.key} {requirement.operator}"
-        case operator:
-            return f"{requirement.key} {operator} ({values})"
-
-
-def term_text(term: NodeSelectorTerm) -> str:
-    """Return a term, all of whose requirements a node must meet, in words."""
-    requirements = (*term.match_expressions, *term.match_fields)
-    return " and ".join(requirement_text(one) for one in requirements) or "that matches no node"
 
 
 def _wanted(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -250,15 +233,10 @@ def _has_volumes(class_name: str, objects: Objects) -> bool:
 def _references(pod: Pod, objects: Objects) -> Iterator[tuple[type[KubeObject], str, str]]:
     """Yield kind, namespace and name of what the pod and its claims refer to."""
     namespace = pod.metadata.namespace
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            name = volume.persistent_volume_claim.claim_name
-            yield PersistentVolumeClaim, namespace, name
-        elif volume.ephemeral is not None:
-            name = f"{pod.metadata.name}-{volume.name}"
-        else:
-            continue
-        claim = objects.get(PersistentVolumeClaim, name, namespace)
+    for used in claims_of(pod):
+        if not used.is_ephemeral:
+            yield PersistentVolumeClaim, namespace, used.name
+        claim = objects.get(PersistentVolumeClaim, used.name, namespace)
         if claim is not None and not claim.spec.volume_name and claim.spec.storage_class_name:
             yield StorageClass, "", claim.spec.storage_class_name
     for entry, name in pod.resource_claims():

@@ -1,8 +1,9 @@
-"""Changes of a pod that make it fit: one field each, found by trying.
+"""Changes of a pod that make it fit: of one field each, or a few together if no single one does.
 
 Reads:    resources.requests of containers and init containers; the fields of a pod that may keep it
           off a node
-Invariants: every change that is returned was tried and places the pod.
+Invariants: every change that is returned was tried and places the pod; of several together, the pod
+            does not fit without any one of them.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.answers.near_misses import near_labels, requirement_text, term_text
-from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
+from kubesched.answers.near_misses import near_labels
+from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.api.core import (
     Container,
     Pod,
@@ -26,17 +27,18 @@ from kubesched.api.core import (
     Toleration,
     TopologySpreadConstraint,
 )
-from kubesched.api.meta import LabelSelector, NodeSelectorRequirement
+from kubesched.api.meta import LabelSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.names import is_measured_in_bytes
 from kubesched.api.quantity import Quantity, canonical, milli_value, value
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
 from kubesched.explain.sentences import count, grouped_by
+from kubesched.snapshot.node_table import NodeTable
 
 T = TypeVar("T")
 
 _MEBIBYTE: Final = 1 << 20
-REMOVED: Final = msgspec.UNSET
+_REMOVED: Final = msgspec.UNSET
 
 Path: TypeAlias = tuple[str | int, ...]
 """Attributes, keys and positions that lead to a field of an object."""
@@ -46,21 +48,21 @@ def _part(item: Any, step: str | int) -> Any:
     return getattr(item, str(step)) if isinstance(item, msgspec.Struct) else item[step]
 
 
-def with_value(item: T, path: Path, new: object) -> T:
-    """Return an object with another value at a path, or without an element that is `REMOVED`."""
+def _with_value(item: T, path: Path, new: object) -> T:
+    """Return an object with another value at a path, or without an element that is `_REMOVED`."""
     step, rest = path[0], path[1:]
     parent: Any = item
     if rest:
-        new = with_value(_part(parent, step), rest, new)
+        new = _with_value(_part(parent, step), rest, new)
     if isinstance(parent, msgspec.Struct):
         return cast("T", replace(parent, **{str(step): new}))
     if isinstance(parent, dict):
         return cast("T", {**parent, step: new})
-    kept = () if new is REMOVED else (new,)
+    kept = () if new is _REMOVED else (new,)
     return cast("T", (*parent[: int(step)], *kept, *parent[int(step) + 1 :]))
 
 
-def field_text(path: Path) -> str:
+def _field_text(path: Path) -> str:
     """Return a path as Kubernetes writes it: `spec.containers[0].ports[1].hostPort`."""
     text = ""
     for step in path:
@@ -93,7 +95,7 @@ class ContainerRequest(NamedTuple):
         """Return a pod that requests this amount where it requests more."""
         for path in self.paths:
             if milli_value(reduce(_part, path, pod)) > milli_value(amount):
-                pod = with_value(pod, path, amount)
+                pod = _with_value(pod, path, amount)
         return pod
 
     def lowered(self, pod: Pod, amount: Quantity) -> SuggestedChange:
@@ -120,7 +122,7 @@ class ContainerRequest(NamedTuple):
         )
 
 
-def containers_of(pod: Pod) -> Iterator[tuple[Path, Container]]:
+def _containers_of(pod: Pod) -> Iterator[tuple[Path, Container]]:
     """Yield the containers that decide about nodes, each with its path."""
     for attribute in ("init_containers", "containers"):
         for at, container in enumerate(getattr(pod.spec, attribute)):
@@ -129,16 +131,16 @@ def containers_of(pod: Pod) -> Iterator[tuple[Path, Container]]:
 
 def requests_of(pod: Pod) -> Iterator[ContainerRequest]:
     """Yield what the pod's containers request."""
-    for place, container in containers_of(pod):
+    for place, container in _containers_of(pod):
         path = (*place, "resources", "requests")
         for resource, amount in sorted(container.resources.requests.items()):
             if milli_value(amount):
-                field = f"{field_text(path)}.{resource}"
+                field = f"{_field_text(path)}.{resource}"
                 paths = ((*path, resource),)
                 yield ContainerRequest(field, container.name, resource, amount, paths)
 
 
-def request_limits(pod: Pod) -> Iterator[ContainerRequest]:
+def _request_limits(pod: Pod) -> Iterator[ContainerRequest]:
     """Yield, for each resource that several containers request, their requests together."""
     for resource, requests in grouped_by(requests_of(pod), lambda one: one.resource).items():
         if len(requests) > 1:
@@ -148,23 +150,23 @@ def request_limits(pod: Pod) -> Iterator[ContainerRequest]:
             yield ContainerRequest(field, "", resource, largest, paths)
 
 
-def lower_requests(trial: ChangeTrial) -> Iterator[SuggestedChange]:
+def _lower_requests(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     """Yield the change of each request after which the pod is placed."""
     for request in requests_of(trial.pod):
-        amount = most_that_fits(trial, trial.pod, request)
+        amount = _most_that_fits(trial, trial.pod, request)
         if amount is not None:
             node = trial.node_for(request.put(trial.pod, amount))
             yield replace(request.lowered(trial.pod, amount), node=node)
 
 
-def most_that_fits(trial: ChangeTrial, pod: Pod, request: ContainerRequest) -> Quantity | None:
+def _most_that_fits(trial: ChangeTrial, pod: Pod, request: ContainerRequest) -> Quantity | None:
     """Return the largest amount below a request with which a pod fits, None if none does."""
     write, units = _in_units(request.resource, request.amount)
 
     def fits(cut: int) -> bool:
         return bool(trial.node_for(request.put(pod, write(units - cut))))
 
-    least_cut = least_that_fits(1, units, fits)
+    least_cut = _least_that_fits(1, units, fits)
     return None if least_cut is None else write(units - least_cut)
 
 
@@ -197,19 +199,19 @@ def _lower_device_counts(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         for at, request in enumerate(claim.spec.devices.requests):
             wanted = 0 if request.exactly is None else request.exactly.count
             path = ("spec", "devices", "requests", at, "exactly", "count")
-            asking = partial(with_value, claim, path)
+            asking = partial(_with_value, claim, path)
 
             def node_for(cut: int, asking: _Asking = asking, wanted: int = wanted) -> str:
                 return trial.node_for_with(asking(wanted - cut))
 
-            cut = least_that_fits(1, wanted - 1, node_for)
+            cut = _least_that_fits(1, wanted - 1, node_for)
             if cut is None:
                 continue
             left = wanted - cut
             yield SuggestedChange(
                 ChangeKind.LOWER_REQUEST,
                 f"{kind.lower()} {pod.metadata.namespace}/{name}",
-                field_text(path),
+                _field_text(path),
                 str(wanted),
                 str(left),
                 f"replace {kind} {name} by one whose request {request.name} asks for "
@@ -219,7 +221,7 @@ def _lower_device_counts(trial: ChangeTrial) -> Iterator[SuggestedChange]:
             )
 
 
-def least_that_fits(first: int, last: int, fits: Callable[[int], object]) -> int | None:
+def _least_that_fits(first: int, last: int, fits: Callable[[int], object]) -> int | None:
     """Return the least number of a range that fits, None if not even the last one does.
 
     Whatever is larger than a number that fits must fit, too.
@@ -236,7 +238,7 @@ _MAX_SKEW_TRIED: Final = 1 << 16
 _NODE_STATE_TAINTS: Final = "node.kubernetes.io/"
 
 
-class Draft(NamedTuple):
+class _Draft(NamedTuple):
     """A changed pod that is still to be tried."""
 
     change: SuggestedChange
@@ -245,26 +247,26 @@ class Draft(NamedTuple):
 
 def pod_changes(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     """Yield the changes of one field of the pod after which it is placed."""
-    for draft in drafts(trial):
+    for draft in _drafts(trial.pod, trial.cluster.cache.nodes):
         if node := trial.node_for(draft.pod):
             yield replace(draft.change, node=node)
-    yield from lower_requests(trial)
+    yield from _lower_requests(trial)
     yield from _lower_device_counts(trial)
     yield from _raise_max_skews(trial)
 
 
-def drafts(trial: ChangeTrial) -> Iterator[Draft]:
+def _drafts(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
     """Yield changes of one field that may help; amounts, which need a search, are left out."""
-    yield from _without_gate(trial.pod)
-    yield from _with_tolerations(trial)
-    yield from _with_other_node_selector(trial)
-    yield from _with_other_node_affinity(trial)
-    yield from _with_fewer_pod_terms(trial.pod)
-    yield from _with_softer_spread(trial.pod)
-    yield from _without_host_ports(trial.pod)
+    yield from _without_gate(pod)
+    yield from _with_tolerations(pod, nodes)
+    yield from _with_other_node_selector(pod, nodes)
+    yield from _with_other_node_affinity(pod, nodes)
+    yield from _with_fewer_pod_terms(pod)
+    yield from _with_softer_spread(pod)
+    yield from _without_host_ports(pod)
 
 
-def draft_of(
+def _draft_of(
     pod: Pod,
     path: Path,
     new: object,
@@ -275,34 +277,33 @@ def draft_of(
     *,
     field: str = "",
     size: float = 0.0,
-) -> Draft:
+) -> _Draft:
     """Return a change of what is at a path; `field` is its name if it is only a part of that."""
-    field = field or field_text(path)
+    field = field or _field_text(path)
     change = SuggestedChange(
         kind, f"pod {pod.metadata.key}", field, before, after, sentence, size=size
     )
-    return Draft(change, with_value(pod, path, new))
+    return _Draft(change, _with_value(pod, path, new))
 
 
 # Gates, tolerations.
 
 
-def _without_gate(pod: Pod) -> Iterator[Draft]:
+def _without_gate(pod: Pod) -> Iterator[_Draft]:
     for at, gate in enumerate(pod.spec.scheduling_gates):
         path, sentence = ("spec", "scheduling_gates", at), f"remove the scheduling gate {gate.name}"
-        yield draft_of(pod, path, REMOVED, ChangeKind.REMOVE_GATE, sentence, gate.name)
+        yield _draft_of(pod, path, _REMOVED, ChangeKind.REMOVE_GATE, sentence, gate.name)
 
 
-def _with_tolerations(trial: ChangeTrial) -> Iterator[Draft]:
+def _with_tolerations(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
     """Yield a toleration for each taint that some node has and the pod does not tolerate.
 
     Taints that show a node's state, such as not-ready, are left out: a pod that tolerates them
     would go where it cannot run.
     """
-    pod = trial.pod
     taints = {
         (taint.key, taint.value, taint.effect): taint
-        for listed in trial.cluster.cache.nodes.taints.values
+        for listed in nodes.taints.values
         for taint in listed
         if taint.effect in HARD_EFFECTS and not taint.key.startswith(_NODE_STATE_TAINTS)
     }
@@ -312,26 +313,25 @@ def _with_tolerations(trial: ChangeTrial) -> Iterator[Draft]:
         new = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
         path, text = ("spec", "tolerations", len(pod.spec.tolerations)), taint_text(taint)
         sentence = f"tolerate the taint {text}"
-        yield draft_of(pod, path, new, ChangeKind.ADD_TOLERATION, sentence, after=text)
+        yield _draft_of(pod, path, new, ChangeKind.ADD_TOLERATION, sentence, after=text)
 
 
 # Selection of nodes.
 
 
-def _with_other_node_selector(trial: ChangeTrial) -> Iterator[Draft]:
-    pod = trial.pod
+def _with_other_node_selector(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
     selector, path = pod.spec.node_selector or {}, ("spec", "node_selector")
     for key, wanted in sorted(selector.items()):
-        field = f"{field_text(path)}[{key}]"
+        field = f"{_field_text(path)}[{key}]"
         rest = {name: text for name, text in selector.items() if name != key}
-        for near_key, near in near_labels(trial.cluster.cache.nodes, key, wanted):
+        for near_key, near in near_labels(nodes, key, wanted):
             other = {**rest, near_key: near}
             after = near if near_key == key else f"{near_key}={near}"
             sentence = _correction(key, wanted, near_key, near)
             kind = ChangeKind.CORRECT_VALUE
-            yield draft_of(pod, path, other, kind, sentence, wanted, after, field=field)
+            yield _draft_of(pod, path, other, kind, sentence, wanted, after, field=field)
         sentence = f"drop the node selector {key}={wanted}"
-        yield draft_of(pod, path, rest, ChangeKind.DROP_CONSTRAINT, sentence, wanted, field=field)
+        yield _draft_of(pod, path, rest, ChangeKind.DROP_CONSTRAINT, sentence, wanted, field=field)
 
 
 def _correction(key: str, wanted: str, near_key: str, near: str) -> str:
@@ -343,8 +343,7 @@ _REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
 _AFFINITY: Final = ("spec", "affinity")
 
 
-def _with_other_node_affinity(trial: ChangeTrial) -> Iterator[Draft]:
-    pod = trial.pod
+def _with_other_node_affinity(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
     affinity = pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:
         return
@@ -357,34 +356,50 @@ def _with_other_node_affinity(trial: ChangeTrial) -> Iterator[Draft]:
             listed: tuple[NodeSelectorRequirement, ...] = getattr(term, attribute)
             for at, requirement in enumerate(listed):
                 path = (*whole, "node_selector_terms", term_at, attribute, at)
-                text = requirement_text(requirement)
-                for near_key, near in _near_labels_of(trial, requirement):
+                text = _requirement_text(requirement)
+                for near_key, near in _near_labels_of(nodes, requirement):
                     correct = replace(requirement, key=near_key, values=(near,))
                     sentence = _correction(requirement.key, requirement.values[0], near_key, near)
-                    after = requirement_text(correct)
+                    after = _requirement_text(correct)
                     kind = ChangeKind.CORRECT_VALUE
-                    yield draft_of(pod, path, correct, kind, sentence, text, after)
+                    yield _draft_of(pod, path, correct, kind, sentence, text, after)
                 # A term without requirements matches no node.
                 if len(term.match_expressions) + len(term.match_fields) > 1:
                     sentence = f"drop the node affinity {text}"
-                    yield draft_of(pod, path, REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
-    text = " or ".join(term_text(term) for term in required.node_selector_terms)
+                    yield _draft_of(pod, path, _REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
+    text = " or ".join(_term_text(term) for term in required.node_selector_terms)
     sentence = f"drop the node affinity {text}"
-    yield draft_of(pod, whole, None, ChangeKind.DROP_CONSTRAINT, sentence, text, size=0.5)
+    yield _draft_of(pod, whole, None, ChangeKind.DROP_CONSTRAINT, sentence, text, size=0.5)
 
 
 def _near_labels_of(
-    trial: ChangeTrial, requirement: NodeSelectorRequirement
+    nodes: NodeTable, requirement: NodeSelectorRequirement
 ) -> list[tuple[str, str]]:
     if requirement.operator != "In" or len(requirement.values) != 1:
         return []
-    return near_labels(trial.cluster.cache.nodes, requirement.key, requirement.values[0])
+    return near_labels(nodes, requirement.key, requirement.values[0])
+
+
+def _requirement_text(requirement: NodeSelectorRequirement) -> str:
+    values = ", ".join(requirement.values)
+    match requirement.operator:
+        case "In" if len(requirement.values) == 1:
+            return f"{requirement.key}={values}"
+        case "Exists" | "DoesNotExist":
+            return f"{requirement.key} {requirement.operator}"
+        case operator:
+            return f"{requirement.key} {operator} ({values})"
+
+
+def _term_text(term: NodeSelectorTerm) -> str:
+    requirements = (*term.match_expressions, *term.match_fields)
+    return " and ".join(_requirement_text(one) for one in requirements) or "that matches no node"
 
 
 # Other pods.
 
 
-def required_pod_terms(pod: Pod) -> Iterator[tuple[Path, str, tuple[PodAffinityTerm, ...]]]:
+def _required_pod_terms(pod: Pod) -> Iterator[tuple[Path, str, tuple[PodAffinityTerm, ...]]]:
     """Yield the required terms of pod affinity and anti-affinity: path, words, and the terms."""
     affinity = pod.spec.affinity
     if affinity is None:
@@ -399,12 +414,12 @@ def required_pod_terms(pod: Pod) -> Iterator[tuple[Path, str, tuple[PodAffinityT
             yield (*_AFFINITY, attribute, _REQUIRED), words, terms
 
 
-def _with_fewer_pod_terms(pod: Pod) -> Iterator[Draft]:
-    for path, words, terms in required_pod_terms(pod):
+def _with_fewer_pod_terms(pod: Pod) -> Iterator[_Draft]:
+    for path, words, terms in _required_pod_terms(pod):
         for at, term in enumerate(terms):
             text = _pod_term_text(term)
             sentence = f"drop the {words} to {text}"
-            yield draft_of(pod, (*path, at), REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
+            yield _draft_of(pod, (*path, at), _REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
 
 
 def _pod_term_text(term: PodAffinityTerm) -> str:
@@ -423,17 +438,17 @@ def _hard_spreads(pod: Pod) -> Iterator[tuple[Path, TopologySpreadConstraint]]:
             yield ("spec", "topology_spread_constraints", at), constraint
 
 
-def _with_softer_spread(pod: Pod) -> Iterator[Draft]:
+def _with_softer_spread(pod: Pod) -> Iterator[_Draft]:
     for path, constraint in _hard_spreads(pod):
         hard, soft = constraint.when_unsatisfiable, "ScheduleAnyway"
         other = replace(constraint, when_unsatisfiable=soft, min_domains=None)
-        field = field_text((*path, "when_unsatisfiable"))
+        field = _field_text((*path, "when_unsatisfiable"))
         kind, over = ChangeKind.DROP_CONSTRAINT, f"the spread over {constraint.topology_key}"
         sentence = f"make {over} a preference"
-        yield draft_of(pod, path, other, kind, sentence, hard, soft, field=field)
+        yield _draft_of(pod, path, other, kind, sentence, hard, soft, field=field)
         if constraint.min_domains is not None:
             sentence, before = f"drop minDomains of {over}", str(constraint.min_domains)
-            yield draft_of(pod, (*path, "min_domains"), None, kind, sentence, before)
+            yield _draft_of(pod, (*path, "min_domains"), None, kind, sentence, before)
 
 
 def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
@@ -442,15 +457,15 @@ def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         path = (*place, "max_skew")
 
         def node_for(skew: int, path: Path = path) -> str:
-            return trial.node_for(with_value(pod, path, skew))
+            return trial.node_for(_with_value(pod, path, skew))
 
         now = constraint.max_skew
-        least = least_that_fits(now + 1, _MAX_SKEW_TRIED, node_for)
+        least = _least_that_fits(now + 1, _MAX_SKEW_TRIED, node_for)
         if least is not None:
             yield SuggestedChange(
                 ChangeKind.RAISE_MAX_SKEW,
                 f"pod {pod.metadata.key}",
-                field_text(path),
+                _field_text(path),
                 str(now),
                 str(least),
                 f"raise maxSkew over {constraint.topology_key} from {now} to {least}",
@@ -462,11 +477,105 @@ def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
 # Containers.
 
 
-def _without_host_ports(pod: Pod) -> Iterator[Draft]:
-    for place, container in containers_of(pod):
+def _without_host_ports(pod: Pod) -> Iterator[_Draft]:
+    for place, container in _containers_of(pod):
         for at, port in enumerate(container.ports):
             if port.host_port:
                 path = (*place, "ports", at, "host_port")
                 sentence = f"drop the host port {port.host_port} of container {container.name}"
                 before = str(port.host_port)
-                yield draft_of(pod, path, 0, ChangeKind.DROP_CONSTRAINT, sentence, before)
+                yield _draft_of(pod, path, 0, ChangeKind.DROP_CONSTRAINT, sentence, before)
+
+
+# Several changes together.
+#
+# Each step takes the change after which the pod is rejected for the fewest reasons on its best
+# node; among equals, the smallest kind of change. Amounts are searched for at the end.
+
+_STEPS_MAX: Final = 5
+_NOTHING: Final = "0"
+
+
+def changes_together(trial: ChangeTrial) -> tuple[SuggestedChange, ...]:
+    """Return a few changes of the pod that place it together; none if they were not found."""
+    steps = _steps(trial)
+    if not steps:
+        return ()
+    kept = list(steps)
+    for step in steps[:-1]:
+        rest = [other for other in kept if other is not step]
+        if trial.node_for(_changed(trial, rest)):
+            kept = rest
+    return _with_amounts(trial, kept)
+
+
+def _steps(trial: ChangeTrial) -> list[SuggestedChange]:
+    steps: list[SuggestedChange] = []
+    pod, distance = trial.pod, trial.distance(trial.pod)
+    while distance and len(steps) < _STEPS_MAX:
+        found = [
+            (trial.distance(draft.pod), by_size(draft.change), draft)
+            for draft in _candidates(pod, trial.cluster.cache.nodes)
+        ]
+        if not found:
+            return []
+        nearest, _, draft = min(found, key=lambda one: one[:2])
+        if nearest >= distance:
+            return []
+        steps.append(draft.change)
+        pod, distance = draft.pod, nearest
+    return [] if distance else steps
+
+
+def _candidates(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
+    yield from _drafts(pod, nodes)
+    yield from _without_all_terms(pod)
+    for request in _requests(pod):
+        yield _Draft(request.lowered(pod, _NOTHING), request.put(pod, _NOTHING))
+
+
+def _requests(pod: Pod) -> Iterator[ContainerRequest]:
+    yield from requests_of(pod)
+    yield from _request_limits(pod)
+
+
+def _without_all_terms(pod: Pod) -> Iterator[_Draft]:
+    """Yield the pod without the required terms of a kind: dropping one may change no reason."""
+    for path, words, terms in _required_pod_terms(pod):
+        if len(terms) > 1:
+            kind, before = ChangeKind.DROP_CONSTRAINT, f"{len(terms)} terms"
+            sentence = f"drop all {len(terms)} required terms of {words}"
+            yield _draft_of(pod, path, (), kind, sentence, before, size=1.0)
+
+
+def _changed(
+    trial: ChangeTrial, steps: list[SuggestedChange], amounts: dict[str, Quantity] | None = None
+) -> Pod:
+    """Return the pod after changes; they are found by sentence, as field paths may have changed."""
+    pod = trial.pod
+    requests = {request.field: request for request in _requests(pod)}
+    for step in steps:
+        if step.kind is ChangeKind.LOWER_REQUEST:
+            pod = requests[step.field].put(pod, (amounts or {}).get(step.field, _NOTHING))
+        else:
+            found = _candidates(pod, trial.cluster.cache.nodes)
+            pod = next(draft.pod for draft in found if draft.change.sentence == step.sentence)
+    return pod
+
+
+def _with_amounts(trial: ChangeTrial, steps: list[SuggestedChange]) -> tuple[SuggestedChange, ...]:
+    """Replace requests of 0 by the largest that fit, one after another."""
+    found: list[SuggestedChange] = []
+    requests = {request.field: request for request in _requests(trial.pod)}
+    for step in steps:
+        if step.kind is ChangeKind.LOWER_REQUEST:
+            request = requests[step.field]
+            rest = [other for other in steps if other is not step]
+            pod = _changed(trial, rest, {one.field: one.after for one in found})
+            amount = _most_that_fits(trial, pod, request)
+            assert amount is not None, "nothing was requested when it fitted"
+            found.append(request.lowered(trial.pod, amount))
+        else:
+            found.append(step)
+    node = trial.node_for(_changed(trial, steps, {one.field: one.after for one in found}))
+    return tuple(replace(step, node=node) for step in found)

@@ -1,4 +1,4 @@
-"""What became of pods in a trial cluster: their nodes, or why they have none."""
+"""What became of pods in a trial cluster, their nodes or why they have none; how full it is."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from kubesched.answers.top import ResourceRequests
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import grouped_by, largest_first
 from kubesched.explain.unknown import UnknownOutcomes
 from kubesched.simulator.report import Gated, Unplaced
+from kubesched.simulator.utilisation import Utilisation
 from kubesched.snapshot.pod_info import PodInfo
 
 GONE: Final = "it was evicted, and no controller creates it again"
@@ -157,4 +159,39 @@ def grouped(outcomes: Iterable[PodOutcomeNow]) -> tuple[PodsWithoutNode, ...]:
     return tuple(
         PodsWithoutNode(tuple(one.pod for one in found), found[0].message, *common)
         for common, found in largest_first(groups)
+    )
+
+
+# How full the cluster is.
+
+
+class ClusterUse(DocumentPart, frozen=True):
+    """How full a cluster is.
+
+    Attributes:
+        nodes: Number of nodes.
+        pods: Number of pods on nodes.
+        pending: Number of pods without a node.
+        resources: What pods on nodes request of each resource.
+    """
+
+    nodes: int
+    pods: int
+    pending: int
+    resources: tuple[ResourceRequests, ...]
+
+
+def use_of(cluster: TrialCluster) -> ClusterUse:
+    """Return how full a settled cluster is."""
+    rehearsal = cluster.rehearsal
+    nodes = rehearsal.scheduler.cache.nodes
+    total = Utilisation(nodes).total()
+    return ClusterUse(
+        len(nodes),
+        int(nodes.pod_counts.sum()),
+        len(rehearsal.unplaced()) + len(rehearsal.gated()),
+        tuple(
+            ResourceRequests(one.resource, one.requested_after, one.allocatable, one.share_after)
+            for one in total
+        ),
     )

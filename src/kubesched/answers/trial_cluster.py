@@ -13,7 +13,7 @@ Differs:  pods of a controller of any kind are created again, with the fields of
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from random import Random
 from typing import Any, Final, TypeAlias, cast
@@ -28,6 +28,7 @@ from kubesched.api.core import Node, Pod, PodResourceClaimStatus
 from kubesched.api.errors import AlreadyExistsError
 from kubesched.api.meta import KubeObject, controller_of
 from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.requirements import SelectorError, parse_selector
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.storage import StorageClass
@@ -38,7 +39,9 @@ from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
 from kubesched.explain.sentences import count
+from kubesched.inputs.errors import did_you_mean
 from kubesched.inputs.loading import pending_again, with_scheduler_name
+from kubesched.plugins.volumes.claims import WAIT_FOR_FIRST_CONSUMER, claims_of
 from kubesched.queue.moves import QueuePlace
 from kubesched.simulator.instant_server import InstantVolumeWriter
 from kubesched.simulator.object_server import NODES, key_of
@@ -284,7 +287,7 @@ class TrialCluster:
             found = self.server.find(StorageClass, "", claim.spec.storage_class_name or "")
             if (
                 found is not None
-                and found.volume_binding_mode != "WaitForFirstConsumer"
+                and found.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER
                 and found.provisioner != NO_PROVISIONER
             ):
                 await self._volumes.update_persistent_volume_claim(claim)
@@ -341,19 +344,13 @@ class TrialCluster:
 
     def _forget_claims_of(self, pod: Pod) -> None:
         """Delete the claims that belong to a pod."""
-        for volume in pod.spec.volumes:
-            if volume.ephemeral is not None:
-                name = f"{pod.metadata.name}-{volume.name}"
-                claim = self.server.find(PersistentVolumeClaim, pod.metadata.namespace, name)
+        volumes = [one.name for one in claims_of(pod) if one.is_ephemeral]
+        devices = [one.resource_claim_name or "" for one in pod.status.resource_claim_statuses]
+        for kind, names in ((PersistentVolumeClaim, volumes), (ResourceClaim, devices)):
+            for name in names:
+                claim = self.server.find(kind, pod.metadata.namespace, name)
                 if claim is not None:
                     self.server.delete(claim)
-        for one in pod.status.resource_claim_statuses:
-            if one.resource_claim_name:
-                found = self.server.find(
-                    ResourceClaim, pod.metadata.namespace, one.resource_claim_name
-                )
-                if found is not None:
-                    self.server.delete(found)
 
     # Nodes.
 
@@ -463,6 +460,34 @@ def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
 def names_of(cluster: TrialCluster) -> list[str]:
     """Return the names of the nodes."""
     return [key.name for key in cluster.server.store.keyed(NODES)]
+
+
+def selected_nodes(cluster: TrialCluster, selector: str) -> list[str]:
+    """Return the nodes that a label selector selects; "" selects all.
+
+    Raises:
+        QuestionError: It cannot be parsed, or selects none.
+    """
+    if not selector:
+        if everything := names_of(cluster):
+            return everything
+        raise QuestionError("the cluster has no nodes")
+    try:
+        compiled = parse_selector(selector)
+    except SelectorError as error:
+        raise QuestionError(f"{selector}: {error}") from error
+    labels = {node.metadata.name: node.metadata.labels for node in cluster.server.all(Node)}
+    found = [name for name, own in labels.items() if compiled.matches(own)]
+    if not found:
+        raise QuestionError(f"{selector}: no node has these labels{_near_label(selector, labels)}")
+    return found
+
+
+def _near_label(selector: str, labels: Mapping[str, Mapping[str, str]]) -> str:
+    """Return a hint at a similar label of nodes, "" if there is none."""
+    pairs = {f"{key}={value}" for own in labels.values() for key, value in own.items()}
+    hint = did_you_mean(selector, sorted(pairs), "", most=1)
+    return f"; {hint}" if hint else ""
 
 
 def _begins_to_go(before: Pod, after: Pod) -> bool:

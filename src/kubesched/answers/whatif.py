@@ -1,25 +1,73 @@
-"""What a plan changes: pods that move, are lost or pending, and how full the cluster is."""
+"""What a plan changes: pods that move, are lost or pending, and how full the cluster is.
+
+The steps are carried out in a trial cluster, which settles after each of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import singledispatchmethod
+from typing import Final, TypeAlias, get_args
 
-from kubesched.answers.drain import DrainedPod
-from kubesched.answers.plan import PlanStep
-from kubesched.answers.plan_steps import Manifests, PlanRun
+from msgspec.structs import replace
+
+from kubesched.answers.drain import DrainedPod, PodFate, drain_nodes
+from kubesched.answers.fit import create_all, create_workload, scaled
+from kubesched.answers.node_shapes import shape_of
+from kubesched.answers.plan import (
+    AddNodes,
+    ApplyManifest,
+    CordonNodes,
+    DrainNodes,
+    LabelNodes,
+    LoseZone,
+    Names,
+    OfNodes,
+    OfWorkload,
+    PlanStep,
+    RemoveNodes,
+    ResizeNodes,
+    ScaleWorkload,
+    SetBudget,
+    SetPriority,
+    TaintNodes,
+    UncordonNodes,
+)
 from kubesched.answers.pod_outcomes import (
+    ClusterUse,
     PodOutcomeNow,
     PodOutcomes,
     PodsWithoutNode,
     PreemptedPod,
     grouped,
+    use_of,
 )
-from kubesched.answers.top import ResourceRequests
-from kubesched.answers.trial_cluster import TrialCluster, WatchSteps, is_daemon
-from kubesched.api.core import Pod
+from kubesched.answers.trial_cluster import (
+    QuestionError,
+    TrialCluster,
+    WatchSteps,
+    is_daemon,
+    names_of,
+    new_nodes,
+    selected_nodes,
+)
+from kubesched.answers.workload_pods import Scaled, replacement_of
+from kubesched.api.core import FINISHED, Node, Pod
+from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
+from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
+from kubesched.api.scheduling import PriorityClass
+from kubesched.api.tolerations import NO_EXECUTE, find_untolerated
+from kubesched.api.well_known import SYSTEM_CLASSES, ZONE
+from kubesched.cluster.controllers.replica_sets import deletion_rank
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
-from kubesched.simulator.utilisation import Utilisation
+from kubesched.explain.sentences import count, grouped_by, names
+from kubesched.inputs.pod_names import belongs_to, no_such, node_name
+from kubesched.snapshot.pod_info import uid_of
+
+_SELECTOR_SIGNS: Final = frozenset("=!(), ")
+_Manifests: TypeAlias = Mapping[str, Sequence[KubeObject]]
 
 
 class MovedPod(DocumentPart, frozen=True):
@@ -36,22 +84,6 @@ class MovedPod(DocumentPart, frozen=True):
     node: str
     new_pod: str
     new_node: str
-
-
-class ClusterUse(DocumentPart, frozen=True):
-    """How full a cluster is.
-
-    Attributes:
-        nodes: Number of nodes.
-        pods: Number of pods on nodes.
-        pending: Number of pods without a node.
-        resources: What pods on nodes request of each resource.
-    """
-
-    nodes: int
-    pods: int
-    pending: int
-    resources: tuple[ResourceRequests, ...]
 
 
 class WhatIfReport(Document, frozen=True, kw_only=True):
@@ -94,7 +126,7 @@ class WhatIfReport(Document, frozen=True, kw_only=True):
 async def what_if(
     cluster: TrialCluster,
     steps: Sequence[tuple[str, PlanStep]],
-    manifests: Manifests,
+    manifests: _Manifests,
     watch: WatchSteps | None = None,
 ) -> WhatIfReport:
     """Return what a plan changes.
@@ -106,7 +138,7 @@ async def what_if(
         QuestionError: A step names something that does not exist.
     """
     after_step = cluster.watched(watch, len(steps))
-    run = PlanRun(cluster, manifests)
+    run = _PlanRun(cluster, manifests)
     # Placing many pending pods takes long, so a misspelt name is reported first.
     run.check(steps)
     await cluster.place_pending()
@@ -191,17 +223,329 @@ class _Difference:
             self.unmoved.add(found.pod)
 
 
-def use_of(cluster: TrialCluster) -> ClusterUse:
-    """Return how full a settled cluster is."""
-    rehearsal = cluster.rehearsal
-    nodes = rehearsal.scheduler.cache.nodes
-    total = Utilisation(nodes).total()
-    return ClusterUse(
-        len(nodes),
-        int(nodes.pod_counts.sum()),
-        len(rehearsal.unplaced()) + len(rehearsal.gated()),
-        tuple(
-            ResourceRequests(one.resource, one.requested_after, one.allocatable, one.share_after)
-            for one in total
-        ),
-    )
+# The steps.
+
+
+class _PlanRun:
+    """Carries out steps.
+
+    Attributes:
+        removed: The uids of pods that a step deleted for good.
+        waiting: The pods that a drain left, because of a budget.
+    """
+
+    def __init__(self, cluster: TrialCluster, manifests: _Manifests) -> None:
+        self._cluster = cluster
+        self._manifests = manifests
+        self._removed_nodes: set[str] = set()
+        self.removed: set[str] = set()
+        self.waiting: list[DrainedPod] = []
+
+    def check(self, steps: Sequence[tuple[str, PlanStep]]) -> None:
+        """Look up what steps name, unless an earlier step may have created it.
+
+        Raises:
+            QuestionError: Something does not exist.
+        """
+        knows_nodes = knows_workloads = True
+        for path, step in steps:
+            with _at(path):
+                if knows_nodes and isinstance(step, OfNodes):
+                    self._names(step.nodes)
+                elif knows_nodes and isinstance(step, LoseZone):
+                    self._nodes_of_zone(step.zone)
+                elif knows_workloads and isinstance(step, ScaleWorkload):
+                    if self._workload(step) is None and step.replicas:
+                        self._existing_pods_of(step)
+                elif knows_workloads and isinstance(step, SetPriority):
+                    self._existing_pods_of(step)
+            knows_nodes &= not isinstance(step, AddNodes | LabelNodes | ApplyManifest)
+            knows_workloads &= not isinstance(step, ApplyManifest)
+
+    async def carry_out(self, path: str, step: PlanStep) -> str:
+        """Carry a step out; return what it did, in words.
+
+        Raises:
+            QuestionError: Something that it names does not exist.
+        """
+        # Backoff of the step before does not decide who gets the room that this one makes.
+        await self._cluster.rehearsal.pause()
+        with _at(path):
+            if isinstance(step, DrainNodes):
+                done = await self._drain(step)
+            else:
+                done = self._do(step)
+            await self._cluster.settle()
+        return done
+
+    # Nodes.
+
+    async def _drain(self, step: DrainNodes) -> str:
+        nodes = self._names(step.nodes)
+        drained = await drain_nodes(self._cluster, nodes)
+        waiting = [pod for pod in drained.pods if pod.fate is PodFate.WAITS]
+        self.waiting += waiting
+        left = f", {len(waiting)} of whose pods wait for budgets" if waiting else ""
+        return f"drain {names(nodes)}{left}"
+
+    @singledispatchmethod
+    def _do(self, step: PlanStep) -> str:
+        raise NotImplementedError(type(step).__name__)
+
+    @_do.register
+    def _(self, step: CordonNodes | UncordonNodes) -> str:
+        nodes, is_on = self._names(step.nodes), isinstance(step, CordonNodes)
+        for name in nodes:
+            self._cluster.cordon(name, on=is_on)
+        return f"{'' if is_on else 'un'}cordon {names(nodes)}"
+
+    @_do.register
+    def _(self, step: RemoveNodes) -> str:
+        nodes = self._names(step.nodes)
+        pods = self._remove(nodes)
+        return f"remove {names(nodes)} with {count(pods, 'pod')}"
+
+    @_do.register
+    def _(self, step: LoseZone) -> str:
+        nodes = self._nodes_of_zone(step.zone)
+        pods = self._remove(nodes)
+        return f"lose zone {step.zone}: {count(len(nodes), 'node')} with {count(pods, 'pod')}"
+
+    def _nodes_of_zone(self, wanted: str) -> list[str]:
+        nodes = self._cluster.server.all(Node)
+        zones = grouped_by(nodes, lambda node: node.metadata.labels.get(ZONE, ""))
+        zones.pop("", None)
+        if wanted not in zones:
+            raise QuestionError(no_such("zone", wanted, sorted(zones)))
+        return [node.metadata.name for node in zones[wanted]]
+
+    def _remove(self, nodes: Sequence[str]) -> int:
+        self._removed_nodes.update(nodes)
+        for name in nodes:
+            # No replacement is placed on a node that is about to be removed.
+            self._cluster.cordon(name)
+        return sum(len(self._cluster.remove_node(name)) for name in nodes)
+
+    @_do.register
+    def _(self, step: AddNodes) -> str:
+        shape = step.shape()
+        if shape is None:
+            try:
+                [node] = self._nodes(self._names((step.like,)))
+            except QuestionError as error:
+                raise QuestionError(str(error), "like") from error
+            shape = shape_of(node)
+        for node in new_nodes(shape.model, step.count, names_of(self._cluster)):
+            self._cluster.add_node(node)
+        like = f"like {step.like}" if step.like else f"of {step.template}"
+        return f"add {count(step.count, 'node')} {like}"
+
+    @_do.register
+    def _(self, step: LabelNodes) -> str:
+        nodes = self._names(step.nodes)
+        for node in self._nodes(nodes):
+            labels = {**node.metadata.labels, **step.set}
+            for name in step.remove:
+                labels.pop(name, None)
+            self._cluster.write_node(replace(node, metadata=replace(node.metadata, labels=labels)))
+        return f"label {names(nodes)}"
+
+    @_do.register
+    def _(self, step: TaintNodes) -> str:
+        nodes = self._names(step.nodes)
+        added = step.taints()
+        for node in self._nodes(nodes):
+            replaced = {(taint.key, taint.effect) for taint in added}
+            kept = [
+                taint
+                for taint in node.spec.taints
+                if (taint.key, taint.effect) not in replaced
+                and taint.key not in step.remove
+                and f"{taint.key}:{taint.effect}" not in step.remove
+            ]
+            taints = (*kept, *added)
+            self._cluster.write_node(replace(node, spec=replace(node.spec, taints=taints)))
+        evicted = 0
+        for name in nodes:
+            for pod in self._cluster.pods_on(name):
+                lasting = [one for one in pod.spec.tolerations if one.toleration_seconds is None]
+                if find_untolerated(added, lasting, (NO_EXECUTE,)) is not None:
+                    self._cluster.delete_pod(pod)
+                    evicted += 1
+        effect = f", which evicts {count(evicted, 'pod')}" if evicted else ""
+        return f"taint {names(nodes)}{effect}"
+
+    @_do.register
+    def _(self, step: ResizeNodes) -> str:
+        nodes = self._names(step.nodes)
+        given = {name: str(amount) for name, amount in step.capacity.items()}
+        for node in self._nodes(nodes):
+            status = replace(
+                node.status,
+                capacity={**node.status.capacity, **given},
+                allocatable={**node.status.allocatable, **given},
+            )
+            self._cluster.write_node(replace(node, status=status))
+        size = ", ".join(f"{name} {amount}" for name, amount in given.items())
+        return f"resize {names(nodes)} to {size}"
+
+    def _nodes(self, wanted: Sequence[str]) -> list[Node]:
+        found = map(self._cluster.server.node, wanted)
+        return [node for node in found if node is not None]
+
+    def _names(self, written: Names) -> list[str]:
+        """Return the nodes that a step names; raises QuestionError if one does not exist."""
+        existing = names_of(self._cluster)
+        if isinstance(written, str) and not _SELECTOR_SIGNS.isdisjoint(written):
+            return selected_nodes(self._cluster, written)
+        wanted = list(
+            dict.fromkeys(map(node_name, (written,) if isinstance(written, str) else written))
+        )
+        known = frozenset(existing)
+        for name in wanted:
+            if name in self._removed_nodes - known:
+                raise QuestionError(f"{name}: an earlier step has removed this node")
+            if name not in known:
+                raise QuestionError(no_such("node", name, sorted(existing)))
+        return wanted
+
+    # Workloads.
+
+    @_do.register
+    def _(self, step: ScaleWorkload) -> str:
+        pods = self._pods_of(step)
+        item = self._workload(step)
+        missing = step.replicas - len(pods)
+        if item is not None and not pods:
+            create_workload(self._cluster, item, step.replicas, ())
+        elif missing > 0:
+            self._grow(step, pods, missing)
+        else:
+            self._shrink(step, pods, -missing)
+        if item is not None:
+            self._cluster.add(scaled(item, step.replicas))
+        return f"scale {step.workload} from {len(pods)} to {step.replicas}"
+
+    def _shrink(self, step: ScaleWorkload, pods: list[Pod], number: int) -> None:
+        kind, _ = step.kind_and_name
+        if kind == "StatefulSet":
+            ordered = sorted(pods, key=_ordinal, reverse=True)
+        else:
+            ordered = sorted(pods, key=deletion_rank)
+        for pod in ordered[:number]:
+            self.removed.add(uid_of(pod))
+            self._cluster.delete_pod(pod, for_good=True)
+
+    def _grow(self, step: ScaleWorkload, pods: list[Pod], number: int) -> None:
+        """Create further pods like the existing ones."""
+        model = next(filter(None, map(replacement_of, pods)), None)
+        if model is None:
+            raise self._no_pods(step)
+        used = {_ordinal(pod) for pod in pods}
+        ordinal = 0
+        for _ in range(number):
+            metadata = model.metadata
+            if metadata.name:
+                while ordinal in used:
+                    ordinal += 1
+                used.add(ordinal)
+                name = f"{metadata.name.rpartition('-')[0]}-{ordinal}"
+                metadata = replace(metadata, name=name)
+            self._cluster.create_pod(replace(model, metadata=metadata))
+
+    @_do.register
+    def _(self, step: SetPriority) -> str:
+        pods = self._existing_pods_of(step)
+        priority = step.priority
+        if priority is None:
+            priority = self._priority_of(step.class_name)
+        for pod in pods:
+            spec = replace(pod.spec, priority=priority, priority_class_name=step.class_name)
+            self._cluster.change_pod(replace(pod, spec=spec))
+        return f"give {count(len(pods), 'pod')} of {step.workload} the priority {priority}"
+
+    def _priority_of(self, name: str) -> int:
+        if name in SYSTEM_CLASSES:
+            return SYSTEM_CLASSES[name]
+        classes = {one.metadata.name: one for one in self._cluster.server.all(PriorityClass)}
+        if name not in classes:
+            raise QuestionError(no_such("PriorityClass", name, sorted(classes)))
+        return classes[name].value
+
+    def _no_pods(self, step: OfWorkload) -> QuestionError:
+        kind, name = step.kind_and_name
+        pods = [pod for pod in self._cluster.server.all(Pod) if belongs_to(pod, kind, name)]
+        others = sorted({pod.metadata.namespace for pod in pods} - {step.namespace})
+        remedy = "; name another one, or apply its manifest"
+        if others:
+            remedy = f", but {names(others)} {'has' if len(others) == 1 else 'have'}"
+        text = f"{step.workload}: namespace {step.namespace} has no pods of it{remedy}"
+        return QuestionError(text)
+
+    def _pods_of(self, step: OfWorkload) -> list[Pod]:
+        kind, name = step.kind_and_name
+        return [
+            pod
+            for pod in self._cluster.server.all(Pod)
+            if pod.metadata.namespace == step.namespace
+            and pod.status.phase not in FINISHED
+            and not pod.metadata.deletion_timestamp
+            and belongs_to(pod, kind, name)
+        ]
+
+    def _existing_pods_of(self, step: OfWorkload) -> list[Pod]:
+        pods = self._pods_of(step)
+        if not pods:
+            raise self._no_pods(step)
+        return pods
+
+    def _workload(self, step: OfWorkload) -> Scaled | None:
+        kind, name = step.kind_and_name
+        if kind == "DaemonSet":
+            raise QuestionError(f"{step.workload}: a DaemonSet has one pod per node")
+        type_: type[Scaled] = next(one for one in get_args(Scaled) if one.__name__ == kind)
+        return self._cluster.server.find(type_, step.namespace, name)
+
+    # Other objects.
+
+    @_do.register
+    def _(self, step: SetBudget) -> str:
+        known = self._cluster.server.find(PodDisruptionBudget, step.namespace, step.name)
+        name = f"{step.namespace}/{step.name}"
+        if known is None and (step.delete or not step.match_labels):
+            budgets = [one.metadata.key for one in self._cluster.server.all(PodDisruptionBudget)]
+            problem = no_such("budget", name, sorted(budgets))
+            remedy = "" if step.delete else "; to add one, write matchLabels"
+            raise QuestionError(f"{problem}{remedy}")
+        if step.delete and known is not None:
+            self._cluster.remove_budget(known)
+            return f"delete the budget {name}"
+        spec = PodDisruptionBudgetSpec() if known is None else known.spec
+        if step.match_labels:
+            spec = replace(spec, selector=LabelSelector(match_labels=step.match_labels))
+        least, most = step.min_available, step.max_unavailable
+        changed = replace(spec, min_available=least, max_unavailable=most)
+        metadata = ObjectMeta(name=step.name, namespace=step.namespace)
+        self._cluster.add(PodDisruptionBudget(metadata=metadata, spec=changed))
+        amount = f"maxUnavailable {most}" if least is None else f"minAvailable {least}"
+        return f"set the budget {name} to {amount}"
+
+    @_do.register
+    def _(self, step: ApplyManifest) -> str:
+        create_all(self._cluster, self._manifests[step.file], {})
+        return f"apply {step.file}"
+
+
+@contextmanager
+def _at(path: str) -> Iterator[None]:
+    """Add to an error the step's path in the plan."""
+    try:
+        yield
+    except QuestionError as error:
+        place = f"{path}.{error.field}" if error.field else path
+        raise QuestionError(f"{place}: {error}") from error
+
+
+def _ordinal(pod: Pod) -> int:
+    text = pod.metadata.name.rpartition("-")[2]
+    return int(text) if text.isdecimal() else -1

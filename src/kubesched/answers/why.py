@@ -1,6 +1,7 @@
 """Why a pod is pending, or has its node: one sentence, then changes that would help.
 
-Reads:    the pod's status, an explanation of its decision, and trials of what would change it
+Reads:    the pod's status, an explanation of its decision, and trials of what would change it; the
+          answer of `/debug/decisions`
 """
 
 from __future__ import annotations
@@ -14,18 +15,20 @@ import numpy as np
 from msgspec.structs import replace
 
 from kubesched.answers.cluster_changes import cluster_changes
-from kubesched.answers.combination import changes_together
-from kubesched.answers.gang import gang_note, gang_of
 from kubesched.answers.near_misses import missing_objects, near_misses
-from kubesched.answers.pod_changes import pod_changes, requests_of
+from kubesched.answers.pod_changes import changes_together, pod_changes
+from kubesched.answers.pod_explanation import explain_pod
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
-from kubesched.answers.uncreated import LackedPods
+from kubesched.answers.workload_pods import LackedPodsError
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import FINISHED, Pod
-from kubesched.config.types import Configuration
-from kubesched.explain.decision_records import DecisionRecord, QueueState
+from kubesched.explain.decision_records import (
+    DecisionRecord,
+    DecisionRecords,
+    QueueState,
+    RecordedOutcome,
+)
 from kubesched.explain.document import Document, DocumentPart
-from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import NodeVerdict, PodExplanation, PodOutcome, RetryEvents, Unknown
 from kubesched.explain.sentences import (
     as_far_as_known,
@@ -38,15 +41,10 @@ from kubesched.explain.sentences import (
     names,
     preemption_sentence,
 )
-from kubesched.explain.unknown import rejecting_plugins, with_known_rejections, with_unknown
-from kubesched.framework.dra.devices import resources_without_node
-from kubesched.inputs.errors import UserError
-from kubesched.scheduler.sampling import feasible_nodes_to_find
-from kubesched.scheduler.trace import Trace
+from kubesched.framework.preemption.report import Criterion
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
-from kubesched.snapshot.snapshot import Snapshot
+from kubesched.snapshot.pod_info import PodInfo
 
 _EXAMPLES_MAX: Final = 3
 _CAUSES_MAX: Final = 4
@@ -202,9 +200,9 @@ def why_undecided(pod: Pod, state: PodState, schedulers: Sequence[str]) -> WhyRe
     )
 
 
-def why_uncreated(lacked: LackedPods) -> WhyReport:
+def why_uncreated(lacking: LackedPodsError) -> WhyReport:
     """Answer for a workload without pods."""
-    return WhyReport(pod="", state=PodState.NOT_CREATED, sentence=lacked.sentence)
+    return WhyReport(pod="", state=PodState.NOT_CREATED, sentence=lacking.sentence)
 
 
 def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
@@ -462,84 +460,76 @@ def why_pod(
     return why(ChangeTrial(cluster, info.pod), explanation)
 
 
-def check_scheduler(pod: Pod, cluster: ClusterState) -> None:
-    """Raise UserError if a pod is for a scheduler that is not configured."""
-    names = list(cluster.profiles)
-    name = scheduler_name_of(pod)
-    if name not in names:
-        raise UserError(
-            f"pod {PodInfo(pod).key}: spec.schedulerName is {name}, for which the "
-            f"configuration has no profile; --profile {names[0]} asks that one instead"
-        )
+# What a running scheduler recorded: where the pod is in its queue, and who evicted it.
+
+_NOT_LEADING: Final = (
+    "The scheduler that was asked does not lead; the one that does has the queue and the records."
+)
 
 
-def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
-    """Explain what is decided for a pending pod of a cluster."""
-    report = _explained(cluster, info, all_filters=all_filters)
-    group = gang_of(cluster, info)
-    if group is not None:
-        report = replace(report, notes=(*report.notes, gang_note(group)))
-    if report.outcome is not PodOutcome.UNKNOWN or is_rejected_everywhere(report):
-        return report
-    less = PodInfo(_without_devices_and_claims(info, cluster.snapshot()))
-    rest = _explained(cluster, less, all_filters=all_filters)
-    return with_known_rejections(report, rest.nodes)
+def with_records(report: WhyReport, found: DecisionRecords) -> WhyReport:
+    """Add the queue's state and the records of the pod, and who evicted it."""
+    sentence, notes = report.sentence, report.notes
+    eviction = _eviction(report.pod, report.uid, found)
+    if eviction is not None and report.state is PodState.TERMINATING:
+        sentence = f"Pod {report.pod} is being deleted: {_evicted(eviction)}."
+    earlier = _eviction(report.pod, "", found)
+    if eviction is None and earlier is not None:
+        notes = (*notes, f"An earlier pod of this name is gone: {_evicted(earlier)}.")
+    if not found.leads:
+        notes = (*notes, _NOT_LEADING)
+    return replace(report, sentence=sentence, notes=notes, queue=found.queue, records=found.records)
 
 
-def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:
-    """Return a pod that asks for nothing that only missing claims and device classes provide.
-
-    A node that rejects this pod rejects the one that asks for more, too.
-    """
-    volumes = tuple(
-        volume
-        for volume in info.spec.volumes
-        if volume.persistent_volume_claim is None and volume.ephemeral is None
+def why_gone(pod: str, found: DecisionRecords) -> WhyReport | None:
+    """Answer for a pod that does not exist any more; None if there is no record of it."""
+    if not found.records:
+        return None
+    newest = found.records[0]
+    if newest.evicts(pod):
+        words = _evicted(newest)
+    else:
+        words = f"the scheduler's last decision about it was at {newest.time}: {outcome_of(newest)}"
+    return WhyReport(
+        pod=pod,
+        state=PodState.GONE,
+        sentence=f"Pod {pod} is gone: {words}.",
+        notes=() if found.leads else (_NOT_LEADING,),
+        records=found.records,
     )
-    pod = replace(info.pod, spec=replace(info.spec, resource_claims=(), volumes=volumes))
-    lacking = resources_without_node(info, snapshot)
-    for request in requests_of(pod):
-        if request.resource in lacking:
-            pod = request.put(pod, "0")
-    return pod
 
 
-def _explained(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
-    profile = cluster.profile_of(info)
-    assert profile is not None, "checked before"
-    snapshot = cluster.snapshot()
-    held = cluster.pre_enqueue(info)
-    if not held.is_success:
-        report = explain_gate(profile, info, held, len(snapshot.nodes))
-        return with_unknown(report, profile, info, snapshot, {held.plugin})
-    trace = Trace(all_filters=all_filters)
-    decision = cluster.schedule_one(info, trace)
-    report = explain_decision(profile, snapshot, trace, decision)
-    return with_unknown(report, profile, info, snapshot, rejecting_plugins(decision))
+def outcome_of(record: DecisionRecord) -> str:
+    """Return the outcome in a few words."""
+    match record.outcome:
+        case RecordedOutcome.PLACED:
+            return f"placed on {record.node}"
+        case RecordedOutcome.BINDING_FAILED:
+            return f"not bound to {record.node}: {record.message}"
+        case RecordedOutcome.FAILED:
+            return f"failed: {record.message}"
+    by_whom = f" by {', '.join(record.rejecting_plugins)}" if record.rejecting_plugins else ""
+    if record.nominated_node:
+        return f"rejected{by_whom}; nominated to {record.nominated_node}"
+    return f"rejected{by_whom}" if by_whom else f"rejected: {record.message}"
 
 
-def notes_on(pod: Pod) -> Iterable[str]:
-    """Yield notes about a pod that is not simply pending."""
-    on = pod.spec.node_name
-    if pod.status.phase in FINISHED:
-        yield f"The pod has finished ({pod.status.phase}); this is what would happen to it now."
-    elif on:
-        yield f"The pod is on {on}; this is how it would be placed again, without it there."
-    if pod.metadata.deletion_timestamp is not None:
-        yield "The pod is being deleted; a live scheduler would leave it alone."
-
-
-def sampling_notes(report: PodExplanation, configuration: Configuration) -> Iterable[str]:
-    """Yield a note if the configuration would end the search for nodes early."""
-    own = next(
-        profile.percentage_of_nodes_to_score
-        for profile in configuration.profiles
-        if profile.scheduler_name == report.scheduler_name
+def _eviction(pod: str, uid: str, found: DecisionRecords) -> DecisionRecord | None:
+    """Return the newest record that evicts a pod; `uid` is "" for any of its name."""
+    return next(
+        (
+            record
+            for record in found.records
+            for victim in record.victims
+            if victim.pod == pod and uid in ("", victim.uid)
+        ),
+        None,
     )
-    percentage = configuration.percentage_of_nodes_to_score if own is None else own
-    limit = feasible_nodes_to_find(report.node_count, percentage)
-    if report.feasible_count > limit:
-        yield (
-            f"With percentageOfNodesToScore {percentage} the search ends after {limit} nodes that "
-            "fit, and takes the best of those; here all nodes were looked at."
-        )
+
+
+def _evicted(record: DecisionRecord) -> str:
+    node = record.nominated_node
+    words = f"the scheduler evicted it from {node} at {record.time} to make room for {record.pod}"
+    if record.criterion == Criterion.ONLY_CANDIDATE:
+        return f"{words}; evicting pods helped on no other node"
+    return f"{words}; {node} was chosen for its {record.criterion}" if record.criterion else words

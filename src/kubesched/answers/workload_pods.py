@@ -1,5 +1,8 @@
 """The workloads of manifests, the pods that their controllers create, and the owners of pods.
 
+A workload may lack pods because of a quota, a limit range or another admission. Its condition
+ReplicaFailure and its events FailedCreate say so, if the files hold them.
+
 Upstream: pkg/controller/{deployment,replicaset,replication,statefulset,daemon,job,cronjob} (v1.36)
 Rejects:  manifests without a workload, and workloads that would make an answer wrong.
 Differs:  all pods of a StatefulSet are created at once; a CronJob stands for one run; nothing is
@@ -8,9 +11,9 @@ Differs:  all pods of a StatefulSet are created at once; a CronJob stands for on
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -19,7 +22,8 @@ from msgspec.structs import replace
 
 from kubesched.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.api.codec import Loaded, Source, objects_in
-from kubesched.api.core import FINISHED, Node, Pod, PodSpec, ReplicationController
+from kubesched.api.conditions import find_condition
+from kubesched.api.core import FINISHED, CoreEvent, Node, Pod, PodSpec, ReplicationController
 from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.api.scheme import kind_of
@@ -30,11 +34,11 @@ from kubesched.cluster.controllers.deployments import current_replica_set
 from kubesched.cluster.controllers.jobs import job_of
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.server import Plain
-from kubesched.explain.sentences import names
+from kubesched.explain.sentences import count, names
 from kubesched.inputs.completed_input import completed, not_read, unknown_fields
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
-from kubesched.inputs.pod_names import belongs_to, workloads_of
+from kubesched.inputs.pod_names import belongs_to, find_pod, workload_named, workloads_of
 from kubesched.simulator.object_server import TOPOLOGY_LABELS
 from kubesched.simulator.simulated_api import plain_workload
 from kubesched.simulator.soundness import spec_errors
@@ -47,6 +51,8 @@ _LIMITS: Final = ("v1/LimitRange", "v1/ResourceQuota")
 Scaled: TypeAlias = Deployment | ReplicaSet | StatefulSet | ReplicationController | Job | CronJob
 """Workloads with a number of pods."""
 Workload: TypeAlias = Scaled | DaemonSet | Pod
+_Owner: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
+"""Workloads that pods name as their controller, or whose ReplicaSets they do."""
 _Between = TypeVar("_Between", ReplicaSet, Job)
 
 
@@ -151,7 +157,9 @@ def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:
 
 def _stateful(owner: Plain, number: int, taken: frozenset[str]) -> Made:
     name = owner["metadata"]["name"]
-    missing = islice((at for at in count() if f"{name}-{at}" not in taken), number)
+    missing = itertools.islice(
+        (at for at in itertools.count() if f"{name}-{at}" not in taken), number
+    )
     made = Made([], [], [])
     for at in missing:
         found = claims_of(owner, at)
@@ -359,3 +367,96 @@ def _template(item: Workload) -> tuple[str, PodSpec]:
         return "spec.jobTemplate.spec.template.spec", item.spec.job_template.spec.template.spec
     template = None if isinstance(item, Pod) else item.spec.template
     return "spec.template.spec", PodSpec() if template is None else template.spec
+
+
+# Pods that were never created.
+
+
+class LackedPodsError(UserError):
+    """A workload has no pods, because none was ever created; `sentence` says why."""
+
+    def __init__(self, text: str, sentence: str) -> None:
+        super().__init__(f"{text}: {sentence}")
+        self.sentence = sentence
+
+
+def find_pod_among(
+    objects: Sequence[KubeObject], text: str, preferred: str = "", *, only: bool = False
+) -> tuple[Pod, tuple[str, ...]]:
+    """Return the named pod, and notes on it; one may say why its workload lacks others.
+
+    The other arguments are as for `find_pod`, which looks among the pods of `objects`.
+
+    Raises:
+        LackedPodsError: A workload is named that has no pods.
+        UserError: There is no such pod or workload, or there are several.
+    """
+    item = _named_workload(text, objects, preferred, only=only)
+    lack, has_any = ("", True) if item is None else _lack(item, objects)
+    if not has_any:
+        raise LackedPodsError(text, lack)
+    pods = [one for one in objects if isinstance(one, Pod)]
+    stored = ((type(one).__name__, one.metadata.name) for one in objects if isinstance(one, _Owner))
+    found, notes = find_pod(text, pods, preferred, only=only, stored=stored)
+    return found, (*notes, lack) if lack else notes
+
+
+def _named_workload(
+    text: str, objects: Sequence[KubeObject], preferred: str, *, only: bool
+) -> _Owner | None:
+    """Return the named workload; None if there is none, or several namespaces have one."""
+    named = workload_named(text)
+    found = [
+        item
+        for item in objects
+        if isinstance(item, _Owner)
+        and (type(item).__name__, item.metadata.name) == named
+        and (not only or item.metadata.namespace == preferred)
+    ]
+    found = [item for item in found if item.metadata.namespace == preferred] or found
+    return found[0] if len(found) == 1 else None
+
+
+def _lack(item: _Owner, objects: Sequence[KubeObject]) -> tuple[str, bool]:
+    """Return why a workload lacks pods, "" if it has its pods; and whether it has any."""
+    kind, metadata = type(item).__name__, item.metadata
+    pods = [
+        one
+        for one in objects
+        if isinstance(one, Pod) and one.metadata.namespace == metadata.namespace
+    ]
+    sets = [one for one in objects if isinstance(one, ReplicaSet)]
+    has = sum(owns(item, one, sets) for one in pods)
+    has_any = bool(has) or any(belongs_to(one, kind, metadata.name) for one in pods)
+    wanted = replicas_of(item)
+    if isinstance(item, DaemonSet):
+        wanted = item.status.desired_number_scheduled
+    reason = _refusal(item, objects)
+    if has_any and (has >= wanted or not reason or isinstance(item, Job)):
+        return "", has_any
+    if not wanted and not isinstance(item, DaemonSet):
+        return f"{kind} {metadata.key} asks for no pods.", has_any
+    describe = f"`kubectl describe {kind.lower()} {metadata.name} -n {metadata.namespace}`"
+    reason = reason or f"the input does not tell why; {describe} shows its events"
+    number = f"{has} of {count(wanted, 'pod')}" if wanted else "no pods"
+    return f"{kind} {metadata.key} has {number}: {reason}.", has_any
+
+
+def _refusal(item: _Owner, objects: Sequence[KubeObject]) -> str:
+    """Return the message of the API server that refuses the pods; "" if it is not known."""
+    if isinstance(item, Deployment | ReplicaSet | ReplicationController):
+        condition = find_condition(item.status.conditions, "ReplicaFailure")
+        if condition is not None and condition.status == "True":
+            return condition.message.rstrip(".")
+    kind, metadata = type(item).__name__, item.metadata
+    events = [
+        one
+        for one in objects
+        if isinstance(one, CoreEvent)
+        and one.reason == "FailedCreate"
+        and (one.involved_object.kind, one.involved_object.name) == (kind, metadata.name)
+        and one.involved_object.namespace == metadata.namespace
+    ]
+    newest = max(events, key=lambda one: one.last_timestamp or one.event_time or "", default=None)
+    # "create Pod web-0 in StatefulSet web failed error: ..." names what is known.
+    return newest.message.rpartition(" failed error: ")[2].rstrip(".") if newest else ""

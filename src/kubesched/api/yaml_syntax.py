@@ -302,9 +302,14 @@ def _key(key: Any, document: int) -> str:
     raise YamlError("a key is null or a collection", document)
 
 
-def dump(value: Any) -> str:
-    """Return a value of JSON's types as YAML with sorted keys."""
+def dump(value: Any, *, sort_keys: bool = True) -> str:
+    """Return a value of JSON's types as YAML."""
     text: str = yaml.dump(
-        value, Dumper=_Dumper, allow_unicode=True, default_flow_style=False, width=2**31 - 1
+        value,
+        Dumper=_Dumper,
+        allow_unicode=True,
+        default_flow_style=False,
+        sort_keys=sort_keys,
+        width=2**31 - 1,
     )
     return text

@@ -1,8 +1,10 @@
-"""Endpoints routes the paths of the secure port to their handlers.
+"""Endpoints routes the paths of the secure port to their handlers, which are here.
 
-Debugging pages are here: /debug/pprof shows stacks as text, /debug/flags/v sets the verbosity.
+Health answers /healthz, /livez and /readyz from named checks, and the path of each check.
+/debug/pprof shows stacks as text, /debug/flags/v sets the verbosity.
 
-Upstream: staging/src/k8s.io/apiserver/pkg/server/{statusz,flagz},
+Upstream: staging/src/k8s.io/apiserver/pkg/server/healthz/healthz.go,
+          staging/src/k8s.io/apiserver/pkg/server/{statusz,flagz},
           staging/src/k8s.io/component-base/configz/configz.go,
           staging/src/k8s.io/apiserver/pkg/server/routes/{profiling,flags}.go,
           cmd/kube-scheduler/app/server.go, newEndpointsHandler,
@@ -10,13 +12,14 @@ Upstream: staging/src/k8s.io/apiserver/pkg/server/{statusz,flagz},
 Differs:  the line and field of the Go version hold Python's; the text of /statusz always has two
           spaces between name and value, where upstream draws a separator at random. Of upstream's
           profiles only `goroutine` exists, and shows tasks and threads; others are unknown
-          profiles.
+          profiles. A health check that raises has failed; upstream's process exits.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
+import logging
 import platform
 import sys
 import traceback
@@ -26,9 +29,9 @@ from typing import Final
 
 import msgspec
 
+from kubesched.api.go_text import go_quote
 from kubesched.api.media_types import JSON, YAML, accepted_types
 from kubesched.api.times import second_time
-from kubesched.app.health import Health
 from kubesched.app.http_exchange import (
     HTML,
     HttpRequest,
@@ -43,6 +46,9 @@ from kubesched.app.http_exchange import (
 from kubesched.app.metrics.pages import MetricsPage
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
+from kubesched.framework.structured_log import V2, V6
+
+log: Final = logging.getLogger(__name__)
 
 COMPONENT: Final = "kube-scheduler"
 
@@ -248,6 +254,130 @@ def set_flag(request: HttpRequest, set_verbosity: Callable[[str], str]) -> HttpR
 
 def _flag_response(text: str, status: int) -> HttpResponse:
     return text_response(f"{text}\n", status=status, content_type="text/plain")
+
+
+# Health.
+
+HEALTHZ: Final = "healthz"
+LIVEZ: Final = "livez"
+READYZ: Final = "readyz"
+
+LEADER_ELECTION: Final = "leaderElection"
+HANDLERS_NOT_SYNCED: Final = "handlers are not fully synchronized"
+SHUTTING_DOWN: Final = "process is shutting down"
+
+HealthObserver = Callable[[str, str, bool], None]
+"""(check, such as `ping`; endpoint, such as `healthz`; whether it passed)."""
+
+
+Check = Callable[[], str]
+"""Returns the problem, "" if the check passes."""
+
+_PING: Final[Mapping[str, Check]] = {"ping": lambda: ""}
+
+
+class Health:
+    """The checks of the three endpoints."""
+
+    def __init__(
+        self,
+        checks: Mapping[str, Mapping[str, Check]],
+        observe: HealthObserver = lambda _name, _endpoint, _passed: None,
+    ) -> None:
+        """Set up with checks by endpoint, such as `readyz`, and name; without any, `ping` is one.
+
+        `observe` is called with the result of each check of an endpoint.
+        """
+        self._checks = {endpoint: named or _PING for endpoint, named in checks.items()}
+        self._observe = observe
+
+    def paths(self) -> list[str]:
+        """Return every path that `answer` accepts."""
+        return [
+            path
+            for endpoint, checks in self._checks.items()
+            for path in (f"/{endpoint}", *(f"/{endpoint}/{name}" for name in checks))
+        ]
+
+    def answer(self, request: HttpRequest) -> HttpResponse:
+        """Answer a request for one of the `paths`, with any method."""
+        _, endpoint, *rest = request.path.split("/", 2)
+        checks = self._checks[endpoint]
+        if rest:
+            problem = _ask(checks[rest[0]])
+            if problem:
+                return error_response(f"internal server error: {problem}", 500)
+            return plain_response("ok")
+        return self._combined_response(endpoint, checks, request)
+
+    def _combined_response(
+        self, endpoint: str, checks: Mapping[str, Check], request: HttpRequest
+    ) -> HttpResponse:
+        excluded = set(request.query_values("exclude"))
+        lines: list[str] = []
+        failed: dict[str, str] = {}
+        for name, check in checks.items():
+            if name in excluded:
+                excluded.discard(name)
+                lines.append(f"[+]{name} excluded: ok\n")
+                continue
+            problem = _ask(check)
+            self._observe(name, endpoint, not problem)
+            if problem:
+                failed[name] = problem
+            # The path is public, so the reason is only logged.
+            lines.append(_line(name, "reason withheld" if problem else ""))
+        lines.extend(_warning(excluded))
+        if failed:
+            _log_failures(endpoint, failed)
+            return error_response("".join(lines) + f"{endpoint} check failed", 500)
+        if not request.query_values("verbose"):
+            return text_response("ok")
+        return text_response("".join(lines) + f"{endpoint} check passed\n")
+
+
+def scheduler_health(
+    *,
+    leader_election: Callable[[], str] | None,
+    is_stopping: Callable[[], bool],
+    has_synced: Callable[[], bool],
+    observe: HealthObserver = lambda _name, _endpoint, _passed: None,
+) -> Health:
+    """Return the checks of a scheduler.
+
+    `leader_election` returns the problem of the lease; it is None without an election. `has_synced`
+    returns whether every handler has received its first list.
+    """
+    election = {} if leader_election is None else {LEADER_ELECTION: leader_election}
+    ready = {
+        "shutdown": lambda: SHUTTING_DOWN if is_stopping() else "",
+        "sched-handler-sync": lambda: "" if has_synced() else HANDLERS_NOT_SYNCED,
+    }
+    return Health({HEALTHZ: election, LIVEZ: {}, READYZ: election | ready}, observe)
+
+
+def _ask(check: Check) -> str:
+    try:
+        return check()
+    except Exception as error:  # noqa: BLE001 - an exception means that the check failed
+        return str(error) or type(error).__name__
+
+
+def _line(name: str, problem: str) -> str:
+    return f"[-]{name} failed: {problem}\n" if problem else f"[+]{name} ok\n"
+
+
+def _warning(unknown: Iterable[str]) -> Iterable[str]:
+    names = ",".join(go_quote(name) for name in sorted(unknown))
+    if names:
+        log.log(V6, "cannot exclude some health checks, there are none matching %s", names)
+        yield f"warn: some health checks cannot be excluded: no matches for {names}\n"
+
+
+def _log_failures(endpoint: str, failed: Mapping[str, str]) -> None:
+    if log.isEnabledFor(V2):
+        reasons = "".join(_line(name, problem) for name, problem in failed.items())
+        log.log(V2, "%s check failed: %s\n%s", ",".join(failed), endpoint, reasons)
 
 
 # All endpoints.

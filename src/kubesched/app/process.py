@@ -38,9 +38,8 @@ from kubesched.app.decision_ring import (
 )
 from kubesched.app.dry_run import DryRunClient
 from kubesched.app.election import Election
-from kubesched.app.endpoints import Endpoints, configz, flagz
+from kubesched.app.endpoints import Endpoints, configz, flagz, scheduler_health
 from kubesched.app.environment import REAL_ENVIRONMENT, Connections, Environment, ExtenderTransports
-from kubesched.app.health import scheduler_health
 from kubesched.app.logs import Logs
 from kubesched.app.metrics.pages import Pages
 from kubesched.app.options import Options

@@ -15,18 +15,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
-from kubesched.app.shadow_watch import DecisionWatch, ShadowSetup, ShadowWatch
+from kubesched.app.shadow import DecisionWatch, ShadowWatch
 from kubesched.cache.cache import CacheError
 from kubesched.explain.shadow_report import ReplayReport, ShadowVerdict
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.decision import Failed
 from kubesched.scheduler.decision_recorder import LineType, RecordedBy, RecordedDecision
 from kubesched.scheduler.placer import reserve, unreserve
-from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo, uid_of
 
 
@@ -50,21 +51,14 @@ class RecordedEvent(NamedTuple):
     decision: RecordedDecision | None = None
 
 
-class _Reservation(NamedTuple):
-    """What Reserve has kept for a pod."""
-
-    profile: Profile
-    cycle: CycleState
-    pod: PodInfo
-
-
 class ExactWatch(DecisionWatch):
     """Follows the recording of a scheduler, which has each decision where it was made."""
 
-    def __init__(self, setup: ShadowSetup) -> None:
+    def __init__(self, setup: SchedulerSetup, seed: int) -> None:
         """Set up; raises ConfigError."""
-        super().__init__(setup, samples=True)
-        self._reserved: dict[str, _Reservation] = {}
+        super().__init__(setup, seed, samples=True)
+        # What releases the things that Reserve has kept, by pod.
+        self._releases: dict[str, Callable[[], None]] = {}
 
     def synced(self) -> None:
         """Do nothing: the recording has each decision where it was made."""
@@ -105,7 +99,7 @@ class ExactWatch(DecisionWatch):
         if cycle is None:
             return
         profile = self.scheduler.profiles[info.scheduler_name]
-        self._reserved[info.uid] = _Reservation(profile, cycle, there)
+        self._releases[info.uid] = partial(unreserve, profile, cycle, there)
         if not reserve(profile, cycle, there).is_success:
             # It does not fit there now, so plugins have nothing that they could reserve.
             self._release(info.uid)
@@ -127,24 +121,27 @@ class ExactWatch(DecisionWatch):
         queue.nominator.add(queued.pod_info, "")
 
     def _release(self, uid: str) -> None:
-        kept = self._reserved.pop(uid, None)
-        if kept is not None:
-            unreserve(kept.profile, kept.cycle, kept.pod)
+        release = self._releases.pop(uid, None)
+        if release is not None:
+            release()
 
 
 class Replay:
     """Replays a recording, and counts the decisions."""
 
-    def __init__(self, recorded_by: RecordedBy, setup: ShadowSetup) -> None:
+    def __init__(self, recorded_by: RecordedBy, setup: SchedulerSetup, seed: int) -> None:
         """Set up, while a loop runs, a scheduler that makes recorded decisions again.
+
+        The configuration has a profile for each scheduler of the recording; `seed` is of the random
+        source that breaks ties.
 
         Raises:
             ConfigError: The configuration of a plugin is invalid.
         """
         self._recorded_by = recorded_by
-        self._names = tuple(each.scheduler_name for each in setup.scheduler.configuration.profiles)
-        is_observed = recorded_by is RecordedBy.SHADOW
-        self._watch: DecisionWatch = ShadowWatch(setup) if is_observed else ExactWatch(setup)
+        self._names = tuple(each.scheduler_name for each in setup.configuration.profiles)
+        new_watch = ShadowWatch if recorded_by is RecordedBy.SHADOW else ExactWatch
+        self._watch: DecisionWatch = new_watch(setup, seed)
         self._seconds = 0.0
         self.decisions = 0
 

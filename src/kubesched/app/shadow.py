@@ -1,13 +1,18 @@
 """Shadow watches a cluster beside its scheduler, decides for every pod too, and writes nothing.
 
-informers ─▶ VersionOrder ─▶ Shadow ─▶ [recorder ─▶] ShadowWatch ─▶ event handlers ─▶ cache
-                                └─ decisions of the other scheduler ─▶ ShadowWatch ─▶ judge
+informers ─▶ VersionOrder ─▶ [recorder ─▶] LiveWatch ─▶ event handlers ─▶ cache
+                                             └─▶ judge
+
+ShadowWatch does the same with the decisions of a recording.
+
+Differs:  extenders are not asked, and pods of pod groups are not judged.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heappop, heappush
@@ -15,20 +20,26 @@ from itertools import count
 from random import Random
 from typing import Final
 
+import msgspec
+
 from kubesched.api.conditions import find_condition
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.errors import SetupError
 from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.app.collector import tune_collector
+from kubesched.app.dry_run import DryRunClient
 from kubesched.app.scheduler_informers import report_failures, scheduler_informers
-from kubesched.app.shadow_watch import ShadowSetup, ShadowWatch
+from kubesched.app.shadow_judge import ShadowChoice, ShadowJudge
 from kubesched.client.connect import connect
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.errors import without_request
 from kubesched.client.informers import Informers
+from kubesched.config.args import EVERY_NODE, exhaustive
 from kubesched.explain.shadow_report import ShadowReport, ShadowVerdict
+from kubesched.framework.registry import SchedulerSetup
+from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedDecision
-from kubesched.snapshot.pod_info import uid_of
+from kubesched.snapshot.pod_info import scheduler_name_of, uid_of
 
 _LOOK_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 3.0
@@ -36,6 +47,206 @@ _FORBIDDEN: Final = 403
 _UNAUTHORIZED: Final = 401
 _HELD_SECONDS_MAX: Final = 10.0
 """Without changes of pods for this long, other changes are passed on."""
+_EXTENDERS_NOT_CALLED: Final = "The extenders of the configuration were not asked."
+
+
+class DecisionWatch(ABC):
+    """Follows a cluster and the decisions of other schedulers, and makes these again.
+
+    Attributes:
+        scheduler: Its cache and queue are the cluster; its loop does not run.
+        judge: Compares the decisions.
+        skipped: Number of pods or decisions that were not judged because of a pod group.
+        notes: Remarks that matter for reading a report.
+    """
+
+    def __init__(
+        self, setup: SchedulerSetup, seed: int, *, samples: bool, is_live: bool = False
+    ) -> None:
+        """Set up; the configuration has a profile for each of the other schedulers.
+
+        `seed` is of the random source that breaks ties; `samples` and `is_live` are as in
+        `ShadowJudge`.
+
+        Raises:
+            ConfigError: The configuration of a plugin is invalid.
+        """
+        configuration = setup.configuration
+        self.notes = (_EXTENDERS_NOT_CALLED,) if configuration.extenders else ()
+        self.scheduler, self._handlers = assemble(
+            setup._replace(configuration=msgspec.structs.replace(configuration, extenders=())),
+            DryRunClient(lambda _report: None),
+            random=Random(seed),  # noqa: S311 - ties
+        )
+        self.judge = ShadowJudge(self.scheduler, samples=samples, is_live=is_live)
+        self.skipped = 0
+
+    @abstractmethod
+    def synced(self) -> None:
+        """Begin: the cluster is known."""
+
+    def added(self, item: KubeObject) -> None:
+        """Apply an added object."""
+        self._handlers.added(item)
+        self.judge.version = item.metadata.resource_version
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        """Apply a change."""
+        self._handlers.updated(old, new)
+        self.judge.version = new.metadata.resource_version
+
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
+        """Apply a deletion."""
+        self._handlers.deleted(item, is_final_state_known=is_final_state_known)
+        self.judge.version = item.metadata.resource_version
+
+    @abstractmethod
+    def decided(self, decision: RecordedDecision) -> None:
+        """Compare a decision, which is not applied yet."""
+
+    @abstractmethod
+    def undone(self, decision: RecordedDecision) -> None:
+        """Take a pod off its node again: it was not bound."""
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """A pending pod: its number in the order of appearance, and what was decided then."""
+
+    number: int
+    first: ShadowChoice
+
+
+class ShadowWatch(DecisionWatch):
+    """Decides for the pods of other schedulers when they appear and when they are decided.
+
+    It looks at all nodes, because it is not known at which node another scheduler begins.
+    """
+
+    def __init__(self, setup: SchedulerSetup, seed: int, *, is_live: bool = False) -> None:
+        """Set up; raises ConfigError. To be called while a loop runs."""
+        given = setup.configuration
+        shares = (profile.percentage_of_nodes_to_score for profile in given.profiles)
+        of_all = given.percentage_of_nodes_to_score
+        samples = any((of_all if share is None else share) != EVERY_NODE for share in shares)
+        every = setup._replace(configuration=exhaustive(given))
+        super().__init__(every, seed, samples=samples, is_live=is_live)
+        self._pending: dict[str, _Seen] = {}
+        self._appeared = 0
+        self._has_synced = False
+
+    @property
+    def pending(self) -> int:
+        """Number of pods that wait for a node."""
+        return len(self._pending)
+
+    def synced(self) -> None:
+        """Begin: the cluster is known."""
+        self._has_synced = True
+        for pod in tuple(self.scheduler.pods.all()):
+            self._appears(pod)
+
+    def added(self, item: KubeObject) -> None:
+        """Apply an added object, and decide for a new pod."""
+        super().added(item)
+        if isinstance(item, Pod | Node):
+            self.judge.note_change(None, item)
+        if isinstance(item, Pod):
+            self._appears(item)
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        """Apply a change."""
+        super().updated(old, new)
+        if isinstance(old, Node) and isinstance(new, Node):
+            self.judge.note_change(old, new)
+        if not (isinstance(old, Pod) and isinstance(new, Pod)):
+            return
+        seen = self._pending.get(uid_of(new))
+        self.judge.note_change(old, new, None if seen is None else seen.number)
+        if seen is None:
+            self._appears(new)
+        elif new.spec.node_name or new.status.phase in FINISHED:
+            del self._pending[uid_of(new)]
+
+    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
+        """Apply a deletion."""
+        super().deleted(item, is_final_state_known=is_final_state_known)
+        if isinstance(item, Pod | Node):
+            self.judge.note_change(item, None)
+        if isinstance(item, Pod):
+            self._pending.pop(uid_of(item), None)
+
+    def decided(self, decision: RecordedDecision) -> None:
+        """Compare a decision of the other scheduler, which is not applied yet."""
+        seen = self._pending.get(decision.uid)
+        queued = self.scheduler.queue.get_pod(decision.pod)
+        if seen is not None and queued is not None:
+            self.judge.judge(queued.pod_info, decision, seen.first, seen.number)
+            if not decision.node:
+                # It is put back into the queue after those that are pending already.
+                self._appeared += 1
+                self._pending[decision.uid] = _Seen(self._appeared, seen.first)
+
+    def undone(self, decision: RecordedDecision) -> None:
+        """Do nothing: a decision that is observed has been carried out."""
+
+    def _appears(self, pod: Pod) -> None:
+        """Decide for a pod that waits for the other scheduler, the first time that it is seen."""
+        if not self._has_synced or pod.spec.node_name:
+            return
+        if scheduler_name_of(pod) not in self.scheduler.profiles:
+            return
+        queued = self.scheduler.queue.get_pod(pod.metadata.key)
+        if queued is None or queued.is_gated:
+            return
+        if pod.spec.scheduling_group is not None:
+            self.skipped += 1
+            return
+        self._appeared += 1
+        choice = self.judge.choose(queued.pod_info)
+        self._pending[queued.pod_info.uid] = _Seen(self._appeared, choice)
+
+
+# A live cluster.
+
+
+class LiveWatch(ShadowWatch):
+    """Finds the decisions of another scheduler in the changes of its pods."""
+
+    def __init__(
+        self, setup: SchedulerSetup, seed: int, record: Callable[[RecordedDecision], None] | None
+    ) -> None:
+        """Set up; `record`, if given, is called with each decision before it is applied."""
+        super().__init__(setup, seed, is_live=True)
+        self._record = record
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        """Compare what the other scheduler decided, then apply the change."""
+        if isinstance(old, Pod) and isinstance(new, Pod) and uid_of(new) in self._pending:
+            decision = _decided(old, new)
+            if decision is not None:
+                self.decided(decision)
+                if self._record is not None:
+                    self._record(decision)
+        super().updated(old, new)
+
+
+def _decided(old: Pod, new: Pod) -> RecordedDecision | None:
+    """Return what the other scheduler decided in this change of a pending pod; None if nothing."""
+    node = new.spec.node_name
+    message = "" if node else _rejection(new)
+    if not node and message in {"", _rejection(old)}:
+        return None
+    metadata = new.metadata
+    return RecordedDecision(
+        metadata.key, uid_of(new), node, message, version=metadata.resource_version
+    )
+
+
+def _rejection(pod: Pod) -> str:
+    scheduled = find_condition(pod.status.conditions, "PodScheduled")
+    if scheduled is None or scheduled.reason != "Unschedulable":
+        return ""
+    return scheduled.message
 
 
 class Shadow:
@@ -44,32 +255,32 @@ class Shadow:
     def __init__(
         self,
         settings: ConnectionSettings,
-        setup: ShadowSetup,
+        setup: SchedulerSetup,
+        seed: int,
         recorder: DecisionRecorder | None = None,
     ) -> None:
         """Set up while a loop runs; nothing is sent yet.
 
-        `setup` has one profile, which has the name of the other scheduler and evaluates all nodes.
+        `setup` has one profile, which has the name of the other scheduler.
 
         Raises:
             ConfigError: The configuration of a plugin is invalid.
         """
-        (profile,) = setup.scheduler.configuration.profiles
+        (profile,) = setup.configuration.profiles
         self._name = profile.scheduler_name
         self._server = settings.server
         self._rest = connect(settings, qps=-1)
-        self.watch = ShadowWatch(setup, is_live=True)
         self._recorder = recorder
-        self._handlers: ShadowWatch | DecisionRecorder = self.watch
+        record = None if recorder is None else recorder.observed
+        self.watch = LiveWatch(setup, seed, record)
         if recorder is not None:
             recorder.connect(self.watch, self.watch.scheduler)
-            self._handlers = recorder
-        self._order = VersionOrder(self)
+        self._order = VersionOrder(recorder or self.watch)
         self._informers: Informers = scheduler_informers(
             self._rest,
             self._order,
             self.watch.scheduler,
-            setup.scheduler.feature_gates,
+            setup.feature_gates,
             Random(),  # noqa: S311 - pauses
         )
         self._started = 0.0
@@ -158,26 +369,6 @@ class Shadow:
         if problem:
             yield f"The cluster could not be read at the end, so decisions are missing: {problem}."
 
-    # Changes of the cluster.
-
-    def added(self, item: KubeObject) -> None:
-        """Apply an added object."""
-        self._handlers.added(item)
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None:
-        """Compare what the other scheduler decided, then apply the change."""
-        if isinstance(old, Pod) and isinstance(new, Pod) and self.watch.awaits(uid_of(new)):
-            decision = _decided(old, new)
-            if decision is not None:
-                self.watch.decided(decision)
-                if self._recorder is not None:
-                    self._recorder.observed(decision)
-        self._handlers.updated(old, new)
-
-    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
-        """Apply a deletion."""
-        self._handlers.deleted(item, is_final_state_known=is_final_state_known)
-
 
 class VersionOrder:
     """Passes on the changes of all kinds in the order in which the API server made them.
@@ -234,25 +425,6 @@ class VersionOrder:
         heappush(self._held, (version, next(self._numbers), change))
         if now - self._passed_at > _HELD_SECONDS_MAX:
             self.pass_held()
-
-
-def _decided(old: Pod, new: Pod) -> RecordedDecision | None:
-    """Return what the other scheduler decided in this change of a pending pod; None if nothing."""
-    node = new.spec.node_name
-    message = "" if node else _rejection(new)
-    if not node and message in {"", _rejection(old)}:
-        return None
-    metadata = new.metadata
-    return RecordedDecision(
-        metadata.key, uid_of(new), node, message, version=metadata.resource_version
-    )
-
-
-def _rejection(pod: Pod) -> str:
-    scheduled = find_condition(pod.status.conditions, "PodScheduled")
-    if scheduled is None or scheduled.reason != "Unschedulable":
-        return ""
-    return scheduled.message
 
 
 def _problem(informers: Informers, *, is_patient: bool) -> str:

@@ -13,17 +13,23 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from kubesched.answers.drain import DrainedPod, DrainReport, PodFate
-from kubesched.answers.pod_outcomes import PodsWithoutNode, PreemptedPod
-from kubesched.answers.upgrade import CompactReport, NodesAtOnce, NodeThatBlocks, UpgradeReport
-from kubesched.answers.whatif import ClusterUse, MovedPod, WhatIfReport
+from kubesched.answers.drain import (
+    CompactReport,
+    DrainedPod,
+    DrainReport,
+    NodesAtOnce,
+    NodeThatBlocks,
+    PodFate,
+    UpgradeReport,
+)
+from kubesched.answers.pod_outcomes import ClusterUse, PodsWithoutNode, PreemptedPod
+from kubesched.answers.whatif import MovedPod, WhatIfReport
 from kubesched.api.decode import STANDARD_INPUT
-from kubesched.cli.asked import AnswerOptions, open_cluster
+from kubesched.cli.asking import AnswerOptions, open_cluster
 from kubesched.cli.errors import EXIT_DIFFERENT
 from kubesched.cli.explain import write_unknown
-from kubesched.cli.output import ITEM, Writer, amount, write_answer
+from kubesched.cli.output import ITEM, TextTable, Writer, amount, write_answer
 from kubesched.explain.sentences import count, grouped_by, names, phrases
-from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.pod_names import NODE_PREFIXES
 from kubesched.inputs.sources import ClusterSource

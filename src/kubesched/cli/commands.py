@@ -82,7 +82,7 @@ _SCHEDULER: Final = Group(
     ("scheduler", "feature gates", "plugins", "seed"),
 )
 _QUESTION: Final = Group(
-    "asked", "kubesched.cli.asked:AnswerOptions", ("html", "output", _SCHEDULER)
+    "asked", "kubesched.cli.asking:AnswerOptions", ("html", "output", _SCHEDULER)
 )
 _TIMELINE: Final = Group(
     "timeline",

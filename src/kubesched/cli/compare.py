@@ -21,22 +21,22 @@ from kubesched.answers.cluster_comparison import (
 )
 from kubesched.answers.workload_pods import PodOwner
 from kubesched.api.decode import STANDARD_INPUT
+from kubesched.cli.asking import run_simulation
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.files import check_inputs, check_outputs, short_names
 from kubesched.cli.output import (
     ITEM,
     OutputFormat,
+    TextTable,
     Writer,
     page_width,
     table_width,
     write_answer,
     write_page,
 )
-from kubesched.cli.progress import run_simulation
 from kubesched.cli.timeline import play
 from kubesched.explain.sentences import count, names, phrases
-from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.scenario_input import (
     holds_cluster,

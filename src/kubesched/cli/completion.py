@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from typing import Final
 
 import click
@@ -51,13 +52,8 @@ def _matching(ctx: click.Context, incomplete: str) -> list[str]:
 
 
 async def _pod_names(settings: ConnectionSettings, namespace: str) -> list[str]:
-    rest = connect(settings, qps=-1)
     query = (("fieldSelector", _PENDING), ("limit", str(_PODS_MAX)))
-    try:
-        async with asyncio.timeout(_SECONDS_MAX):
-            body = await rest.send(
-                Request(path=f"/api/v1/namespaces/{namespace}/pods", query=query)
-            )
-    finally:
-        await rest.aclose()
+    request = Request(path=f"/api/v1/namespaces/{namespace}/pods", query=query)
+    async with aclosing(connect(settings, qps=-1)) as rest, asyncio.timeout(_SECONDS_MAX):
+        body = await rest.send(request)
     return [item["metadata"]["name"] for item in msgspec.json.decode(body)["items"]]

@@ -21,9 +21,8 @@ import msgspec
 from kubesched.api.decode import unpacked
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, naming, write_errors
 from kubesched.cli.files import check_inputs
-from kubesched.cli.output import Writer, write_line, writer
+from kubesched.cli.output import TextTable, Writer, write_line, writer
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.evaluate import (

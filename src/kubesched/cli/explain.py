@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
-from kubesched.cli.asked import AnswerOptions, open_cluster
-from kubesched.cli.output import Writer, write_document, write_page, writer
-from kubesched.explain.report import PodExplanation, PodOutcome, RetryEvents, Unknown
+from kubesched.cli.asking import AnswerOptions, open_cluster
+from kubesched.cli.output import TextTable, Writer, write_document, write_page, writer
+from kubesched.explain.report import (
+    Answer,
+    NodeScore,
+    NodeVerdict,
+    PluginScore,
+    PodExplanation,
+    PodOutcome,
+    PreemptionCandidate,
+    PreemptionExplanation,
+    RetryEvents,
+    Unknown,
+)
 from kubesched.explain.sentences import (
-    ReasonGroup,
+    answer_groups,
     as_far_as_known,
     choice_sentence,
     count,
     group_details,
     group_heading,
     headline,
-    not_helped_groups,
     pre_filter_sentences,
-    rejection_groups,
     summary,
     unknown_sentences,
 )
-from kubesched.explain.tables import (
-    candidate_table,
-    deciding_plugins,
-    same_for_all,
-    score_table,
-    verdict_table,
-)
 from kubesched.inputs.pod_names import find_nodes
 from kubesched.inputs.sources import ClusterSource
+
+_VICTIMS_MAX: Final = 3
 
 
 def explain(
@@ -100,8 +105,7 @@ def _write_nodes(writer: Writer, report: PodExplanation, nodes: frozenset[str]) 
     rejected = [verdict for verdict in chosen if verdict.rejections and verdict.tried]
     if rejected:
         writer.heading("Why not the other nodes" if report.feasible_count else "Why not")
-        for group in rejection_groups(rejected):
-            _write_group(writer, group)
+        _write_groups(writer, [(verdict.node, verdict.rejections[0]) for verdict in rejected])
         if unknown:
             writer.item(f"{count(len(unknown), 'node')}: not known")
     untried = [verdict for verdict in chosen if not (verdict.tried or verdict.unknown)]
@@ -111,10 +115,12 @@ def _write_nodes(writer: Writer, report: PodExplanation, nodes: frozenset[str]) 
         writer.item(f"{text}: {reason}" if reason else text)
 
 
-def _write_group(writer: Writer, group: ReasonGroup) -> None:
-    writer.item(group_heading(group))
-    for text in group_details(group):
-        writer.detail(text)
+def _write_groups(writer: Writer, answers: Iterable[tuple[str, Answer]]) -> None:
+    """Write nodes with their answers, those with the same reasons together."""
+    for group in answer_groups(answers):
+        writer.item(group_heading(group))
+        for text in group_details(group):
+            writer.detail(text)
 
 
 def _write_scores(writer: Writer, report: PodExplanation, nodes: frozenset[str], top: int) -> None:
@@ -149,8 +155,7 @@ def _write_preemption(writer: Writer, report: PodExplanation, top: int) -> None:
         writer.table(candidate_table(preemption, top))
     elif preemption.not_helped:
         writer.heading("Preemption")
-    for group in not_helped_groups(preemption.not_helped):
-        _write_group(writer, group)
+    _write_groups(writer, [(found.node, found.answer) for found in preemption.not_helped])
     if preemption.not_tried and (preemption.candidates or preemption.not_helped):
         text = f"{count(preemption.not_tried, 'node')}: evicting pods cannot cure the rejection"
         writer.item(text)
@@ -160,3 +165,108 @@ def write_retry(writer: Writer, retry_after: Sequence[RetryEvents]) -> None:
     """Write the events that requeue the pod."""
     events = [f"{one.plugin}: {', '.join(one.events) or 'no event'}" for one in retry_after]
     writer.section("Tried again after", events)
+
+
+# Tables.
+
+
+def verdict_table(verdicts: Sequence[NodeVerdict]) -> TextTable:
+    """Return one row per node and rejection; a node that fits has one row."""
+    headings = ("node", "fits", "plugin", "code", "reason", "detail")
+    rows: list[tuple[str, ...]] = []
+    for verdict in verdicts:
+        answers = verdict.rejections
+        if not answers:
+            fits = "yes" if verdict.feasible else "not known" if verdict.unknown else "not tried"
+            rows.append((verdict.node, fits, "", "", "", ""))
+        rows.extend(
+            (verdict.node, "no", answer.plugin, answer.code, answer.message, answer.detail)
+            for answer in answers
+        )
+    return TextTable(headings, rows)
+
+
+def score_table(scores: Sequence[NodeScore], plugins: Sequence[str]) -> TextTable:
+    """Return one row per node: rank, total, and the weighted score of each of `plugins`.
+
+    If the raw score was normalized, the cell has both values as well: `180 (12→90)`.
+    """
+    first = {score.plugin: score for score in scores[0].scores} if scores else {}
+    weighted = [_score_heading(first[name]) for name in plugins]
+    rows = [_score_row(node, plugins) for node in scores]
+    return TextTable(("rank", "node", "total", *weighted), rows, ("rank", "total", *weighted))
+
+
+def deciding_plugins(scores: Sequence[NodeScore]) -> tuple[str, ...]:
+    """Return the plugins whose scores differ between nodes, in the profile's order."""
+    seen: dict[str, set[int]] = {}
+    for node in scores:
+        for score in node.scores:
+            seen.setdefault(score.plugin, set()).add(score.weighted)
+    return tuple(name for name, values in seen.items() if len(values) > 1)
+
+
+def same_for_all(scores: Sequence[NodeScore]) -> tuple[PluginScore, ...]:
+    """Return the scores that are equal for all nodes and so decide nothing."""
+    if not scores:
+        return ()
+    deciding = deciding_plugins(scores)
+    return tuple(score for score in scores[0].scores if score.plugin not in deciding)
+
+
+def _score_heading(score: PluginScore) -> str:
+    return (
+        score.plugin
+        if score.weight == 1
+        else f"{score.plugin} \N{MULTIPLICATION SIGN}{score.weight}"
+    )
+
+
+def _score_row(node: NodeScore, plugins: Sequence[str]) -> tuple[str, ...]:
+    found = {score.plugin: score for score in node.scores}
+    cells = (_score_cell(found[name]) for name in plugins)
+    return (str(node.rank), node.node, str(node.total), *cells)
+
+
+def _score_cell(score: PluginScore) -> str:
+    if score.raw == score.normalized:
+        return str(score.weighted)
+    return f"{score.weighted} ({score.raw}→{score.normalized})"
+
+
+def candidate_table(preemption: PreemptionExplanation, top: int) -> TextTable:
+    """Return one row per candidate: the chosen one, its ties, then by falling preference."""
+    headings = ("node", "chosen", "victims", "top priority", "budgets violated", "who")
+    numbers = ("victims", "top priority", "budgets violated")
+    ordered = sorted(preemption.candidates, key=lambda c: _preference(preemption, c))
+    return TextTable(headings, [_candidate_row(preemption, c) for c in ordered[:top]], numbers)
+
+
+def _preference(
+    preemption: PreemptionExplanation, found: PreemptionCandidate
+) -> tuple[bool, bool, int, int, int]:
+    return (
+        found.node != preemption.chosen,
+        found.node not in preemption.ties,
+        found.pdb_violations or 0,
+        found.victims[0].priority,
+        len(found.victims),
+    )
+
+
+def _candidate_row(
+    preemption: PreemptionExplanation, found: PreemptionCandidate
+) -> tuple[str, ...]:
+    chosen = "yes" if found.node == preemption.chosen else ""
+    if not chosen and found.node in preemption.ties:
+        chosen = "ties"
+    who = ", ".join(victim.pod for victim in found.victims[:_VICTIMS_MAX])
+    more = len(found.victims) - _VICTIMS_MAX
+    return (
+        found.node,
+        chosen,
+        str(len(found.victims)),
+        str(found.victims[0].priority),
+        "?" if found.pdb_violations is None else str(found.pdb_violations),
+        f"{who} and {more} more" if more > 0 else who,
+    )

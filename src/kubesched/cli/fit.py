@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Final
 
 from kubesched.answers.fit import FitReport, MorePods, PodsOnNode, WorkloadFit
-from kubesched.answers.missing_nodes import MissingNodes
-from kubesched.cli.asked import AnswerOptions, open_cluster
+from kubesched.answers.node_shapes import MissingNodes
+from kubesched.cli.asking import AnswerOptions, open_cluster
 from kubesched.cli.changes import write_preempted, write_without_node
 from kubesched.cli.errors import EXIT_DIFFERENT
 from kubesched.cli.explain import write_unknown
-from kubesched.cli.output import Writer, write_answer
+from kubesched.cli.output import TextTable, Writer, write_answer
 from kubesched.explain.sentences import count
-from kubesched.explain.tables import TextTable
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import StatusLine
 

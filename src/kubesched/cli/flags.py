@@ -16,8 +16,7 @@ import click
 from click.core import ParameterSource
 
 from kubesched.cli.errors import user_messages, write_slow_plugin
-from kubesched.inputs.errors import UserError
-from kubesched.inputs.slow_plugins import naming_slow_plugins
+from kubesched.inputs.errors import UserError, naming_slow_plugins
 
 EXIT_FAILED: Final = 1
 """kube-scheduler's exit code for every error."""

@@ -194,3 +194,14 @@ def main() -> None:
     finally:
         # The process ends, so a last collection would visit everything in vain.
         gc.freeze()
+
+
+def kubectl_why() -> None:
+    """Run `kubesched why` as a plugin that kubectl finds on PATH; the entry point `kubectl-why`."""
+    prepare_streams()
+    name, why = "kubectl why", command("why")
+    why.help = (why.help or "").replace("kubesched why", name)
+    names = ["-h", "--help"]
+    sys.exit(
+        ended(lambda: why.main(prog_name=name, standalone_mode=False, help_option_names=names))
+    )

@@ -7,19 +7,18 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import click
 import msgspec
-import yaml
 from rich.cells import cell_len
 
+from kubesched.api.yaml_syntax import dump
 from kubesched.cli.errors import naming, printable
 from kubesched.cli.files import write_text
 from kubesched.explain.document import Document
-from kubesched.explain.tables import TextTable
 
 D = TypeVar("D", bound=Document)
 
@@ -40,7 +39,7 @@ def write_document(document: Document, output: OutputFormat) -> None:
     """Write a result as JSON or YAML; keys are in the order of its fields."""
     whole = document.to_dict()
     if output == "yaml":
-        _write(_yaml(whole))
+        _write(dump(whole, sort_keys=False))
     else:
         write_line(msgspec.json.format(msgspec.json.encode(whole).decode(), indent=2))
 
@@ -82,10 +81,12 @@ def _write(text: str) -> None:
         sys.stdout.write(text)
 
 
-def _yaml(plain: Mapping[str, object]) -> str:
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(plain, Dumper=dumper, sort_keys=False, allow_unicode=True, width=4096)
-    return text
+class TextTable(NamedTuple):
+    """Headings, rows of cells, and the headings of numbers, which are aligned to the right."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: Collection[str] = ()
 
 
 class Writer:

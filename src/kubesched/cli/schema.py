@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from kubesched.answers.documents import DOCUMENTS, schema_of, schema_of_input
-from kubesched.cli.output import write_line, writer
-from kubesched.explain.tables import TextTable
+from kubesched.cli.output import TextTable, write_line, writer
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.scenario import Scenario
 from kubesched.sweep.spec import SweepSpec

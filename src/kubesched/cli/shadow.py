@@ -16,19 +16,16 @@ import msgspec
 
 from kubesched.app.replay import Replay
 from kubesched.app.shadow import Shadow
-from kubesched.app.shadow_watch import ShadowSetup
 from kubesched.app.signals import handled_signals
-from kubesched.cli.asked import AnswerOptions
+from kubesched.cli.asking import AnswerOptions, watched
 from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.files import check_inputs, check_outputs
-from kubesched.cli.output import Writer, write_answer
-from kubesched.cli.progress import watched
+from kubesched.cli.output import TextTable, Writer, write_answer
 from kubesched.cli.snapshot import recording_to
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.explain.sentences import count
 from kubesched.explain.shadow_report import ReplayReport, ShadowReport, ShadowVerdict
-from kubesched.explain.tables import TextTable
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import live_target
@@ -38,7 +35,6 @@ from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import showing
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 from kubesched.simulator import virtual_loop
-from kubesched.simulator.evaluate import exhaustive
 from kubesched.simulator.timeline_report import duration, percent
 
 _EXAMPLES_MAX: Final = 10
@@ -48,7 +44,6 @@ _HEADINGS: Final = {
     ShadowVerdict.CHANGED: "The cluster changed in between",
     ShadowVerdict.TIE: "Ties",
 }
-_EVERY_NODE: Final = 100
 
 
 def shadow(
@@ -119,7 +114,7 @@ async def _shadow(
     seconds: float | None,
     recorder: DecisionRecorder | None,
 ) -> ShadowReport:
-    shadow = Shadow(settings, _exhaustive(setup, seed), recorder)
+    shadow = Shadow(settings, setup, seed, recorder)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -137,15 +132,6 @@ async def _shadow(
         with handled_signals(stop.set, lambda: None):
             await shadow.run(stop, begin, lambda problem: write_warnings([problem]))
     return shadow.report()
-
-
-def _exhaustive(setup: SchedulerSetup, seed: int) -> ShadowSetup:
-    """Return a scheduler that looks at all nodes, as it is not known where another one begins."""
-    given = setup.configuration
-    shares = (profile.percentage_of_nodes_to_score for profile in given.profiles)
-    of_all = given.percentage_of_nodes_to_score
-    samples = any((of_all if share is None else share) != _EVERY_NODE for share in shares)
-    return ShadowSetup(setup._replace(configuration=exhaustive(given)), seed, samples)
 
 
 def _write_shadow(writer: Writer, report: ShadowReport) -> None:
@@ -233,10 +219,7 @@ def replay(asked: AnswerOptions, recording: Path) -> int:
 async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int) -> ReplayReport:
     recorded_by = recording.header.recorded_by
     assert recorded_by is not None, "the header was checked"
-    again = _exhaustive(setup, seed)
-    if recorded_by is not RecordedBy.SHADOW:
-        again = msgspec.structs.replace(again, scheduler=setup)
-    replay = Replay(recorded_by, again)
+    replay = Replay(recorded_by, setup, seed)
     with watched() as show:
 
         def text() -> str:

@@ -5,6 +5,7 @@ Simulations over time are in `timeline`.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,14 +16,13 @@ from typing import Final
 import click
 
 from kubesched.answers.cluster import Cluster
-from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
+from kubesched.cli.asking import run_simulation
+from kubesched.cli.errors import EXIT_INTERRUPTED, naming, write_warnings
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.files import check_inputs, check_outputs
 from kubesched.cli.flags import is_given
-from kubesched.cli.output import OutputFormat, Writer, amount, write_answer
-from kubesched.cli.progress import run_simulation, write_timing
+from kubesched.cli.output import OutputFormat, TextTable, Writer, amount, write_answer
 from kubesched.explain.sentences import count, grouped_by, largest_first, names
-from kubesched.explain.tables import TextTable
 from kubesched.framework.plugin import Decides
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.scenario_input import is_scenario
@@ -96,8 +96,18 @@ def simulate(
     write = partial(_write, sections=shown, top=top)
     write_answer(report, output, write, timeline.html)
     if output == "table":
-        write_timing(report, seconds)
+        _write_timing(report, seconds)
     return EXIT_INTERRUPTED if report.partial else 0
+
+
+def _write_timing(report: SimulationReport, seconds: float) -> None:
+    """Write to stderr how long the decisions took."""
+    rate = report.summary.attempts / seconds if seconds else 0.0
+    text = f"{report.summary.attempts} scheduling cycles in {seconds:.1f} s, {rate:.0f} per second"
+    # Both may go to the same terminal, and the report comes first.
+    with naming("stdout"):
+        sys.stdout.flush()
+    click.echo(text, err=True)
 
 
 def _refuse(parameters: str, why: str) -> None:

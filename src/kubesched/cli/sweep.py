@@ -25,13 +25,13 @@ from kubesched.cli.errors import (
     write_warnings,
 )
 from kubesched.cli.files import check_inputs, check_outputs, replacing
-from kubesched.cli.output import Writer, in_parts, writer
+from kubesched.cli.output import TextTable, Writer, in_parts, writer
 from kubesched.explain.sentences import count
-from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import holds_cluster
 from kubesched.sweep.execution import (
+    SweepOutcome,
     SweepWorkers,
     carry_out_all,
     dask_workers,
@@ -50,7 +50,6 @@ from kubesched.sweep.results import (
     summaries,
     summary_columns,
 )
-from kubesched.sweep.running import SweepOutcome
 from kubesched.sweep.spec import (
     AXES,
     ERROR,

@@ -9,14 +9,20 @@ from pathlib import Path
 from typing import Final
 
 from kubesched.answers.scenario_play import ScenarioPlay
+from kubesched.cli.asking import Show, watched
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
 from kubesched.cli.files import check_outputs, replacing, write_text
 from kubesched.cli.flags import is_given
-from kubesched.cli.output import OutputFormat, Writer, in_parts, is_colourful, write_answer
-from kubesched.cli.progress import Show, watched
+from kubesched.cli.output import (
+    OutputFormat,
+    TextTable,
+    Writer,
+    in_parts,
+    is_colourful,
+    write_answer,
+)
 from kubesched.cli.simulate import TimelineOptions
 from kubesched.cli.snapshot import recording_to
-from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.scenario_input import (
     Play,

@@ -18,10 +18,11 @@ from kubesched.answers.room import Room
 from kubesched.answers.top import TopGroup, TopReport, TopRow, check_question
 from kubesched.answers.workload_pods import PodOwner
 from kubesched.api.names import is_measured_in_bytes
-from kubesched.cli.asked import AnswerOptions, open_cluster
+from kubesched.cli.asking import AnswerOptions, open_cluster
 from kubesched.cli.explain import write_unknown
 from kubesched.cli.flags import FILE_PATH
 from kubesched.cli.output import (
+    TextTable,
     Writer,
     column_gap,
     heading_of,
@@ -30,7 +31,6 @@ from kubesched.cli.output import (
     write_page,
 )
 from kubesched.explain.sentences import count
-from kubesched.explain.tables import TextTable
 from kubesched.inputs.errors import UserError, near_names
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import StatusLine

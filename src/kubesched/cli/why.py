@@ -6,6 +6,7 @@ Rejects:  addresses that are no URL; certificates that cannot be read.
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
 from functools import partial
 from typing import Final
 
@@ -13,10 +14,9 @@ import msgspec
 
 from kubesched.answers.cluster import Cluster
 from kubesched.answers.trial import ChangeKind, SuggestedChange
-from kubesched.answers.why import Cause, PodState, WhyReport
-from kubesched.answers.why_recorded import outcome_of, why_gone, with_records
+from kubesched.answers.why import Cause, PodState, WhyReport, outcome_of, why_gone, with_records
 from kubesched.api.errors import ApiError
-from kubesched.cli.asked import AnswerOptions, open_cluster
+from kubesched.cli.asking import AnswerOptions, open_cluster
 from kubesched.cli.errors import write_warnings
 from kubesched.cli.explain import write_retry, write_unknown
 from kubesched.cli.output import DETAIL, Writer, write_answer, write_page
@@ -110,7 +110,7 @@ def _ask(
         if records is None:
             report = msgspec.structs.replace(report, notes=(*report.notes, problem))
         else:
-            report = with_records(report, records, report.uid)
+            report = with_records(report, records)
     return report, *more
 
 
@@ -276,12 +276,10 @@ class RunningScheduler:
         return None, f"The scheduler at {self._settings.server} was not asked: {reason}."
 
     async def _ask(self, pod: str) -> DecisionRecords:
-        rest = connect(self._settings, qps=-1, timeout_seconds=_SECONDS_MAX)
         query = (("pod", pod), ("limit", str(_RECORDS_ASKED)))
-        try:
+        connected = connect(self._settings, qps=-1, timeout_seconds=_SECONDS_MAX)
+        async with aclosing(connected) as rest:
             body = await rest.send(Request(path=_PATH, query=query))
-        finally:
-            await rest.aclose()
         return msgspec.json.decode(body, type=DecisionRecords)
 
 

@@ -13,7 +13,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -175,6 +175,33 @@ def complete_args(plugin: str, raw: Mapping[str, Any] | None, gates: FeatureGate
         strategy = args["scoringStrategy"]
         args["scoringStrategy"] = {**strategy, "resources": _resources(strategy.get("resources"))}
     return args
+
+
+EVERY_NODE: Final = 100
+"""The percentage of nodes to score at which no node is left out."""
+_EVERY_CANDIDATE: Final = {"minCandidateNodesPercentage": 100}
+
+
+def exhaustive(configuration: Configuration) -> Configuration:
+    """Return the configuration changed to filter, score and dry-run preemption on all nodes."""
+    return msgspec.structs.replace(
+        configuration,
+        percentage_of_nodes_to_score=EVERY_NODE,
+        profiles=tuple(_exhaustive(profile) for profile in configuration.profiles),
+    )
+
+
+def _exhaustive(profile: ProfileConfiguration) -> ProfileConfiguration:
+    return msgspec.structs.replace(
+        profile,
+        percentage_of_nodes_to_score=EVERY_NODE,
+        plugin_config=tuple(
+            PluginConfig(entry.name, {**(entry.args or {}), **_EVERY_CANDIDATE})
+            if entry.name == "DefaultPreemption"
+            else entry
+            for entry in profile.plugin_config
+        ),
+    )
 
 
 def ignore_extender_resources(configuration: Configuration) -> Configuration:

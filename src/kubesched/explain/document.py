@@ -5,7 +5,7 @@ Its fields are published as JSON Schema (`kubesched schema`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib import import_module
 from types import ModuleType
@@ -52,7 +52,7 @@ class Document(DocumentPart, frozen=True):
         records = fields[field]
         if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
             raise ValueError(f"{type(self).__name__}.{field} is no list of records")
-        return [dict(_flat(one)) for one in records]
+        return [dict(flat(one)) for one in records]
 
     def to_pandas(self, field: str) -> Any:
         """Return `table(field)` as a pandas DataFrame. Raises ImportError without pandas."""
@@ -72,7 +72,7 @@ class Document(DocumentPart, frozen=True):
             if _is_records(value):
                 tables += f"<h5>{escape(name)} ({len(value)})</h5>{_table(self.table(name))}"
             elif isinstance(value, dict) and value:
-                tables += f"<h5>{escape(name)}</h5>{_table([dict(_flat(value))])}"
+                tables += f"<h5>{escape(name)}</h5>{_table([dict(flat(value))])}"
             elif value not in _EMPTY and name not in ("apiVersion", "kind"):
                 rows += f"<tr><th>{escape(name)}</th><td>{escape(_text(value))}</td></tr>"
         return f"<h4>{escape(str(title))}</h4><table>{rows}</table>{tables}"
@@ -89,16 +89,27 @@ def _is_records(value: object) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def _flat(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in record.items():
+def flat(
+    record: Mapping[str, Any], names: Sequence[str] = (_RESOURCE,), prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Yield the values of a record by path, with lists as they are.
+
+    A list of records that all have one of the fields `names` is a record by that field's value.
+    """
+    for field, value in record.items():
+        path = f"{prefix}{field}"
         if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
-        elif _is_records(value) and all(_RESOURCE in one for one in value):
+            yield from flat(value, names, f"{path}.")
+        elif _is_records(value) and (name := _naming_field(value, names)):
             for one in value:
-                amounts = {key: amount for key, amount in one.items() if key != _RESOURCE}
-                yield from _flat(amounts, f"{prefix}{name}.{one[_RESOURCE]}.")
+                rest = {key: below for key, below in one.items() if key != name}
+                yield from flat(rest, names, f"{path}.{one[name]}.")
         else:
-            yield f"{prefix}{name}", value
+            yield path, value
+
+
+def _naming_field(records: Sequence[Mapping[str, Any]], names: Iterable[str]) -> str:
+    return next((name for name in names if all(name in one for one in records)), "")
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:

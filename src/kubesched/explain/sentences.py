@@ -1,6 +1,5 @@
 """An explanation as English sentences.
 
-Invariants: every rejected node is in exactly one group, that of its first rejection.
 Differs:  upstream has one sentence, the message of the pod's condition, which is unchanged here.
 """
 
@@ -9,12 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-import msgspec
-
 from kubesched.explain.report import (
     Answer,
-    NodeVerdict,
-    NotHelped,
     PodExplanation,
     PodOutcome,
     PreemptionExplanation,
@@ -40,55 +35,13 @@ def largest_first(groups: Mapping[K, list[T]]) -> list[tuple[K, list[T]]]:
     return sorted(groups.items(), key=lambda group: -len(group[1]))
 
 
-class SameDetail(msgspec.Struct, frozen=True):
-    """Nodes of a group with the same detail."""
+def answer_groups(answers: Iterable[tuple[str, Answer]]) -> list[list[tuple[str, Answer]]]:
+    """Return nodes with their answers in groups of the same plugin, code and reasons.
 
-    detail: str
-    nodes: tuple[str, ...]
-
-
-class ReasonGroup(msgspec.Struct, frozen=True):
-    """Nodes rejected by the same plugin with the same message.
-
-    Attributes:
-        plugin: The plugin that rejected them.
-        code: The status code's name.
-        message: The reasons as one text.
-        count: Number of nodes.
-        details: The details, most frequent first; together they have all nodes.
+    The largest group comes first.
     """
-
-    plugin: str
-    code: str
-    message: str
-    count: int
-    details: tuple[SameDetail, ...]
-
-
-def rejection_groups(verdicts: Iterable[NodeVerdict]) -> tuple[ReasonGroup, ...]:
-    """Group nodes by their first rejection, the largest group first."""
-    return _groups((v.node, v.rejections[0]) for v in verdicts if v.rejections)
-
-
-def not_helped_groups(nodes: Iterable[NotHelped]) -> tuple[ReasonGroup, ...]:
-    """Group nodes by the reason why preemption does not help there, the largest group first."""
-    return _groups((node.node, node.answer) for node in nodes)
-
-
-def _groups(answers: Iterable[tuple[str, Answer]]) -> tuple[ReasonGroup, ...]:
     groups = grouped_by(answers, lambda one: (one[1].plugin, one[1].code, one[1].message))
-    return tuple(
-        ReasonGroup(plugin, code, message, len(found), _same_details(found))
-        for (plugin, code, message), found in largest_first(groups)
-    )
-
-
-def _same_details(answers: Iterable[tuple[str, Answer]]) -> tuple[SameDetail, ...]:
-    groups = grouped_by(answers, lambda one: one[1].detail)
-    return tuple(
-        SameDetail(detail, tuple(node for node, _ in found))
-        for detail, found in largest_first(groups)
-    )
+    return [group for _, group in largest_first(groups)]
 
 
 # Sentences.
@@ -211,21 +164,22 @@ def pre_filter_sentences(step: PreFilterStep) -> Iterator[str]:
         yield f"{whom} {'leave' if len(step.restricted_by) > 1 else 'leaves'} only {allowed}."
 
 
-def group_heading(group: ReasonGroup) -> str:
-    """Return how many nodes were rejected, by which plugin and why."""
-    message = group.message or "no reason given"
-    code = "" if group.code == _USUAL_CODE else group.code
-    by_whom = ", ".join(part for part in (group.plugin, code) if part)
-    text = f"{count(group.count, 'node')}: {message}"
+def group_heading(group: Sequence[tuple[str, Answer]]) -> str:
+    """Return how many nodes of a group there are, which plugin rejected them, and why."""
+    _, answer = group[0]
+    code = "" if answer.code == _USUAL_CODE else answer.code
+    by_whom = ", ".join(part for part in (answer.plugin, code) if part)
+    text = f"{count(len(group), 'node')}: {answer.message or 'no reason given'}"
     return f"{text} ({by_whom})" if by_whom else text
 
 
-def group_details(group: ReasonGroup) -> Iterator[str]:
-    """Yield a few nodes of a group with their details."""
-    for same in group.details[:_DETAILS_MAX]:
-        listed = names(same.nodes)
-        yield f"{listed}: {same.detail}" if same.detail else listed
-    left = sum(len(same.nodes) for same in group.details[_DETAILS_MAX:])
+def group_details(group: Sequence[tuple[str, Answer]]) -> Iterator[str]:
+    """Yield a few nodes of a group with their details, the most frequent detail first."""
+    details = largest_first(grouped_by(group, lambda one: one[1].detail))
+    for detail, found in details[:_DETAILS_MAX]:
+        listed = names([node for node, _ in found])
+        yield f"{listed}: {detail}" if detail else listed
+    left = sum(len(found) for _, found in details[_DETAILS_MAX:])
     if left:
         yield f"and {left} more"
 

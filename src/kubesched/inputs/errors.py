@@ -1,9 +1,11 @@
-"""UserError: what is wrong with an input, and how to fix it; suggestions for misspelt names."""
+"""What users are told: UserError with the remedy, suggestions for misspelt names, slow plugins."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 EXIT_INPUT: Final = 2
@@ -74,3 +76,35 @@ def did_you_mean(text: str, existing: Iterable[str], otherwise: str, most: int =
     """Return a question that suggests similar names, or another hint if there are none."""
     near = near_names(text, existing)[:most]
     return f"did you mean {' or '.join(near)}?" if near else otherwise
+
+
+# Slow plugins, for commands that write no log.
+
+_Report = Callable[[str, str], object]
+_LOGGER: Final = "kubesched.framework.plugin_answers"
+"""The module's name: to import it would take long, even for `--help`."""
+
+
+class _SlowPlugins(logging.Handler):
+    def __init__(self, report: _Report) -> None:
+        super().__init__(logging.WARNING)
+        self._report = report
+        self._named: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields: dict[str, str] = vars(record)["fields"]
+        method = f"{fields['plugin']}.{fields['method']}"
+        if method not in self._named:
+            self._named.add(method)
+            self._report(method, fields["mean"])
+
+
+@contextmanager
+def naming_slow_plugins(report: _Report) -> Iterator[None]:
+    """Call `report` for each slow method: `Plugin.method`, and its mean time, such as `0.3s`."""
+    handler, log = _SlowPlugins(report), logging.getLogger(_LOGGER)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

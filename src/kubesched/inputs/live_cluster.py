@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
 from random import Random
 from typing import Final
 
@@ -59,10 +60,20 @@ def read_live(source: ClusterSource) -> ClusterInput:
     refused = [found.kind for found in lists if found.is_forbidden]
     if needed := [kind for kind in refused if kind.type in NEEDED]:
         raise UserError(f"{place}: {forbidden(needed)}")
+    known = {found.kind: found.items for found in lists if not found.is_forbidden}
+    return _input(known, refused, name, settings)
+
+
+def _input(
+    known: Mapping[Kind, Iterable[KubeObject]],
+    refused: Sequence[Kind],
+    name: str,
+    settings: ConnectionSettings,
+) -> ClusterInput:
     return ClusterInput(
-        [item for found in lists for item in found.items],
+        [item for items in known.values() for item in items],
         [f"not known: {forbidden(refused)}"] if refused else [],
-        tuple(found.kind.type for found in lists if not found.is_forbidden),
+        tuple(kind.type for kind in known),
         name,
         settings.namespace or "default",
     )
@@ -99,12 +110,12 @@ def live_target(source: ClusterSource) -> tuple[ConnectionSettings, str]:
 async def _read(settings: ConnectionSettings, name: str, lists: list[KindList]) -> None:
     # The lists are not returned, because asyncio formats the result of its main task at the end.
     received = _Received()
-    rest = connect(settings, qps=-1, timeout_seconds=_REQUEST_SECONDS_MAX, observer=received)
-    try:
-        async with showing(lambda: f"Reading {name}: {received.byte_count / 1e6:.0f} MB"):
-            lists += await list_kinds(rest, READ_KINDS)
-    finally:
-        await rest.aclose()
+    connected = connect(settings, qps=-1, timeout_seconds=_REQUEST_SECONDS_MAX, observer=received)
+    async with (
+        aclosing(connected) as rest,
+        showing(lambda: f"Reading {name}: {received.byte_count / 1e6:.0f} MB"),
+    ):
+        lists += await list_kinds(rest, READ_KINDS)
 
 
 # Errors.
@@ -165,11 +176,10 @@ class FollowedCluster:
             UserError: The source names no cluster.
             SetupError: A kubeconfig or certificate cannot be used.
         """
-        settings, self.name = live_target(source)
+        self._settings, self.name = live_target(source)
         self.version = 0
-        self._place = f"{self.name} ({settings.server})"
-        self._namespace = settings.namespace or "default"
-        self._rest = connect(settings, qps=-1)
+        self._place = f"{self.name} ({self._settings.server})"
+        self._rest = connect(self._settings, qps=-1)
         self._informers = Informers(self._rest, self, Random())  # noqa: S311 - pauses
         for kind in READ_KINDS:
             self._informers.add(kind)
@@ -228,17 +238,11 @@ class FollowedCluster:
 
     def live(self) -> ClusterInput:
         """Return the objects as they are now, without defaults."""
-        known = [one for one in self._all() if one.has_synced]
+        known = {one.kind: one.items for one in self._all() if one.has_synced}
         refused = [
             one.kind for one in self._all() if not one.has_synced and one.failure.code == _FORBIDDEN
         ]
-        return ClusterInput(
-            [item for one in known for item in one.items],
-            [f"not known: {forbidden(refused)}"] if refused else [],
-            tuple(one.kind.type for one in known),
-            self.name,
-            self._namespace,
-        )
+        return _input(known, refused, self.name, self._settings)
 
     # Called by the informers.
 

@@ -40,7 +40,6 @@ from kubesched.inputs.sources import SchedulerOptions
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
-from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.soundness import errors_of
 
 if TYPE_CHECKING:
@@ -160,18 +159,6 @@ def load_checked_scheduler(
     setup = load_scheduler(options, inline)
     check_plugins(setup, options.config)
     return setup
-
-
-def new_cluster(
-    scheduler: SchedulerSetup, options: SchedulerOptions, *, remembers: bool = True
-) -> ClusterState:
-    """Return an empty cluster with the scheduler's profiles.
-
-    Raises:
-        UserError: A plugin cannot be built; one line per error, with the configuration's file.
-    """
-    with in_file(options.config):
-        return ClusterState(scheduler, seed=options.seed, remembers=remembers)
 
 
 def pending_again(pod: Pod) -> Pod:

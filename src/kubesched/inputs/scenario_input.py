@@ -19,12 +19,11 @@ from kubesched.api.decode import STANDARD_INPUT, load
 from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.config.documents import read_document
 from kubesched.config.load import encode_configuration
-from kubesched.framework.registry import Registry
-from kubesched.inputs.cluster_input import head_of
+from kubesched.framework.registry import Registry, SchedulerSetup
+from kubesched.inputs.cluster_input import check_workloads, collecting, head_of
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import check_plugins, in_file, load_scheduler, texts_in_file
-from kubesched.inputs.sources import SchedulerOptions, read_problem
-from kubesched.inputs.workloads import check_workloads, collecting
+from kubesched.inputs.sources import SchedulerOptions, gates_text, read_problem
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.scenario import NodeGroup, Scenario, ScenarioWorkload, TraceSpec
 from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario
@@ -231,23 +230,29 @@ def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
     """
     check_named(play, has_config=options.config is not None)
     spec = play.scenario.scheduler
-    own = ",".join(f"{name}={str(on).lower()}" for name, on in spec.feature_gates.items())
     file = options.config or (Path(spec.configuration_file) if spec.configuration_file else None)
     merged = dataclasses.replace(
         options,
         config=file,
         profile=None,
-        feature_gates=",".join(filter(None, (own, options.feature_gates))),
+        feature_gates=",".join(
+            filter(None, (gates_text(spec.feature_gates), options.feature_gates))
+        ),
     )
     scheduler = load_scheduler(merged, spec.configuration or None)
     # With the written configuration: below, its defaults are entries of `pluginConfig` too.
     check_plugins(scheduler, file or play.file)
-    changed = replace(
-        spec,
+    return Play(
+        scheduled_by(play.scenario, scheduler), scheduler.registry, options.config or play.file
+    )
+
+
+def scheduled_by(scenario: Scenario, scheduler: SchedulerSetup) -> Scenario:
+    """Return a scenario with this scheduler; its extenders stay."""
+    spec = replace(
+        scenario.scheduler,
         configuration=encode_configuration(scheduler.configuration),
         configuration_file="",
         feature_gates=dict(scheduler.feature_gates.settings),
     )
-    return Play(
-        replace(play.scenario, scheduler=changed), scheduler.registry, options.config or play.file
-    )
+    return replace(scenario, scheduler=spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
@@ -95,6 +95,11 @@ class SchedulerOptions:
         plugins = given.get("plugins", ())
         given["plugins"] = (plugins,) if isinstance(plugins, str | type) else tuple(plugins)
         return cls(**given)
+
+
+def gates_text(gates: Mapping[str, bool]) -> str:
+    """Return feature gates as options take them."""
+    return ",".join(f"{name}={str(on).lower()}" for name, on in gates.items())
 
 
 def read_problem(file: Path) -> str:

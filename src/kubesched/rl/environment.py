@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 from kubesched.answers.workload_pods import decoded
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
+from kubesched.config.args import exhaustive
 from kubesched.inputs.completed_input import ALL_KINDS, completed
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import distinct_objects, load_scheduler, new_cluster, pending_again
+from kubesched.inputs.loading import distinct_objects, load_checked_scheduler, pending_again
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.decision import Placed
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.evaluate import exhaustive
 from kubesched.snapshot.node_table import CPU, MEMORY
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -114,14 +114,14 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             UserError: There are no nodes, or the scheduler cannot be built.
         """
         options = options or SchedulerOptions()
-        scheduler = load_scheduler(options)
+        scheduler = load_checked_scheduler(options)
         scheduler = scheduler._replace(configuration=exhaustive(scheduler.configuration))
         objects = _decoded(nodes, "nodes")
         if not any(isinstance(item, Node) for item in objects):
             raise UserError("SchedulingEnv: nodes has no Node; give at least one")
         self._make_pods = pods
         self._reward = reward
-        self._cluster = new_cluster(scheduler, options, remembers=False)
+        self._cluster = ClusterState(scheduler, seed=options.seed, remembers=False)
         self._cluster.load(objects)
         self._cluster.declare_complete(ALL_KINDS)
         table = self._cluster.cache.nodes

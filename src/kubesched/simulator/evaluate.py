@@ -21,9 +21,10 @@ import numpy as np
 from kubesched.api.codec import DecodeError, Source, decode_object
 from kubesched.api.core import Pod
 from kubesched.api.field_errors import ConfigError
+from kubesched.config.args import exhaustive
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
-from kubesched.config.types import Configuration, PluginConfig, ProfileConfiguration
+from kubesched.config.types import Configuration
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.registry import Registry, SchedulerSetup
@@ -33,34 +34,6 @@ from kubesched.scheduler.plugin_failure import failed_with
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
-
-_EVERY_NODE: Final = 100
-_EVERY_CANDIDATE: Final = {"minCandidateNodesPercentage": 100}
-
-
-def exhaustive(configuration: Configuration) -> Configuration:
-    """Return the configuration changed to filter, score and dry-run preemption on all nodes."""
-    return msgspec.structs.replace(
-        configuration,
-        percentage_of_nodes_to_score=_EVERY_NODE,
-        profiles=tuple(_exhaustive(profile) for profile in configuration.profiles),
-    )
-
-
-def _exhaustive(profile: ProfileConfiguration) -> ProfileConfiguration:
-    return msgspec.structs.replace(
-        profile,
-        percentage_of_nodes_to_score=_EVERY_NODE,
-        plugin_config=tuple(
-            PluginConfig(entry.name, {**(entry.args or {}), **_EVERY_CANDIDATE})
-            if entry.name == "DefaultPreemption"
-            else entry
-            for entry in profile.plugin_config
-        ),
-    )
-
-
-# Scenarios.
 
 Answer = dict[str, Any]
 

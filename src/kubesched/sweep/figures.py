@@ -6,13 +6,13 @@ lists, such as those of pods and series, are no figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Final, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from kubesched.explain.document import Document
+from kubesched.explain.document import Document, flat
 from kubesched.inputs.errors import did_you_mean
 from kubesched.sweep.spec import Scalar
 
@@ -52,26 +52,9 @@ def figures_of(report: Document, patterns: Sequence[str]) -> Figures:
     """Return the figures of a report that match a pattern, in the report's order."""
     return {
         name: value
-        for name, value in _flat(report.to_dict(), "")
-        if any(fnmatchcase(name, pattern) for pattern in patterns)
+        for name, value in flat(report.to_dict(), _NAMES)
+        if not isinstance(value, list) and any(fnmatchcase(name, pattern) for pattern in patterns)
     }
-
-
-def _flat(value: Any, name: str) -> Iterator[tuple[str, Scalar | None]]:
-    if isinstance(value, Mapping):
-        for key, below in value.items():
-            yield from _flat(below, f"{name}.{key}" if name else key)
-    elif isinstance(value, list):
-        for element in value:
-            if isinstance(element, Mapping) and (own := _name_in(element)) is not None:
-                rest = {key: below for key, below in element.items() if key != own}
-                yield from _flat(rest, f"{name}.{element[own]}")
-    else:
-        yield name, value
-
-
-def _name_in(element: Mapping[str, object]) -> str | None:
-    return next((key for key in _NAMES if key in element), None)
 
 
 def unknown_figures(patterns: Iterable[str], reports: Sequence[type[Document]]) -> dict[str, str]:

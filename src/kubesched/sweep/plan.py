@@ -38,9 +38,10 @@ from kubesched.inputs.scenario_input import (
     named_files,
     read_scenario,
     read_trace,
+    scheduled_by,
     workload_warnings,
 )
-from kubesched.inputs.sources import ClusterSource, SchedulerOptions, read_problem
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions, gates_text, read_problem
 from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.scenario import Scenario, SchedulerSpec
 from kubesched.simulator.scenario_loading import NO_CHANGES, with_places
@@ -305,7 +306,8 @@ class _Planner:
         if scenario is not None:
             read = list(named_files(scenario).values())
             contents = replace(scenario, scheduler=SchedulerSpec())
-            scenario = _with_scheduler(scenario, encoded, gates)
+            # Workers may have another working directory.
+            scenario = with_places(scheduled_by(scenario, setup), Path.cwd())
         for text in (*plugins.plugins, spec.function):
             read += _sources(self._directory, text.rpartition(":")[0])
         digests = _digests_of_files(read)
@@ -323,7 +325,7 @@ class _Planner:
             read=digests,
             directory=str(self._directory),
             plugins=tuple(_below(self._directory, text) for text in plugins.plugins),
-            feature_gates=_written(gates),
+            feature_gates=gates_text(gates),
             configuration=encoded,
             scenario=scenario,
             files=() if scenario else tuple(str(self._directory / name) for name in given.files),
@@ -346,7 +348,7 @@ class _Planner:
             file = own.configuration_file
         options = SchedulerOptions(
             config=Path(file) if file else None,
-            feature_gates=_written(own.feature_gates | configuration.feature_gates),
+            feature_gates=gates_text(own.feature_gates | configuration.feature_gates),
             plugins=tuple(_below(self._base, text) for text in plugins.plugins),
         )
         setup = load_scheduler(options, configuration.configuration or own.configuration or None)
@@ -376,24 +378,10 @@ def _changes(target: str, chosen: Iterable[tuple[SweepParameter, Scalar]]) -> di
     }
 
 
-def _written(gates: Mapping[str, bool]) -> str:
-    return ",".join(f"{name}={str(on).lower()}" for name, on in gates.items())
-
-
 def _below(base: Path, plugin: str) -> str:
     """Return a plugin whose file, if it has one, is relative to the working directory."""
     place, _, name = plugin.rpartition(":")
     return f"{base / place}:{name}" if place.endswith(".py") else plugin
-
-
-def _with_scheduler(
-    scenario: Scenario, configuration: dict[str, Any], gates: dict[str, bool]
-) -> Scenario:
-    """Return a scenario with this scheduler, and with paths from the working directory."""
-    scheduler = replace(
-        scenario.scheduler, configuration=configuration, configuration_file="", feature_gates=gates
-    )
-    return replace(with_places(scenario, Path.cwd()), scheduler=scheduler)
 
 
 # Digests.

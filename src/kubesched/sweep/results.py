@@ -27,9 +27,9 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.inputs.errors import UserError
+from kubesched.sweep.execution import SweepOutcome
 from kubesched.sweep.figures import Figures
 from kubesched.sweep.plan import SweepRun
-from kubesched.sweep.running import SweepOutcome
 from kubesched.sweep.spec import ERROR, SEED, Scalar
 
 CONFIDENCE: Final = 0.95

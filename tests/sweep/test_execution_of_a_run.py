@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from kubesched.sweep.execution import InputChangedError, carry_out
 from kubesched.sweep.plan import SweepRun
-from kubesched.sweep.running import InputChangedError, carry_out
 
 from .sweeps import CLUSTER, SCENARIO, SWEEP, planned, write
 

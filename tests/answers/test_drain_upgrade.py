@@ -6,9 +6,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kubesched.answers.drain import PodFate, drain_nodes
+from kubesched.answers.drain import (
+    CompactReport,
+    PodFate,
+    UpgradeReport,
+    WatchNodes,
+    compact,
+    drain_nodes,
+    upgrade,
+)
 from kubesched.answers.trial_cluster import TrialCluster, names_of
-from kubesched.answers.upgrade import CompactReport, UpgradeReport, WatchNodes, compact, upgrade
 from kubesched.api.core import Node
 from kubesched.api.meta import KubeObject
 from kubesched.testing.builders import make_pod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.framework.plugin_answers import AnswerChecks
 from kubesched.framework.status import SUCCESS, Status
-from kubesched.inputs.slow_plugins import naming_slow_plugins
+from kubesched.inputs.errors import naming_slow_plugins
 
 
 def test_slow_methods_are_reported_once() -> None:

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from kubesched.app.health import Health, scheduler_health
+from kubesched.app.endpoints import Health, scheduler_health
 from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.framework.structured_log import V2
 

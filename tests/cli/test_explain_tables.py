@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from kubesched.cli.explain import (
+    candidate_table,
+    deciding_plugins,
+    same_for_all,
+    score_table,
+    verdict_table,
+)
 from kubesched.explain.report import (
     Answer,
     NodeScore,
@@ -10,13 +17,6 @@ from kubesched.explain.report import (
     PreemptionCandidate,
     PreemptionExplanation,
     Victim,
-)
-from kubesched.explain.tables import (
-    candidate_table,
-    deciding_plugins,
-    same_for_all,
-    score_table,
-    verdict_table,
 )
 
 

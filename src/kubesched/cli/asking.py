@@ -1,23 +1,52 @@
-"""Runs of a simulation on a terminal: a status line, and a whole report after Ctrl-C."""
+"""What commands that ask about a cluster have in common: options, the cluster, Ctrl-C."""
 
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import TypeAlias
 
-import click
-
 from kubesched.answers.cluster import Cluster
-from kubesched.cli.errors import naming
+from kubesched.cli.errors import write_warnings
+from kubesched.cli.files import check_inputs, check_outputs
+from kubesched.cli.output import OutputFormat
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from kubesched.inputs.status_line import StatusLine
-from kubesched.simulator.report import SimulationReport
 from kubesched.simulator.simulation import SimulationEnd
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """The scheduler that decides, and the form of the answer; without `html` no page is written."""
+
+    scheduler: SchedulerOptions
+    html: Path | None
+    output: OutputFormat
+
+
+def open_cluster(source: ClusterSource, asked: AnswerOptions, *files: Path) -> Cluster:
+    """Return the cluster to ask; warnings go to stderr.
+
+    Other files that the command reads, and the page that it writes, are checked too.
+
+    Raises:
+        UserError: A file, plugin or profile is invalid, a live cluster cannot be read, or the page
+            cannot be written.
+        DecodeError, ConfigError, SetupError: A file cannot be used.
+    """
+    inputs = [*files, *source.files, asked.scheduler.config]
+    check_inputs(inputs)
+    check_outputs({"--html": asked.html}, inputs)
+    return Cluster.read(source, asked.scheduler, write_warnings)
+
+
+# Long work, which Ctrl-C ends.
 
 Show: TypeAlias = Callable[[Callable[[], str]], bool]
 """Shows the status that a function returns; returns whether to go on."""
@@ -69,13 +98,3 @@ def run_simulation(cluster: Cluster) -> tuple[SimulationEnd, float]:
 
         end = cluster.simulated(watch=watch)
     return end, time.perf_counter() - began
-
-
-def write_timing(report: SimulationReport, seconds: float) -> None:
-    """Write to stderr how long the decisions took."""
-    rate = report.summary.attempts / seconds if seconds else 0.0
-    text = f"{report.summary.attempts} scheduling cycles in {seconds:.1f} s, {rate:.0f} per second"
-    # Both may go to the same terminal, and the report comes first.
-    with naming("stdout"):
-        sys.stdout.flush()
-    click.echo(text, err=True)

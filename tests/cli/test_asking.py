@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from kubesched.answers.cluster import Cluster
-from kubesched.cli.progress import run_simulation
+from kubesched.cli.asking import run_simulation
 from kubesched.inputs import status_line
 
 from .test_output import Terminal

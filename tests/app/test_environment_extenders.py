@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from kubesched.api.field_errors import ConfigError
-from kubesched.app.http_extenders import HttpExtenderTransports
+from kubesched.app.environment import HttpExtenderTransports
 from kubesched.config.types import ExtenderConfiguration, ExtenderTLSConfig
 from tests.loops import in_real_time
 

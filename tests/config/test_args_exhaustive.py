@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kubesched.config.args import exhaustive
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
-from kubesched.simulator.evaluate import exhaustive
 
 
 def test_percentages_become_one_hundred() -> None:

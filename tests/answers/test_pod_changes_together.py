@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.answers.combination import changes_together
+from kubesched.answers.pod_changes import changes_together
 from kubesched.answers.trial import ChangeTrial
 from kubesched.api.core import Node, Pod
 from kubesched.testing.builders import make_node, make_pod
+from tests.simulator.clusters import cluster_of
 
-from .test_why import TAINT, cluster_of
+from .test_why import TAINT
 
 
 def together(pod: Pod, *nodes: Node) -> list[str]:
     """Return the changes that are found, as sentences; check that the pod then fits."""
-    found = changes_together(ChangeTrial(cluster_of([pod, *nodes]), pod))
+    found = changes_together(ChangeTrial(cluster_of(pod, *nodes), pod))
     assert {change.node for change in found} <= {nodes[-1].metadata.name}
     return sorted(change.sentence for change in found)
 

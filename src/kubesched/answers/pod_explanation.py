@@ -1,0 +1,199 @@
+"""Explanations of the decision for one pod of a cluster, and what becomes of it with its gang.
+
+Reads:    the pod, and the decision of the scheduler's plugins for it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from kubesched.answers.pod_changes import requests_of
+from kubesched.api.core import FINISHED, Pod
+from kubesched.api.meta import KubeObject
+from kubesched.api.scheduling import PodGroup
+from kubesched.config.types import Configuration
+from kubesched.explain.explain import explain_decision, explain_gate
+from kubesched.explain.report import PodExplanation, PodOutcome
+from kubesched.explain.sentences import count, is_rejected_everywhere, names
+from kubesched.explain.unknown import rejecting_plugins, with_known_rejections, with_unknown
+from kubesched.framework.dra.devices import resources_without_node
+from kubesched.framework.pod_groups import pod_group_name_of
+from kubesched.inputs.errors import UserError
+from kubesched.scheduler.sampling import feasible_nodes_to_find
+from kubesched.scheduler.trace import Trace
+from kubesched.simulator.cluster import ClusterState
+from kubesched.simulator.simulation import SimulationEnd
+from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
+from kubesched.snapshot.snapshot import Snapshot
+
+
+def check_scheduler(pod: Pod, cluster: ClusterState) -> None:
+    """Raise UserError if a pod is for a scheduler that is not configured."""
+    known = list(cluster.profiles)
+    name = scheduler_name_of(pod)
+    if name not in known:
+        raise UserError(
+            f"pod {PodInfo(pod).key}: spec.schedulerName is {name}, for which the "
+            f"configuration has no profile; --profile {known[0]} asks that one instead"
+        )
+
+
+def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
+    """Explain what is decided for a pending pod of a cluster."""
+    report = _explained(cluster, info, all_filters=all_filters)
+    group = _gang_of(cluster, info)
+    if group is not None:
+        report = replace(report, notes=(*report.notes, _gang_note(group)))
+    if report.outcome is not PodOutcome.UNKNOWN or is_rejected_everywhere(report):
+        return report
+    less = PodInfo(_without_devices_and_claims(info, cluster.snapshot()))
+    rest = _explained(cluster, less, all_filters=all_filters)
+    return with_known_rejections(report, rest.nodes)
+
+
+def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:
+    """Return a pod that asks for nothing that only missing claims and device classes provide.
+
+    A node that rejects this pod rejects the one that asks for more, too.
+    """
+    volumes = tuple(
+        volume
+        for volume in info.spec.volumes
+        if volume.persistent_volume_claim is None and volume.ephemeral is None
+    )
+    pod = replace(info.pod, spec=replace(info.spec, resource_claims=(), volumes=volumes))
+    lacking = resources_without_node(info, snapshot)
+    for request in requests_of(pod):
+        if request.resource in lacking:
+            pod = request.put(pod, "0")
+    return pod
+
+
+def _explained(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
+    profile = cluster.profile_of(info)
+    assert profile is not None, "checked before"
+    snapshot = cluster.snapshot()
+    held = cluster.pre_enqueue(info)
+    if not held.is_success:
+        report = explain_gate(profile, info, held, len(snapshot.nodes))
+        return with_unknown(report, profile, info, snapshot, {held.plugin})
+    trace = Trace(all_filters=all_filters)
+    decision = cluster.schedule_one(info, trace)
+    report = explain_decision(profile, snapshot, trace, decision)
+    return with_unknown(report, profile, info, snapshot, rejecting_plugins(decision))
+
+
+def notes_on(pod: Pod) -> Iterable[str]:
+    """Yield notes about a pod that is not simply pending."""
+    on = pod.spec.node_name
+    if pod.status.phase in FINISHED:
+        yield f"The pod has finished ({pod.status.phase}); this is what would happen to it now."
+    elif on:
+        yield f"The pod is on {on}; this is how it would be placed again, without it there."
+    if pod.metadata.deletion_timestamp is not None:
+        yield "The pod is being deleted; a live scheduler would leave it alone."
+
+
+def sampling_notes(report: PodExplanation, configuration: Configuration) -> Iterable[str]:
+    """Yield a note if the configuration would end the search for nodes early."""
+    own = next(
+        profile.percentage_of_nodes_to_score
+        for profile in configuration.profiles
+        if profile.scheduler_name == report.scheduler_name
+    )
+    percentage = configuration.percentage_of_nodes_to_score if own is None else own
+    limit = feasible_nodes_to_find(report.node_count, percentage)
+    if report.feasible_count > limit:
+        yield (
+            f"With percentageOfNodesToScore {percentage} the search ends after {limit} nodes that "
+            "fit, and takes the best of those; here all nodes were looked at."
+        )
+
+
+# Gangs: pods that are placed together, or not at all.
+
+
+def _gang_of(cluster: ClusterState, info: PodInfo) -> PodGroup | None:
+    """Return the group of a pod that is placed together with others, or not at all."""
+    name, profile = pod_group_name_of(info.pod), cluster.profile_of(info)
+    if not name or profile is None or "GangScheduling" not in profile.plugins:
+        return None
+    group = cluster.cache.objects.get(PodGroup, name, info.namespace)
+    return None if group is None or group.spec.scheduling_policy.gang is None else group
+
+
+def _rule(group: PodGroup) -> str:
+    gang = group.spec.scheduling_policy.gang
+    assert gang is not None, "checked before"
+    pods = count(gang.min_count, "pod")
+    return f"{pods} of PodGroup {group.metadata.name} must fit together"
+
+
+def _gang_note(group: PodGroup) -> str:
+    """Return the note of an answer about one pod of a gang."""
+    alone = "this is about the pod alone, and `kubesched simulate` places the gang."
+    return f"At least {_rule(group)}; {alone}"
+
+
+class PlacedWithGang(NamedTuple):
+    """What becomes of a pod that fits alone if it is placed with its gang.
+
+    Attributes:
+        fits: Whether the gang fits.
+        sentence: What becomes of the pod.
+        notes: Notes on the pod alone, reworded for its gang.
+    """
+
+    fits: bool
+    sentence: str
+    notes: tuple[str, ...]
+
+
+def placed_with_gang(
+    cluster: ClusterState,
+    pod: Pod,
+    notes: Iterable[str],
+    objects: Iterable[KubeObject],
+    simulate: Callable[[Iterable[KubeObject]], SimulationEnd],
+) -> PlacedWithGang | None:
+    """Place a pod that fits alone with its gang; return None if it has none.
+
+    `notes` are those of the answer about the pod alone, `objects` those of the cluster. `simulate`
+    places the pending pods among objects.
+    """
+    info = PodInfo(pod)
+    group = _gang_of(cluster, info)
+    if group is None:
+        return None
+    alone = _gang_note(group)
+    kept = tuple(note for note in notes if note != alone)
+    placed = simulate(_without_other_pending_pods(objects, group)).report
+    node = next((one.node for one in placed.placements if one.pod == info.key), "")
+    if node:
+        evicted = [one.pod for one in placed.evictions]
+        cost = [f"The gang would evict {names(evicted)}."] if evicted else []
+        sentence = f"Pod {info.key} fits together with its gang, and would go to {node}."
+        return PlacedWithGang(True, sentence, (*kept, *cost))
+    rejected = [one for one in placed.unplaced if one.plugins]
+    sentence = f"Pod {info.key} fits alone, but its gang does not: at least {_rule(group)}"
+    if rejected:
+        # The others found a node, and had to leave it again.
+        pending = len(placed.unplaced)
+        reasons = ", ".join(sorted({reason for one in rejected for reason in one.reasons}))
+        sentence += f", and {pending - len(rejected)} of {pending} pending ones do ({reasons})"
+    return PlacedWithGang(False, f"{sentence}.", kept)
+
+
+def _without_other_pending_pods(
+    objects: Iterable[KubeObject], group: PodGroup
+) -> Iterator[KubeObject]:
+    key = group.metadata.namespace, group.metadata.name
+    for item in objects:
+        if isinstance(item, Pod) and not item.spec.node_name:
+            if (item.metadata.namespace, pod_group_name_of(item)) == key:
+                yield item
+        else:
+            yield item

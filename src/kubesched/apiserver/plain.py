@@ -71,10 +71,10 @@ def decode(text: bytes) -> Any:
     try:
         return _DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        if (read := in_utf_8(text)) != text:
+        why = json_text_error(text)
+        if not why and (read := in_utf_8(text)) != text:
             return decode(read)
-        why = json_text_error(text) or "unexpected end of JSON input"
-        raise JsonSyntaxError(why) from None
+        raise JsonSyntaxError(why or "unexpected end of JSON input") from None
 
 
 def in_utf_8(text: bytes) -> bytes:

@@ -49,7 +49,7 @@ class FilePath(click.Path):
 FILE_PATH: Final = FilePath()
 
 
-class Parsed(click.ParamType[Any]):
+class Parsed(click.ParamType):  # type: ignore[type-arg] # it is generic since click 8.4
     """A text that a function parses; it raises ValueError with the remedy."""
 
     def __init__(self, name: str, parse: Callable[[str], object]) -> None:

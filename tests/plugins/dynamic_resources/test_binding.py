@@ -190,6 +190,16 @@ def test_explain_names_devices_that_have_to_be_made_ready() -> None:
     assert expected == list(cluster.plugin.describe_wait(cycle, pod, "n1"))
 
 
+def test_explain_does_not_name_a_claim_that_is_not_created_yet() -> None:
+    """The claim for extended resources has no name of its own before."""
+    attached = device("d0", binding_conditions=("ready",))
+    cluster = Cluster(gpu_class(), slice_of([attached], node_name="n1"))
+    pod = user_of(requests={GPU: "1"})
+    cycle, _ = cluster.filter(pod)
+    (text,) = cluster.plugin.describe_wait(cycle, pod, "n1")
+    assert text.endswith("/d0 for extended resources with binding condition ready")
+
+
 @pytest.mark.parametrize(
     ("stored", "message", "label"),
     [

@@ -13,6 +13,7 @@ from kubesched.api.resource import ALL, AllocationResult, DeviceConstraint, Reso
 from kubesched.framework.dra.devices import matches_node_selector
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.claims import results_of, unmet_conditions
+from kubesched.plugins.dynamic_resources.extended_resources import is_in_memory
 from kubesched.plugins.dynamic_resources.node_devices import NodeDevices, Wanted
 from kubesched.plugins.dynamic_resources.pools import CandidateDevice
 from kubesched.plugins.dynamic_resources.requests import ParsedRequest, requests_of
@@ -35,9 +36,11 @@ def describe_allocation(
 
 def describe_unready(claim: ResourceClaim, allocation: AllocationResult) -> Iterator[str]:
     """Yield the devices whose drivers have not set every binding condition yet."""
+    is_named = not is_in_memory(claim)
+    user = f"of claim {claim.metadata.name}" if is_named else "for extended resources"
     for one in allocation.devices.results:
         if unmet := unmet_conditions(claim, one):
-            device = f"device {one.driver}/{one.pool}/{one.device} of claim {claim.metadata.name}"
+            device = f"device {one.driver}/{one.pool}/{one.device} {user}"
             yield f"{device} with binding condition{'s' * (len(unmet) > 1)} {' and '.join(unmet)}"
 
 

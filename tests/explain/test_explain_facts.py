@@ -345,7 +345,7 @@ def test_simulated_pod_that_waits_for_a_volume() -> None:
             "same",
             [
                 (
-                    "claims same: each request alone can be served, all together cannot, "
+                    "claim same: each request alone can be served, all together cannot, "
                     f"matchAttribute {DRIVER}/model"
                 ),
                 (

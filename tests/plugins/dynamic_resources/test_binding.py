@@ -197,7 +197,7 @@ def test_explain_does_not_name_a_claim_that_is_not_created_yet() -> None:
     pod = user_of(requests={GPU: "1"})
     cycle, _ = cluster.filter(pod)
     (text,) = cluster.plugin.describe_wait(cycle, pod, "n1")
-    assert text.endswith("/d0 for extended resources with binding condition ready")
+    assert text.endswith("/d0 of the claim for extended resources with binding condition ready")
 
 
 @pytest.mark.parametrize(

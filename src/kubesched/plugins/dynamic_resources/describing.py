@@ -27,20 +27,24 @@ def describe_allocation(
 ) -> str:
     """Return why an allocated claim cannot be used on the node."""
     devices = ", ".join(f"{one.driver}/{one.pool}/{one.device}" for one in results_of(claim))
-    text = f"claim {claim.metadata.name} is allocated {devices or 'no device'}"
+    text = f"{_named(claim)} is allocated {devices or 'no device'}"
     selector = None if allocation is None else allocation.node_selector
     if selector is None or matches_node_selector(selector, node):
         return f"{text}, which cannot be made ready"
     return f"{text}: {describe_selector(selector, node)}"
 
 
+def _named(claim: ResourceClaim) -> str:
+    """Return a claim by its name; the one for extended resources has none before it exists."""
+    name = claim.metadata.name
+    return "the claim for extended resources" if is_in_memory(claim) else f"claim {name}"
+
+
 def describe_unready(claim: ResourceClaim, allocation: AllocationResult) -> Iterator[str]:
     """Yield the devices whose drivers have not set every binding condition yet."""
-    is_named = not is_in_memory(claim)
-    user = f"of claim {claim.metadata.name}" if is_named else "for extended resources"
     for one in allocation.devices.results:
         if unmet := unmet_conditions(claim, one):
-            device = f"device {one.driver}/{one.pool}/{one.device} {user}"
+            device = f"device {one.driver}/{one.pool}/{one.device} of {_named(claim)}"
             yield f"{device} with binding condition{'s' * (len(unmet) > 1)} {' and '.join(unmet)}"
 
 
@@ -54,9 +58,9 @@ def describe_devices(allocator: Allocator, node: Node, claims: Sequence[Resource
     texts = [text for at in range(len(claims)) for text in counted.shortages(at)]
     if texts:
         return "; ".join(texts)
-    names = ", ".join(claim.metadata.name for claim in claims)
+    names = ", ".join(map(_named, claims))
     rules = "".join(f", {rule}" for claim in claims for rule in _constraints(claim))
-    return f"claims {names}: each request alone can be served, all together cannot{rules}"
+    return f"{names}: each request alone can be served, all together cannot{rules}"
 
 
 class _Count:
@@ -92,7 +96,7 @@ class _Count:
         if (takes_all and free == wanted.count > 0) or (not takes_all and free >= request.count):
             return ""
         number = "all" if takes_all else str(request.count)
-        text = f"claim {claim.metadata.name}, request {request.full_name}: wants {number} of"
+        text = f"{_named(claim)}, request {request.full_name}: wants {number} of"
         text += f" class {request.device_class_name}{_selectors(request)}; "
         if not devices.candidates:
             return f"{text}the node has no devices{self._unusable_pools()}"

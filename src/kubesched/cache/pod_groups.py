@@ -128,7 +128,7 @@ class PodGroupMembers:
 class PodGroupStore(PodGroupStates):
     """The states of all groups that have a pod, by namespace and name.
 
-    All methods ignore pods that belong to no group; if it is not enabled, all pods.
+    Pods that belong to no group are ignored, and all pods if it is not enabled.
     """
 
     def __init__(self, *, is_enabled: bool = True) -> None:

@@ -44,6 +44,17 @@ def test_files_of_every_form(tmp_path: Path) -> None:
     assert sorted(_NAMES * 4) == _fields(unknown_fields([tmp_path]))
 
 
+def test_keys_that_yaml_takes_for_numbers(tmp_path: Path) -> None:
+    """As everywhere, they are text."""
+    file = tmp_path / "pod.yaml"
+    labels = "{1: a, zone: b, true: c}"
+    file.write_text(f"{{apiVersion: v1, kind: Pod, metadata: {{name: a, labels: {labels}, 2: b}}}}")
+    # A document that begins with a brace may be YAML, too.
+    assert [] == unknown_fields([file])
+    file.write_text(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a, labels: {labels}, 2: b}}\n")
+    assert ["metadata.2"] == _fields(unknown_fields([file]))
+
+
 def test_stored_objects_are_not_checked(tmp_path: Path) -> None:
     """Objects with a uid may have fields of a newer API server."""
     stored = _typo()

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
-import yaml
 
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.decode import files_in
@@ -25,6 +24,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.scheme import KINDS, find_kind
+from kubesched.api.yaml_syntax import load_documents
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import first_of
 from kubesched.simulator.defaults import (
@@ -143,7 +143,6 @@ def _unknown_classes(classes: PriorityClasses) -> Iterator[str]:
 
 # Larger files are dumps, not manifests, and are not read twice.
 _BYTES_MAX: Final = 256 << 10
-_Loader: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def unknown_fields(paths: Iterable[Path]) -> list[str]:
@@ -168,8 +167,8 @@ def _items(file: Path) -> Iterator[dict[str, Any]]:
         if text.lstrip()[:1] in (b"{", b"["):
             documents: list[Any] = [msgspec.json.decode(text)]
         else:
-            documents = list(yaml.load_all(text, _Loader))
-    except (OSError, EOFError, ValueError, RecursionError, yaml.YAMLError):
+            documents = [document for _, document in load_documents(text.decode())]
+    except (OSError, EOFError, ValueError, RecursionError):
         return
     for document in documents:
         for item in document if isinstance(document, list) else [document]:

@@ -26,6 +26,7 @@ from kubesched.api.names import (
         pytest.param("hugepages-2Mi", True, False, id="huge pages"),
         pytest.param("attachable-volumes-csi-x", True, False, id="attachable volumes"),
         pytest.param("example.com/" + "x" * 64, False, False, id="too long"),
+        pytest.param("a" * 253 + "/x", False, False, id="no room for the quota prefix"),
     ],
 )
 def test_kinds_of_names(name: str, is_scalar: bool, is_extended: bool) -> None:

@@ -29,7 +29,7 @@ def _read(text: str | bytes) -> Any:
     ],
 )
 def test_values(text: str | bytes, value: object) -> None:
-    """The only document counts, of YAML or of JSON."""
+    """A text of YAML or JSON is read as its only document."""
     assert value == _read(text)
 
 

@@ -12,6 +12,7 @@ from kubesched.inputs import loading
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import load_plugin
 from tests.cli.cluster import run, shop, write
+from tests.inputs import test_loading
 
 PLUGIN = '''
 """A plugin for the test."""
@@ -102,12 +103,7 @@ def cluster(tmp_path: Path) -> Path:
 
 def config(directory: Path, plugins: str) -> Path:
     """Write a configuration with one profile."""
-    file = directory / "config.yaml"
-    file.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        f"profiles:\n- plugins: {plugins}\n"
-    )
-    return file
+    return test_loading.config(directory, f"profiles:\n- plugins: {plugins}\n")
 
 
 def test_a_plugin_of_a_file_takes_part_without_a_configuration(

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -406,9 +407,10 @@ def test_yaml_with_the_name_of_json(text: str) -> None:
     assert "x.json: it is no JSON; if it is YAML, end its name in .yaml" == str(caught.value)
 
 
-def test_standard_input() -> None:
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """`-` reads standard input."""
-    (loaded,) = load(["-"], standard_input=io.BytesIO(TEXT_A.encode()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT_A.encode())))
+    (loaded,) = load(["-"])
     assert Source("-") == loaded.source
 
 

@@ -414,7 +414,7 @@ def _yaml_hint(text: str, line: int) -> str:
 
 
 def yaml_objects(
-    text: str, file: str, skipped: Counter[str], *, namespace: str = _NAMESPACE
+    text: str, file: str, skipped: Counter[str], *, namespace: str
 ) -> Iterator[Loaded]:
     """Yield the objects of all documents of a YAML text; see `objects_in`."""
     # Concatenated lists without `---` between them would override each other.

@@ -7,7 +7,6 @@ Differs:  nothing that a device selector can show.
 from collections.abc import Callable, Mapping
 
 from kubesched.cel.declarations import (
-    ANY,
     BOOL,
     DOUBLE,
     DYN,
@@ -415,4 +414,3 @@ _CHECKED_ONLY = declare(
         _never_called,
     )
 )
-OUTPUT_TYPES = (BOOL, ANY)

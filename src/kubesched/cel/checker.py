@@ -148,15 +148,12 @@ class _Checker:
         if one.is_dyn or other.is_dyn:
             return True
         if NULL in (one, other):
-            return one == other or self._is_nullable(other if one == NULL else one)
+            kind = other if one == NULL else one
+            return one == other or kind.name == _OPTIONAL or "." in kind.name
         if one.name == other.name == "type":
             return True
         same = one.name == other.name and len(one.params) == len(other.params)
         return same and all(map(self._fits, one.params, other.params))
-
-    @staticmethod
-    def _is_nullable(kind: Type) -> bool:
-        return kind.name == _OPTIONAL or "." in kind.name
 
     def _bind(self, kind: Type, variable: Type) -> tuple[bool, bool]:
         """Bind the variable to `kind`; return whether it fits and whether it was bound before."""

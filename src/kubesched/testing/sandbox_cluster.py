@@ -96,7 +96,8 @@ class SandboxCluster:
         Raises:
             UserError: The configuration, a plugin or a feature gate is invalid.
         """
-        self._gates = _gates_of(feature_gates)
+        with in_file(None):
+            self._gates = FeatureGates.parse(feature_gates)
         self._setup = _setup_of(config, plugins, feature_gates) if scheduler else None
         self._population = Population(
             _nodes_of(nodes),
@@ -340,11 +341,6 @@ def _state_of(pod: Plain) -> str:
     found = [one for one in status.get("conditions", ()) if one["type"] == "PodScheduled"]
     why = "".join(f": {one['message']}" for one in found if one.get("message"))
     return f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']} is pending{why}"
-
-
-def _gates_of(text: str) -> FeatureGates:
-    with in_file(None):
-        return FeatureGates.parse(text)
 
 
 def _setup_of(

@@ -193,42 +193,31 @@ def test_claims_that_reject_the_pod(name: str, reason: str, detail: str) -> None
     [
         pytest.param(
             "on-z",
-            [
-                f"claim on-z: volume pv-z wants {ZONE} In (z), node has {ZONE}={zone}"
-                for zone in "ab"
-            ],
+            f"claim on-z: volume pv-z wants {ZONE} In (z), node has {ZONE}={{zone}}",
             id="zone of the volume",
         ),
         pytest.param(
             "local",
-            [
-                f"claim local: StorageClass local makes no volumes; of its 3 volumes: {why}"
-                for why in (
-                    "1 too small, 1 out of the node's reach, 1 kept for other claims",
-                    "1 too small, 1 out of the node's reach, 1 kept for other claims",
-                )
-            ],
+            "claim local: StorageClass local makes no volumes; of its 3 volumes: "
+            "1 too small, 1 out of the node's reach, 1 kept for other claims",
             id="class cannot provision",
         ),
         pytest.param(
             "zonal",
-            [
-                f"claim zonal: StorageClass zonal makes volumes only where {ZONE} In (x, y), "
-                f"node has {ZONE}={zone}; it has no volumes"
-                for zone in "ab"
-            ],
+            f"claim zonal: StorageClass zonal makes volumes only where {ZONE} In (x, y), "
+            f"node has {ZONE}={{zone}}; it has no volumes",
             id="allowed topologies",
         ),
         pytest.param(
             "chosen",
-            ["claim chosen: its volume is being made for node elsewhere"] * 2,
+            "claim chosen: its volume is being made for node elsewhere",
             id="selected node",
         ),
     ],
 )
-def test_claims_that_reject_nodes(name: str, expected: list[str]) -> None:
+def test_claims_that_reject_nodes(name: str, expected: str) -> None:
     """Each node has the volume or class that rejected it."""
-    assert expected == details(explain(pod(name), *STORAGE))
+    assert [expected.format(zone=zone) for zone in "ab"] == details(explain(pod(name), *STORAGE))
 
 
 def test_pod_that_waits_for_a_volume() -> None:

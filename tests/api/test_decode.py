@@ -95,7 +95,7 @@ def test_objects_are_placed_in_namespaces() -> None:
     assert ["m", "n", ""] == [meta.namespace for meta in metadata]
 
 
-def test_sources_tell_where() -> None:
+def test_sources_have_the_place() -> None:
     """File, document from 1, item from 0."""
     data = f"{TEXT_A}\n[{TEXT_A},{TEXT_B}]".encode()
     sources = [loaded.source for loaded in load_bytes(data, "x.json", Counter())]
@@ -312,7 +312,7 @@ def _spec(**spec: Any) -> str:
         ),
     ],
 )
-def test_faults_tell_where_and_what(file: str, text: str, message: str) -> None:
+def test_errors_have_place_and_problem(file: str, text: str, message: str) -> None:
     """Errors are DecodeErrors with the expected message."""
     with pytest.raises(DecodeError) as caught:
         _names(text, file)

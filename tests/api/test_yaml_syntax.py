@@ -159,7 +159,7 @@ def test_many_brackets_in_texts_are_no_nesting() -> None:
     assert {"a": "[" * 1000, "b": 1} == document
 
 
-def test_errors_tell_where() -> None:
+def test_errors_have_the_place() -> None:
     """The document, the line and the column, from 1."""
     with pytest.raises(YamlError) as caught:
         list(load_documents("a: 1\n---\nb: [1\nc: 2\n"))

@@ -170,7 +170,7 @@ class FollowedCluster:
     """
 
     def __init__(self, source: ClusterSource) -> None:
-        """Set up while a loop runs; `run` begins.
+        """Set up; an event loop must be running.
 
         Raises:
             UserError: The source names no cluster.

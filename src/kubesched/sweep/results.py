@@ -21,7 +21,6 @@ from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean, stdev
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -216,9 +215,7 @@ def _parquet(columns: Columns) -> bytes:
     return stream.getvalue()
 
 
-FORMATS: Final[Mapping[str, Callable[[Columns], bytes]]] = MappingProxyType(
-    {".csv": _csv, ".parquet": _parquet}
-)
+FORMATS: Final[Mapping[str, Callable[[Columns], bytes]]] = {".csv": _csv, ".parquet": _parquet}
 """What a file contains, by its ending."""
 
 

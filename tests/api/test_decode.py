@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ def test_objects_are_placed_in_namespaces() -> None:
     assert ["m", "n", ""] == [meta.namespace for meta in metadata]
 
 
-def test_sources_tell_where() -> None:
+def test_sources_have_the_place() -> None:
     """File, document from 1, item from 0."""
     data = f"{TEXT_A}\n[{TEXT_A},{TEXT_B}]".encode()
     sources = [loaded.source for loaded in load_bytes(data, "x.json", Counter())]
@@ -132,190 +133,163 @@ def test_null_in_a_map_is_empty() -> None:
     assert {"cpu": "0"} == pod.spec.containers[0].resources.requests
 
 
-_NO_JSON = "document 1: it is no JSON: "
+_NO_JSON = "it is no JSON: "
 
 
 def _spec(**spec: Any) -> str:
     return json.dumps(_plain("a", spec=spec))
 
 
+def _error(text: str | bytes, file: str) -> str:
+    with pytest.raises(DecodeError) as caught:
+        _names(text, file)
+    return str(caught.value)
+
+
 @pytest.mark.parametrize(
-    ("file", "text", "message"),
+    ("text", "message"),
     [
         pytest.param(
-            "x.json",
-            '{"a": 1,}',
-            _NO_JSON + "trailing comma in object at line 1, column 9",
-            id="comma",
+            '{"a": 1,}', _NO_JSON + "trailing comma in object at line 1, column 9", id="comma"
         ),
-        pytest.param("x.json", '{\n"a": 1', _NO_JSON + "input data was truncated", id="truncated"),
+        pytest.param('{\n"a": 1', _NO_JSON + "input data was truncated", id="truncated"),
         pytest.param(
-            "x.json",
-            f"{TEXT_A}\n{{\n'a'",
-            "document 2: it is no JSON: Expecting property name enclosed in double quotes "
-            "at line 3, column 1",
-            id="second",
+            '{"apiVersion": "v1", "metadata": {"name": "a"}}', "a: $.kind: missing", id="no kind"
         ),
         pytest.param(
-            "x.yaml",
-            "a: 1\n---\nb: [1\nc: 2\n",
-            "document 1: $.kind: missing; Kubernetes objects have apiVersion and kind",
-            id="YAML, first",
-        ),
-        pytest.param(
-            "x.yaml",
-            "b: [1\nc: 2\n",
-            "document 1: it is no YAML for JSON: did not find expected ',' or ']' "
-            "at line 2, column 2",
-            id="YAML",
-        ),
-        pytest.param(
-            "x.json",
-            '{"apiVersion": "v1", "metadata": {"name": "a"}}',
-            "document 1: a: $.kind: missing",
-            id="no kind",
-        ),
-        pytest.param(
-            "x.json",
             '{"kind": "Pod", "metadata": {"name": "a"}}',
-            "document 1: Pod a: $.apiVersion: missing",
+            "Pod a: $.apiVersion: missing",
             id="no version",
         ),
         pytest.param(
-            "x.json",
             '{"kind": 5, "apiVersion": "v1"}',
-            "document 1: $.kind: expected `str | null`, got `int`; write it in quotes",
+            "$.kind: expected `str | null`, got `int`; write it in quotes",
             id="kind is a number",
         ),
         pytest.param(
-            "x.json",
-            '{"kind": "Pod", "apiVersion": "v1"}',
-            "document 1: Pod: $.metadata.name: missing",
-            id="no name",
+            '{"kind": "Pod", "apiVersion": "v1"}', "Pod: $.metadata.name: missing", id="no name"
         ),
         pytest.param(
-            "x.json",
-            f"[{TEXT_A}, 5]",
-            "document 1: items[1]: expected `object`, got `int`",
-            id="number for an object",
+            f"[{TEXT_A}, 5]", "items[1]: expected `object`, got `int`", id="number for an object"
+        ),
+        pytest.param("5", "$: expected `object`, got another JSON value", id="number"),
+        pytest.param(
+            _spec(priority="high"),
+            "Pod a: $.spec.priority: expected `int | null`, got `str`",
+            id="type",
         ),
         pytest.param(
-            "x.json", "5", "document 1: $: expected `object`, got another JSON value", id="number"
+            _spec(priority=10**30),
+            "Pod a: $.spec.priority: expected `int` <= 2147483647",
+            id="huge",
         ),
         pytest.param(
-            "x.yaml",
+            _spec(nodeName=5),
+            "Pod a: $.spec.nodeName: expected `str`, got `int`; write it in quotes",
+            id="text is a number",
+        ),
+        pytest.param(
+            '{"apiVersion": "v1", "kind": "List", "items": {}}',
+            "List: $.items: expected `array | null`, got `object`",
+            id="items",
+        ),
+        pytest.param(
+            '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},'
+            ' "status": {"allocatable": {"cpu": 1, "a.b/c": []}}}',
+            "Node n: $.status.allocatable.a.b/c: expected `int | float | str`, got `array`",
+            id="entry of a map",
+        ),
+        pytest.param(
+            '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},'
+            ' "status": {"allocatable": {"cpu": 1' + "0" * 19 + "}}}",
+            "Node n: $.status.allocatable[...]: expected `int` <= 9223372036854775807",
+            id="huge quantity",
+        ),
+        pytest.param(
+            json.dumps([[[[[[[[[[A]]]]]]]]]]),
+            "items[0]: lists are nested deeper than 8 levels",
+            id="lists in lists",
+        ),
+        pytest.param("[" * 100_000, "it is nested too deeply", id="deep"),
+        pytest.param(
+            _spec(x=0)[:-3] + "[" * 50_000 + "]" * 50_000 + "}}",
+            "it is nested too deeply",
+            id="deep in a field nobody reads",
+        ),
+        pytest.param(
+            TEXT_A[:-1] + ', "kind": "Node"}', "Pod a: $.kind: it is there twice", id="two kinds"
+        ),
+    ],
+)
+def test_errors_in_json(text: str, message: str) -> None:
+    """The message has the place and what was expected."""
+    assert f"x.json: document 1: {message}" == _error(text, "x.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param(
+            "a: 1\n---\nb: [1\nc: 2\n",
+            "$.kind: missing; Kubernetes objects have apiVersion and kind",
+            id="YAML, first",
+        ),
+        pytest.param(
+            "b: [1\nc: 2\n",
+            "it is no YAML for JSON: did not find expected ',' or ']' at line 2, column 2",
+            id="YAML",
+        ),
+        pytest.param(
             "a: 1\nb:\n\tc: 1\n",
-            "document 1: it is no YAML for JSON: found character that cannot start any token at "
+            "it is no YAML for JSON: found character that cannot start any token at "
             "line 3, column 1; indent with spaces instead of tabs",
             id="tabs",
         ),
         pytest.param(
-            "x.yaml",
             "{{ .Values.pods }}\n",
-            "document 1: it is no YAML for JSON: found unhashable key at line 1, column 2; it is a "
+            "it is no YAML for JSON: found unhashable key at line 1, column 2; it is a "
             "template: render it first",
             id="template",
         ),
         pytest.param(
-            "x.yaml",
             "hello",
-            "document 1: $: expected `object`, got `str`; `kubectl get -o json` or `-o yaml` "
-            "prints objects",
+            "$: expected `object`, got `str`; `kubectl get -o json` or `-o yaml` prints objects",
             id="text",
         ),
         pytest.param(
-            "x.json",
-            _spec(priority="high"),
-            "document 1: Pod a: $.spec.priority: expected `int | null`, got `str`",
-            id="type",
-        ),
-        pytest.param(
-            "x.json",
-            _spec(priority=10**30),
-            "document 1: Pod a: $.spec.priority: expected `int` <= 2147483647",
-            id="huge",
-        ),
-        pytest.param(
-            "x.json",
-            _spec(nodeName=5),
-            "document 1: Pod a: $.spec.nodeName: expected `str`, got `int`; write it in quotes",
-            id="text is a number",
-        ),
-        pytest.param(
-            "x.json",
-            '{"apiVersion": "v1", "kind": "List", "items": {}}',
-            "document 1: List: $.items: expected `array | null`, got `object`",
-            id="items",
-        ),
-        pytest.param(
-            "x.yaml",
             "{apiVersion: v1, kind: List, items: {a: 1}}",
-            "document 1: $.items: expected `array`, got `object`",
+            "$.items: expected `array`, got `object`",
             id="items in YAML",
         ),
         pytest.param(
-            "x.yaml",
             "{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {b: yes}}}",
-            "document 1: Pod a: $.metadata.labels.b: expected `str`, got `bool`; write it in "
-            "quotes",
+            "Pod a: $.metadata.labels.b: expected `str`, got `bool`; write it in quotes",
             id="label",
         ),
         pytest.param(
-            "x.json",
-            '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},'
-            ' "status": {"allocatable": {"cpu": 1, "a.b/c": []}}}',
-            "document 1: Node n: $.status.allocatable.a.b/c: expected `int | float | str`, got"
-            " `array`",
-            id="entry of a map",
-        ),
-        pytest.param(
-            "x.json",
-            '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"},'
-            ' "status": {"allocatable": {"cpu": 1' + "0" * 19 + "}}}",
-            "document 1: Node n: $.status.allocatable[...]: expected `int` <= 9223372036854775807",
-            id="huge quantity",
-        ),
-        pytest.param(
-            "x.yaml",
             "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b},"
             " spec: {minAvailable: half}}",
-            "document 1: PodDisruptionBudget b: $.spec.minAvailable: expected `str` matching regex"
-            " '^[0-9]+%$'",
+            "PodDisruptionBudget b: $.spec.minAvailable: expected `str` matching regex '^[0-9]+%$'",
             id="budget",
         ),
         pytest.param(
-            "x.json",
-            json.dumps([[[[[[[[[[A]]]]]]]]]]),
-            "document 1: items[0]: lists are nested deeper than 8 levels",
-            id="lists in lists",
-        ),
-        pytest.param("x.json", "[" * 100_000, "document 1: it is nested too deeply", id="deep"),
-        pytest.param(
-            "x.json",
-            _spec(x=0)[:-3] + "[" * 50_000 + "]" * 50_000 + "}}",
-            "document 1: it is nested too deeply",
-            id="deep in a field nobody reads",
-        ),
-        pytest.param(
-            "x.json",
-            TEXT_A[:-1] + ', "kind": "Node"}',
-            "document 1: Pod a: $.kind: it is there twice",
-            id="two kinds",
-        ),
-        pytest.param(
-            "x.yaml",
             "kind: List\nitems: []\nkind: List\nitems: []\n",
-            "document 1: it is no YAML for JSON: the key 'kind' is there twice;"
+            "it is no YAML for JSON: the key 'kind' is there twice;"
             " write --- between objects at line 3, column 1",
             id="two lists in one document",
         ),
     ],
 )
-def test_faults_tell_where_and_what(file: str, text: str, message: str) -> None:
-    """Errors are DecodeErrors with the expected message."""
-    with pytest.raises(DecodeError) as caught:
-        _names(text, file)
-    assert f"{file}: {message}" == str(caught.value)
+def test_errors_in_yaml(text: str, message: str) -> None:
+    """The same for YAML."""
+    assert f"x.yaml: document 1: {message}" == _error(text, "x.yaml")
+
+
+def test_an_error_in_a_later_document() -> None:
+    """The lines are those of the file."""
+    problem = "Expecting property name enclosed in double quotes at line 3, column 1"
+    expected = f"x.json: document 2: {_NO_JSON}{problem}"
+    assert expected == _error(f"{TEXT_A}\n{{\n'a'", "x.json")
 
 
 def test_a_quantity_is_checked_at_once() -> None:
@@ -384,9 +358,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_a_file_that_holds_nothing(file: str, text: str) -> None:
     """An empty file is an error that names it, compressed or not; an empty list is not."""
     for data in (text.encode(), gzip.compress(text.encode())):
-        with pytest.raises(DecodeError) as caught:
-            _names(data, file)
-        assert str(caught.value).startswith(f"{Source(file, 0)}: it is empty; expected objects")
+        expected = f"{Source(file, 0)}: it is empty; expected objects"
+        assert _error(data, file).startswith(expected)
     assert [] == _names("[]", file)
     assert [] == _names('{"apiVersion": "v1", "kind": "List", "items": []}', file)
 
@@ -401,14 +374,14 @@ def test_a_directory_that_holds_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["apiVersion: v1\n", "# a pod\nkind: Pod", "---\n", "- a: 1\n"])
 def test_yaml_with_the_name_of_json(text: str) -> None:
     """The file's name determines its format, so the error suggests another name."""
-    with pytest.raises(DecodeError) as caught:
-        _names(text)
-    assert "x.json: it is no JSON; if it is YAML, end its name in .yaml" == str(caught.value)
+    expected = "x.json: it is no JSON; if it is YAML, end its name in .yaml"
+    assert expected == _error(text, "x.json")
 
 
-def test_standard_input() -> None:
+def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     """`-` reads standard input."""
-    (loaded,) = load(["-"], standard_input=io.BytesIO(TEXT_A.encode()))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT_A.encode())))
+    (loaded,) = load(["-"])
     assert Source("-") == loaded.source
 
 
@@ -432,6 +405,7 @@ def test_encoded_objects_have_their_kind() -> None:
     assert again == from_yaml.object
 
 
+_FIELDS = ["metadata", "name", "spec", "containers", "resources", "requests", "cpu", "labels"]
 _junk = st.recursive(
     st.none()
     | st.booleans()
@@ -439,24 +413,7 @@ _junk = st.recursive(
     | st.text(max_size=4)
     | st.sampled_from(["1Gi", "v1"]),
     lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                (
-                    "metadata",
-                    "name",
-                    "spec",
-                    "containers",
-                    "resources",
-                    "requests",
-                    "cpu",
-                    "labels",
-                    "x",
-                )
-            ),
-            inner,
-            max_size=4,
-        )
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(_FIELDS), inner, max_size=4)
     ),
     max_leaves=12,
 )

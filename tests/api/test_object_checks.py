@@ -57,7 +57,7 @@ from kubesched.api.volume import PersistentVolumeClaim
         pytest.param(CSIStorageCapacity, {"capacity": "x"}, "$.capacity", id="one quantity"),
     ],
 )
-def test_the_first_fault_has_its_path(
+def test_the_first_invalid_value_has_its_path(
     type_: type[KubeStruct], plain: dict[str, Any], path: str | None
 ) -> None:
     """The path has the JSON names."""

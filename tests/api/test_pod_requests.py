@@ -98,7 +98,7 @@ PENDING_INFEASIBLE = [{"type": "PodResizePending", "status": "True", "reason": "
                 {"containerStatuses": [_reported("c", cpu="9")]}, containers=[_container(cpu="1")]
             ),
             {"cpu": 1000},
-            id="status is not asked",
+            id="status is not read",
         ),
     ],
 )
@@ -115,7 +115,7 @@ def test_requests(pod: Pod, expected: dict[str, int]) -> None:
                 {"containerStatuses": [_reported("c", cpu="9")]}, containers=[_container(cpu="1")]
             ),
             {"cpu": 9000},
-            id="in force",
+            id="actuated",
         ),
         pytest.param(
             _pod(
@@ -123,7 +123,7 @@ def test_requests(pod: Pod, expected: dict[str, int]) -> None:
                 containers=[_container(cpu="1")],
             ),
             {"cpu": 4000},
-            id="promised",
+            id="allocated",
         ),
         pytest.param(
             _pod(
@@ -131,7 +131,7 @@ def test_requests(pod: Pod, expected: dict[str, int]) -> None:
                 containers=[_container(cpu="1")],
             ),
             {"cpu": 1000},
-            id="promised does not count without what is in force",
+            id="allocated does not count without actuated",
         ),
         pytest.param(
             _pod(
@@ -139,7 +139,7 @@ def test_requests(pod: Pod, expected: dict[str, int]) -> None:
                 containers=[_container(cpu="8", memory="1")],
             ),
             {"cpu": 2000},
-            id="infeasible wish",
+            id="infeasible resize",
         ),
         pytest.param(
             _pod(
@@ -163,7 +163,7 @@ def test_requests(pod: Pod, expected: dict[str, int]) -> None:
                 resources={"requests": {"cpu": "9", "memory": "1"}},
             ),
             {"cpu": 7000, "memory": 0},
-            id="infeasible wish of the whole",
+            id="infeasible resize of the whole",
         ),
     ],
 )
@@ -206,7 +206,7 @@ def test_requests_with_status(pod: Pod, expected: dict[str, int]) -> None:
             _pod(containers=[_container()] * 2, resources={"requests": {"cpu": "1"}}),
             False,
             {"cpu": 200, "memory": 400 * MEBI},
-            id="the whole is not asked",
+            id="the whole is not read",
         ),
         pytest.param(
             _pod(containers=[_container()], overhead={"cpu": "1"}),

@@ -39,8 +39,10 @@ def _value(text: str) -> Any:
         ("1.5", 1.5),
         (".5", 0.5),
         ("1.", 1),
+        ("16.0", 16),
         ("18446744073709551615", 2**64 - 1),
         ("1e400", "1e400"),
+        ("9" * 9999, "9" * 9999),
         ("22:30", "22:30"),
         ("22:30:15", "22:30:15"),
         ("2024-01-01", "2024-01-01"),
@@ -157,7 +159,7 @@ def test_many_brackets_in_texts_are_no_nesting() -> None:
     assert {"a": "[" * 1000, "b": 1} == document
 
 
-def test_errors_tell_where() -> None:
+def test_errors_have_the_place() -> None:
     """The document, the line and the column, from 1."""
     with pytest.raises(YamlError) as caught:
         list(load_documents("a: 1\n---\nb: [1\nc: 2\n"))

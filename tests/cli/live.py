@@ -38,18 +38,23 @@ def live(
         for item in objects:
             await create(server, item)
 
-    # It cancels what is left at the end, such as TLS handshakes that clients abandoned.
-    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        loop = runner.get_loop()
-        thread = threading.Thread(target=loop.run_forever)
-        thread.start()
-        try:
-            asyncio.run_coroutine_threadsafe(begin(), loop).result()
-            yield write_kubeconfig(directory / "kubeconfig", server.url, authority=authority)
-        finally:
-            asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
-            thread.join()
+    runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+    loop = runner.get_loop()
+
+    def serve() -> None:
+        # It cancels what is left at the end, such as TLS handshakes that clients abandoned.
+        with runner:
+            loop.run_forever()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(begin(), loop).result()
+        yield write_kubeconfig(directory / "kubeconfig", server.url, authority=authority)
+    finally:
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
 
 
 async def create(server: ApiServer, item: Json) -> None:

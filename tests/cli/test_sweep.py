@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from kubesched.cli import sweep
-from tests.sweep.sweeps import CLUSTER, SCENARIO, SWEEP, no_processes, write
+from tests.sweep.sweeps import CLUSTER, RAISING, SCENARIO, SWEEP, no_processes, write
 
 from .cluster import run
 
@@ -84,14 +84,7 @@ def test_changed_inputs(tmp_path: Path) -> None:
 
 def test_options_are_a_sweep_of_their_own(tmp_path: Path) -> None:
     """Scenarios and clusters, configurations, plugins and seeds."""
-    plugin = """
-        from kubesched.framework.plugin import FilterPlugin
-        class Mine(FilterPlugin[None]):
-            name = "Mine"
-            def filter(self, state, pod, nodes):
-                raise KeyError("gpu")
-    """
-    write(tmp_path, day=SCENARIO, prod=CLUSTER, mine=plugin)
+    write(tmp_path, day=SCENARIO, prod=CLUSTER, mine=RAISING)
     inputs = ("--input", "day.yaml", "--input", "prod.yaml", "--duration", "5m")
     plugins = ("--plugin", "none", "--plugin", "mine.py:Mine")
     found = _sweep(*inputs, *plugins, "--seeds", "7,9", "--dry-run")

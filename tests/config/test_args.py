@@ -1,4 +1,6 @@
-"""Decoding a plugin's arguments into its Args class."""
+"""Arguments of plugins: decoding into the plugin's Args class, and defaults of those in tree."""
+
+from __future__ import annotations
 
 from typing import Any
 
@@ -7,9 +9,18 @@ from msgspec import field
 
 from kubesched.api.field_errors import ConfigError
 from kubesched.api.integers import Int32
-from kubesched.config.args import PluginArgs, ResourceSpec, decode_args
+from kubesched.config.args import (
+    PluginArgs,
+    ResourceSpec,
+    complete_args,
+    decode_args,
+    exhaustive,
+    ignore_extender_resources,
+)
 from kubesched.config.decoding import DurationSeconds
-from kubesched.config.types import API_VERSION
+from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.load import load_configuration
+from kubesched.config.types import API_VERSION, KIND, Configuration
 
 
 class VolumeBindingArgs(PluginArgs, frozen=True):
@@ -108,3 +119,126 @@ def test_kind_by_plugin_name() -> None:
     """With a plugin's name, the class may have any name."""
     with pytest.raises(ConfigError, match="args for plugin Mine were not of type MineArgs"):
         decode_args(VolumeBindingArgs, {"kind": "VolumeBindingArgs"}, "args", plugin="Mine")
+
+
+# Defaults.
+
+
+_BOTH = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "raw", "settings", "expected"),
+    [
+        pytest.param(
+            "DefaultPreemption",
+            {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": None},
+            {},
+            {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 100},
+            id="zero-is-a-value-null-is-not",
+        ),
+        pytest.param("NodeAffinity", None, {}, {}, id="node-affinity"),
+        pytest.param(
+            "DynamicResources",
+            {},
+            {"DRASchedulerFilterTimeout": False},
+            {"bindingTimeout": "10m0s"},
+            id="filter-timeout-gated",
+        ),
+        pytest.param(
+            "DynamicResources",
+            {},
+            {"DRADeviceBindingConditions": False},
+            {"filterTimeout": "10s"},
+            id="binding-timeout-gated",
+        ),
+        pytest.param(
+            "NodeResourcesFit",
+            {"scoringStrategy": {"type": "MostAllocated"}},
+            {},
+            {"scoringStrategy": {"type": "MostAllocated", "resources": _BOTH}},
+            id="fit-resources",
+        ),
+        pytest.param(
+            "NodeResourcesFit",
+            {"scoringStrategy": {}},
+            {},
+            {"scoringStrategy": {"resources": _BOTH}},
+            id="fit-type-is-not-defaulted",
+        ),
+        pytest.param(
+            "NodeResourcesBalancedAllocation",
+            {"resources": [{"name": "a"}, {"name": "b", "weight": 0}, {"name": "c", "weight": 2}]},
+            {},
+            {
+                "resources": [
+                    {"name": "a", "weight": 1},
+                    {"name": "b", "weight": 1},
+                    {"name": "c", "weight": 2},
+                ]
+            },
+            id="weight-0-is-1",
+        ),
+        pytest.param(
+            "VolumeBinding",
+            {},
+            {"StorageCapacityScoring": True},
+            {
+                "bindTimeoutSeconds": 600,
+                "shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}],
+            },
+            id="shape-gated",
+        ),
+        pytest.param(
+            "NodeResourcesFit", {"scoringStrategy": 3}, {}, {"scoringStrategy": 3}, id="mistyped"
+        ),
+    ],
+)
+def test_complete_args(
+    plugin: str, raw: dict[str, Any] | None, settings: dict[str, bool], expected: dict[str, Any]
+) -> None:
+    """Exactly upstream's defaults are filled in."""
+    head = {"apiVersion": API_VERSION, "kind": f"{plugin}Args"}
+    assert {**head, **expected} == complete_args(plugin, raw, FeatureGates.of(settings))
+
+
+def _loaded(**fields: object) -> Configuration:
+    return load_configuration({"apiVersion": API_VERSION, "kind": KIND, **fields}, FeatureGates())
+
+
+def _with_extender(plugins: dict[str, Any]) -> Configuration:
+    resources = [
+        {"name": "example.com/a", "ignoredByScheduler": True},
+        {"name": "example.com/b"},
+    ]
+    extender = {"urlPrefix": "http://localhost", "managedResources": resources}
+    return _loaded(profiles=[{"plugins": plugins}], extenders=[extender])
+
+
+def test_extenders_resources_are_ignored_by_fit() -> None:
+    """The extenders' ignored resources replace NodeResourcesFit's own list."""
+    changed = ignore_extender_resources(_with_extender({}))
+    args = {entry.name: entry.args or {} for entry in changed.profiles[0].plugin_config}
+    assert args["NodeResourcesFit"]["ignoredResources"] == ["example.com/a"]
+
+
+def test_extenders_resources_need_fit() -> None:
+    """A profile without NodeResourcesFit cannot ignore resources."""
+    configuration = _with_extender({"multiPoint": {"disabled": [{"name": "*"}]}})
+    with pytest.raises(ConfigError, match="can't find NodeResourcesFitArgs in plugin config"):
+        ignore_extender_resources(configuration)
+
+
+def test_percentages_become_one_hundred() -> None:
+    """In all profiles; other arguments do not change."""
+    arguments = {"name": "DefaultPreemption", "args": {"minCandidateNodesAbsolute": 3}}
+    own = {"schedulerName": "a", "percentageOfNodesToScore": 7, "pluginConfig": [arguments]}
+    profiles = [own, {"schedulerName": "b"}]
+    found = exhaustive(_loaded(percentageOfNodesToScore=5, profiles=profiles))
+    assert found.percentage_of_nodes_to_score == 100
+    for profile in found.profiles:
+        assert profile.percentage_of_nodes_to_score == 100
+        args = {entry.name: entry.args or {} for entry in profile.plugin_config}
+        assert args["DefaultPreemption"]["minCandidateNodesPercentage"] == 100
+    args = {entry.name: entry.args or {} for entry in found.profiles[0].plugin_config}
+    assert args["DefaultPreemption"]["minCandidateNodesAbsolute"] == 3

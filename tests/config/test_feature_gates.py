@@ -18,6 +18,10 @@ def _bad_value(name: str, value: str) -> str:
     return f"invalid value of {name}={value}, err: {reason}"
 
 
+def _refused(name: str, why: str) -> str:
+    return f"{name} cannot be turned on: {why}; write {name}=false"
+
+
 def _dependent(name: str, missing: str) -> str:
     return f"{name} is enabled, but depends on features that are disabled: [{missing}]"
 
@@ -47,6 +51,22 @@ def test_dependencies_are_gates() -> None:
     for gate in GATES.values():
         for name in gate.depends_on:
             assert GATES[name].default or not gate.default
+
+
+def test_names_are_unique() -> None:
+    """No gate is listed twice."""
+    assert len(SCHEDULER_GATES) + len(OTHER_GATES) == len(GATES)
+
+
+def test_only_finished_features_are_locked() -> None:
+    """Only gates of stage GA or DEPRECATED are locked."""
+    stages = {gate.stage for gate in GATES.values() if gate.locked}
+    assert stages <= {Stage.GA, Stage.DEPRECATED}
+
+
+def test_alpha_is_off() -> None:
+    """No alpha feature is on by default."""
+    assert not [gate.name for gate in GATES.values() if gate.stage is Stage.ALPHA and gate.default]
 
 
 def test_each_gate_of_the_scheduler_has_an_effect_or_a_reason() -> None:
@@ -82,13 +102,7 @@ def test_parse_sets_gates() -> None:
     [
         pytest.param("Foo=true", ["unrecognized feature gate: Foo"], id="unknown"),
         pytest.param("Foo", ["missing bool value for Foo"], id="no-value"),
-        pytest.param(
-            "GenericWorkload=yes",
-            [
-                _bad_value("GenericWorkload", "yes"),
-            ],
-            id="bad-value",
-        ),
+        pytest.param("GenericWorkload=yes", [_bad_value("GenericWorkload", "yes")], id="bad-value"),
         pytest.param(
             "SchedulerQueueingHints=false",
             ["cannot set feature gate SchedulerQueueingHints to false, feature is locked to true"],
@@ -96,9 +110,7 @@ def test_parse_sets_gates() -> None:
         ),
         pytest.param(
             "GangScheduling=true",
-            [
-                _dependent("GangScheduling", "GenericWorkload"),
-            ],
+            [_dependent("GangScheduling", "GenericWorkload")],
             id="dependency",
         ),
         pytest.param(
@@ -115,13 +127,10 @@ def test_parse_sets_gates() -> None:
         pytest.param(
             "CoordinatedLeaderElection=true,DRANodeAllocatableResources=true",
             [
-                (
-                    "CoordinatedLeaderElection cannot be turned on: leaders are elected by Lease"
-                    " alone; write CoordinatedLeaderElection=false"
-                ),
-                (
-                    "DRANodeAllocatableResources cannot be turned on: what devices take of a node's"
-                    " allocatable resources is not counted; write DRANodeAllocatableResources=false"
+                _refused("CoordinatedLeaderElection", "leaders are elected by Lease alone"),
+                _refused(
+                    "DRANodeAllocatableResources",
+                    "what devices take of a node's allocatable resources is not counted",
                 ),
             ],
             id="not there",

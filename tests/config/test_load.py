@@ -115,7 +115,7 @@ def test_many_field_errors_are_reported_together() -> None:
         pytest.param(
             _HEAD + "podInitialBackoffSeconds: many\npodMaxBackoffSeconds: 0",
             ['podInitialBackoffSeconds: Invalid value: "many": expected integer, got text'],
-            id="no-fault-from-a-field-not-read",
+            id="no-error-from-a-field-not-read",
         ),
     ],
 )

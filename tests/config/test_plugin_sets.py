@@ -185,18 +185,12 @@ def test_expand(filter_set: PluginSet, multi_point: str, expected: tuple[str, ..
         ),
         pytest.param(
             Plugins(),
-            [
-                _queue_sort_count(0),
-                f"p.bind: at least one bind plugin is needed for {_PROFILE}",
-            ],
+            [_queue_sort_count(0), f"p.bind: at least one bind plugin is needed for {_PROFILE}"],
             id="nothing",
         ),
         pytest.param(
             Plugins(multi_point=_set("Sort Sort2 Bind Generate Generate2")),
-            [
-                _queue_sort_count(2),
-                f"p.placementGenerate: {_ONE_GENERATE} {_PROFILE}",
-            ],
+            [_queue_sort_count(2), f"p.placementGenerate: {_ONE_GENERATE} {_PROFILE}"],
             id="too-many",
         ),
     ],

@@ -148,9 +148,7 @@ def test_agrees_with_the_untraced_cycle(drawn: tuple[list[Node], list[Pod], Pod]
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(clusters())
-def test_asking_all_filters_changes_nothing_else(
-    drawn: tuple[list[Node], list[Pod], Pod],
-) -> None:
+def test_asking_all_filters_changes_nothing_else(drawn: tuple[list[Node], list[Pod], Pod]) -> None:
     """With all filters a node's first rejection and everything else stay; more rejections come."""
     nodes, pods, pod = drawn
     usual = explain(cluster_of(*nodes, *pods), pod)
@@ -191,10 +189,7 @@ def test_rejections_have_details() -> None:
     nodes = [make_node("a", allocatable={"cpu": "1"}), make_node("b", taints=[TAINT])]
     report = explain(cluster_of(*nodes), make_pod(requests={"cpu": "2"}))
     details = {v.node: v.rejections[0].detail for v in report.nodes}
-    assert details == {
-        "a": "cpu: requested 2, free 1 of 1",
-        "b": "taint dedicated=gpu:NoSchedule",
-    }
+    assert details == {"a": "cpu: requested 2, free 1 of 1", "b": "taint dedicated=gpu:NoSchedule"}
 
 
 def test_a_plugin_rejects_a_node_with_nominated_pods_once() -> None:

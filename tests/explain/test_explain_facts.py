@@ -2,59 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
+import msgspec
 import pytest
 
-from kubesched.api.codec import decode_object
 from kubesched.api.core import Pod
+from kubesched.api.meta import KubeObject, NodeSelector
+from kubesched.api.resource import DeviceConstraint, ResourceClaim
+from kubesched.api.volume import PersistentVolume
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.explain.explain import explain_decision
 from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.explain.sentences import headline, pre_filter_sentences
 from kubesched.plugins.registry import in_tree_setup
-from kubesched.scheduler.trace import Trace
-from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.simulation import simulate_cluster
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_pod
+from tests.explain import test_explain
+from tests.plugins.dynamic_resources.objects import (
+    DRIVER,
+    TAINT,
+    allocation_of,
+    claim,
+    device,
+    device_class,
+    request,
+    result,
+    selectors,
+    slice_of,
+)
+from tests.plugins.volume_objects import (
+    HOSTNAME,
+    SELECTED_NODE,
+    ZONE,
+    make_claim,
+    make_class,
+    make_volume,
+)
+from tests.simulator.clusters import cluster_of, node
 
 Json = dict[str, Any]
-ZONE = "topology.kubernetes.io/zone"
-HOST = "kubernetes.io/hostname"
-WAIT = "WaitForFirstConsumer"
 EBS = "ebs.csi.aws.com"
-DRIVER = "gpu.example.com"
+BY_HAND = "kubernetes.io/no-provisioner"
 A100 = f"device.attributes['{DRIVER}'].model == 'a100'"
 
 
-def made(kind: str, name: str, api: str = "v1", **fields: Any) -> Json:
-    """Return an object, namespaced kinds in `shop`."""
-    place = (
-        {"namespace": "shop"} if kind in ("Pod", "PersistentVolumeClaim", "ResourceClaim") else {}
+def pod(*claims: str, devices: str = "", name: str = "p") -> Pod:
+    """Return a pod with volumes from these claims, and devices from one."""
+    return make_pod(
+        name,
+        volumes=[{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in claims],
+        spec={"resourceClaims": [{"name": "c", "resourceClaimName": devices}] if devices else []},
     )
-    metadata = {"name": name, "uid": name, **place, **fields.pop("metadata", {})}
-    return {"apiVersion": api, "kind": kind, "metadata": metadata, **fields}
-
-
-def node(name: str) -> Json:
-    """Return a node in the zone that its name begins with."""
-    amounts = {"cpu": "8", "memory": "8Gi", "pods": "110"}
-    labels = {HOST: name, ZONE: name[0]}
-    return made("Node", name, metadata={"labels": labels}, status={"allocatable": amounts})
-
-
-def pod(
-    name: str, *volumes: str, on: str = "", claim: str = "", app: str = "", **affinity: Json
-) -> Json:
-    """Return a pod with volumes from claims of these names, and a claim on devices."""
-    spec: Json = {
-        "containers": [{"name": "main", "image": "i"}],
-        "nodeName": on,
-        "affinity": affinity,
-        "volumes": [{"name": one, "persistentVolumeClaim": {"claimName": one}} for one in volumes],
-        "resourceClaims": [{"name": "c", "resourceClaimName": claim}] if claim else [],
-    }
-    return made("Pod", name, spec=spec, metadata={"labels": {"app": app}})
 
 
 def required(app: str, key: str) -> Json:
@@ -63,146 +61,89 @@ def required(app: str, key: str) -> Json:
     return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
 
 
-def storage_class(name: str, mode: str, provisioner: str = EBS, *zones: str) -> Json:
-    """Return a class, which makes volumes in these zones only."""
-    expressions = [{"key": ZONE, "values": list(zones)}]
-    allowed = [{"matchLabelExpressions": expressions}] if zones else []
-    return made(
-        "StorageClass",
-        name,
-        "storage.k8s.io/v1",
-        provisioner=provisioner,
-        volumeBindingMode=mode,
-        allowedTopologies=allowed,
-    )
-
-
-def claim(name: str, storage_class: str, volume: str = "", selected: str = "") -> Json:
-    """Return a claim for 10Gi, bound if it has a volume."""
-    bound = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
-    chosen = {"volume.kubernetes.io/selected-node": selected} if selected else {}
-    spec = {
-        "storageClassName": storage_class,
-        "accessModes": ["ReadWriteOnce"],
-        "volumeName": volume,
-        "resources": {"requests": {"storage": "10Gi"}},
-    }
-    return made(
-        "PersistentVolumeClaim", name, spec=spec, metadata={"annotations": {**bound, **chosen}}
-    )
-
-
-def volume(name: str, storage_class: str, zone: str, size: str = "10Gi", owner: str = "") -> Json:
+def volume(
+    name: str, storage_class: str, zone: str, size: str = "10Gi", owner: str = ""
+) -> PersistentVolume:
     """Return a volume in a zone, kept for a claim if one is named."""
-    expression = {"key": ZONE, "operator": "In", "values": [zone]}
-    spec: Json = {
-        "storageClassName": storage_class,
-        "accessModes": ["ReadWriteOnce"],
-        "capacity": {"storage": size},
-        "csi": {"driver": EBS, "volumeHandle": name},
-        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}},
-    }
-    if owner:
-        spec["claimRef"] = {"namespace": "shop", "name": owner}
-    phase = "Bound" if owner else "Available"
-    return made("PersistentVolume", name, spec=spec, status={"phase": phase})
-
-
-def device(name: str, model: str, taint: str = "") -> Json:
-    """Return a device of a model."""
-    taints = [{"key": taint, "effect": "NoSchedule"}] if taint else []
-    return {"name": name, "attributes": {"model": {"string": model}}, "taints": taints}
-
-
-def devices(node_name: str, *listed: Json, driver: str = DRIVER) -> Json:
-    """Return the slice of a node's devices."""
-    pool = {"name": node_name, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": driver, "nodeName": node_name, "pool": pool, "devices": list(listed)}
-    return made("ResourceSlice", node_name, "resource.k8s.io/v1", spec=spec)
-
-
-def device_claim(name: str, on: str = "", constraint: str = "", **exactly: Any) -> Json:
-    """Return a claim of one request; `on` is the node where it is allocated g0."""
-    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu", **exactly}}]
-    constraints = [{"matchAttribute": constraint}] if constraint else []
-    status: Json = {}
-    if on:
-        field = {"key": "metadata.name", "operator": "In", "values": [on]}
-        status["allocation"] = {
-            "devices": {
-                "results": [{"request": "gpu", "driver": DRIVER, "pool": on, "device": "g0"}]
-            },
-            "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]},
-        }
-    return made(
-        "ResourceClaim",
+    return make_volume(
         name,
-        "resource.k8s.io/v1",
-        spec={"devices": {"requests": requests, "constraints": constraints}},
-        status=status,
+        storage_class=storage_class,
+        storage=size,
+        nodes={ZONE: [zone]},
+        claim={"namespace": "default", "name": owner} if owner else None,
+        phase="Bound" if owner else "Available",
+        csi={"driver": EBS, "volumeHandle": name},
     )
 
 
-SELECTED: Json = {"selectors": [{"cel": {"expression": A100}}], "count": 2}
+def allocated(name: str, node_name: str) -> ResourceClaim:
+    """Return a claim that is allocated a device of a node."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node_name]}
+    there = msgspec.convert({"nodeSelectorTerms": [{"matchFields": [field]}]}, NodeSelector)
+    allocation = allocation_of(result("g0", node_name))
+    return claim(
+        request("gpu"),
+        name=name,
+        allocation=msgspec.structs.replace(allocation, node_selector=there),
+    )
+
+
 STORAGE = [
-    storage_class("now", "Immediate"),
-    storage_class("static-now", "Immediate", "kubernetes.io/no-provisioner"),
-    storage_class("local", WAIT, "kubernetes.io/no-provisioner"),
-    storage_class("fast", WAIT),
-    storage_class("zonal", WAIT, EBS, "x", "y"),
-    claim("on-z", "fast", "pv-z"),
+    make_class("now", mode="Immediate", provisioner=EBS),
+    make_class("static-now", mode="Immediate", provisioner=BY_HAND),
+    make_class("local", provisioner=BY_HAND),
+    make_class("fast", provisioner=EBS),
+    make_class("zonal", provisioner=EBS, topologies=[{ZONE: ["x", "y"]}]),
     volume("pv-z", "fast", "z", owner="on-z"),
-    claim("lost", "fast", "pv-gone"),
-    claim("immediate", "now"),
-    claim("by-hand", "static-now"),
-    claim("ghost", "ghost"),
-    claim("local", "local"),
     volume("l1", "local", "a", "1Gi"),
     volume("l2", "local", "q"),
     volume("l3", "local", "a", owner="other"),
-    claim("zonal", "zonal"),
-    claim("new", "fast"),
-    claim("chosen", "fast", selected="elsewhere"),
+    make_claim("on-z", storage_class="fast", volume="pv-z"),
+    make_claim("lost", storage_class="fast", volume="pv-gone"),
+    make_claim("immediate", storage_class="now"),
+    make_claim("by-hand", storage_class="static-now"),
+    make_claim("ghost", storage_class="ghost"),
+    make_claim("local", storage_class="local", storage="10Gi"),
+    make_claim("zonal", storage_class="zonal"),
+    make_claim("new", storage_class="fast"),
+    make_claim("chosen", storage_class="fast", annotations={SELECTED_NODE: "elsewhere"}),
 ]
 DEVICES = [
-    made(
-        "DeviceClass",
-        "gpu",
-        "resource.k8s.io/v1",
-        spec={"selectors": [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]},
-    ),
-    devices(
+    device_class("gpu", f"device.driver == '{DRIVER}'"),
+    slice_of(
+        [
+            device("g0", {"model": "a100"}),
+            device("g1", {"model": "a100"}, taints=(TAINT,)),
+            device("g2", {"model": "t4"}),
+            device("g3", {"model": "a100"}),
+        ],
         "a-1",
-        device("g0", "a100"),
-        device("g1", "a100", "broken"),
-        device("g2", "t4"),
-        device("g3", "a100"),
+        pool="a-1",
+        node_name="a-1",
     ),
-    devices("b-1", device("n0", "x"), driver="nic.example.com"),
-    device_claim("held", on="a-1"),
-    device_claim("held-b", on="b-1"),
-    device_claim("two", **SELECTED),
-    device_claim("all", allocationMode="All"),
-    device_claim("same", count=2, constraint=f"{DRIVER}/model"),
+    slice_of([device("n0")], "b-1", driver="nic.example.com", pool="b-1", node_name="b-1"),
+    allocated("held", "a-1"),
+    allocated("held-b", "b-1"),
+    claim(request("gpu", count=2, selectors=selectors(A100)), name="two"),
+    claim(request("gpu", allocation_mode="All"), name="all"),
+    claim(
+        request("gpu", count=2),
+        name="same",
+        constraints=[DeviceConstraint(match_attribute=f"{DRIVER}/model")],
+    ),
 ]
 PODS = [
-    pod("web-0", on="a-1", app="web"),
-    pod("web-1", on="a-1", app="web"),
-    pod("shy", on="b-1", podAntiAffinity=required("visitor", ZONE)),
+    make_pod("web-0", node_name="a-1", labels={"app": "web"}),
+    make_pod("web-1", node_name="a-1", labels={"app": "web"}),
+    make_pod("shy", node_name="b-1", pod_anti_affinity=required("visitor", ZONE)),
 ]
+WEB = "default/web-0 on a-1, default/web-1 on a-1"
 
 
-def explain(asked: Json, *others: Json) -> PodExplanation:
+def explain(asked: Pod, *others: KubeObject) -> PodExplanation:
     """Explain a pod on two nodes in two zones."""
-    gates = FeatureGates()
-    cluster = ClusterState(in_tree_setup(gates), remembers=False)
-    every = [node("a-1"), node("b-1"), *PODS, *others]
-    cluster.load(cast("Any", decode_object(one)) for one in every)
-    info = PodInfo(cast("Pod", decode_object(asked)))
-    profile, trace = cluster.profile_of(info), Trace()
-    assert profile is not None
-    snapshot = cluster.snapshot()
-    return explain_decision(profile, snapshot, trace, cluster.schedule_one(info, trace))
+    nodes = node("a-1", zone="a"), node("b-1", zone="b")
+    return test_explain.explain(cluster_of(*nodes, *PODS, *others), asked)
 
 
 def details(report: PodExplanation) -> list[str]:
@@ -237,7 +178,7 @@ def details(report: PodExplanation) -> list[str]:
 )
 def test_claims_that_reject_the_pod(name: str, reason: str, detail: str) -> None:
     """The claim and its class are added to kube-scheduler's message."""
-    step = explain(pod("p", name), *STORAGE).pre_filter
+    step = explain(pod(name), *STORAGE).pre_filter
     assert step is not None
     assert (reason,) == step.reasons
     assert detail == step.detail
@@ -252,62 +193,49 @@ def test_claims_that_reject_the_pod(name: str, reason: str, detail: str) -> None
     [
         pytest.param(
             "on-z",
-            [
-                f"claim on-z: volume pv-z wants {ZONE} In (z), node has {ZONE}={zone}"
-                for zone in "ab"
-            ],
+            f"claim on-z: volume pv-z wants {ZONE} In (z), node has {ZONE}={{zone}}",
             id="zone of the volume",
         ),
         pytest.param(
             "local",
-            [
-                f"claim local: StorageClass local makes no volumes; of its 3 volumes: {why}"
-                for why in (
-                    "1 too small, 1 out of the node's reach, 1 kept for other claims",
-                    "1 too small, 1 out of the node's reach, 1 kept for other claims",
-                )
-            ],
+            "claim local: StorageClass local makes no volumes; of its 3 volumes: "
+            "1 too small, 1 out of the node's reach, 1 kept for other claims",
             id="class cannot provision",
         ),
         pytest.param(
             "zonal",
-            [
-                f"claim zonal: StorageClass zonal makes volumes only where {ZONE} In (x, y), "
-                f"node has {ZONE}={zone}; it has no volumes"
-                for zone in "ab"
-            ],
+            f"claim zonal: StorageClass zonal makes volumes only where {ZONE} In (x, y), "
+            f"node has {ZONE}={{zone}}; it has no volumes",
             id="allowed topologies",
         ),
         pytest.param(
             "chosen",
-            ["claim chosen: its volume is being made for node elsewhere"] * 2,
+            "claim chosen: its volume is being made for node elsewhere",
             id="selected node",
         ),
     ],
 )
-def test_claims_that_reject_nodes(name: str, expected: list[str]) -> None:
+def test_claims_that_reject_nodes(name: str, expected: str) -> None:
     """Each node has the volume or class that rejected it."""
-    assert expected == details(explain(pod("p", name), *STORAGE))
+    assert [expected.format(zone=zone) for zone in "ab"] == details(explain(pod(name), *STORAGE))
 
 
 def test_pod_that_waits_for_a_volume() -> None:
     """It is not reported as placed: its volume must be provisioned first."""
-    report = explain(pod("p", "new"), *STORAGE)
+    report = explain(pod("new"), *STORAGE)
     awaited = f"a volume of StorageClass fast for claim new, made by {EBS}"
     assert PodOutcome.SCHEDULABLE is report.outcome
     assert (awaited,) == report.waits_for
-    assert f"Pod shop/p goes to {report.node} when it has {awaited}." == headline(report)
+    assert f"Pod default/p goes to {report.node} when it has {awaited}." == headline(report)
 
 
 def test_simulated_pod_that_waits_for_a_volume() -> None:
     """The placement says so, but not for a pod whose volume exists."""
-    gates = FeatureGates()
-    raw = [node("a-1"), *STORAGE, pod("new", "new"), pod("plain")]
-    objects = [cast("Any", decode_object(one)) for one in raw]
-    report = simulate_cluster(in_tree_setup(gates), objects).report
+    objects = [node("a-1"), *STORAGE, pod("new", name="new"), pod(name="plain")]
+    report = simulate_cluster(in_tree_setup(FeatureGates()), objects).report
     placed = {found.pod: found.waits_for for found in report.placements}
     awaited = f"a volume of StorageClass fast for claim new, made by {EBS}"
-    assert {"shop/new": (awaited,), "shop/plain": ()} == placed
+    assert {"default/new": (awaited,), "default/plain": ()} == placed
 
 
 @pytest.mark.parametrize(
@@ -359,21 +287,21 @@ def test_simulated_pod_that_waits_for_a_volume() -> None:
 )
 def test_devices(name: str, expected: list[str]) -> None:
     """The request that cannot be allocated, and what the node's devices lack."""
-    report = explain(pod("p", claim=name), *DEVICES)
+    report = explain(pod(devices=name), *DEVICES)
     assert ("cannot allocate all claims",) == report.nodes[0].rejections[0].reasons
     assert expected == details(report)
 
 
 def test_nodes_without_devices() -> None:
     """There is nothing to count."""
-    report = explain(pod("p", claim="two"), DEVICES[0], device_claim("two"))
+    report = explain(pod(devices="two"), DEVICES[0], claim(request("gpu"), name="two"))
     text = "claim two, request gpu: wants 1 of class gpu; the node has no devices"
     assert [text] * 2 == details(report)
 
 
 def test_allocated_claims() -> None:
     """The device, and where it can be used."""
-    report = explain(pod("p", claim="held"), *DEVICES)
+    report = explain(pod(devices="held"), *DEVICES)
     text = f"claim held is allocated {DRIVER}/a-1/g0: wants metadata.name In (a-1)"
     assert ["", text] == details(report)
 
@@ -382,48 +310,39 @@ def test_allocated_claims() -> None:
     ("asked", "expected"),
     [
         pytest.param(
-            pod("p", podAntiAffinity=required("web", ZONE)),
-            [
-                f"{ZONE}=a: this pod avoids app=web in shop: shop/web-0 on a-1, shop/web-1 on a-1",
-                "",
-            ],
+            make_pod(pod_anti_affinity=required("web", ZONE)),
+            [f"{ZONE}=a: this pod avoids app=web in default: {WEB}", ""],
             id="anti-affinity",
         ),
         pytest.param(
-            pod("p", podAffinity=required("web", HOST)),
-            [
-                "",
-                (
-                    f"{HOST}=b-1: no pod matches app=web in shop; elsewhere: shop/web-0 on a-1, "
-                    "shop/web-1 on a-1"
-                ),
-            ],
+            make_pod(pod_affinity=required("web", HOSTNAME)),
+            ["", f"{HOSTNAME}=b-1: no pod matches app=web in default; elsewhere: {WEB}"],
             id="affinity",
         ),
         pytest.param(
-            pod("p", podAffinity=required("db", HOST)),
-            ["no pod on any node matches app=db in shop"] * 2,
+            make_pod(pod_affinity=required("db", HOSTNAME)),
+            ["no pod on any node matches app=db in default"] * 2,
             id="affinity to nobody",
         ),
         pytest.param(
-            pod("p", podAffinity=required("web", "rack")),
+            make_pod(pod_affinity=required("web", "rack")),
             ["the node has no label rack"] * 2,
             id="no such label",
         ),
         pytest.param(
-            pod("p", app="visitor"),
-            ["", f"{ZONE}=b: pods that avoid app=visitor: shop/shy on b-1"],
+            make_pod(labels={"app": "visitor"}),
+            ["", f"{ZONE}=b: pods that avoid app=visitor: default/shy on b-1"],
             id="existing anti-affinity",
         ),
     ],
 )
-def test_affinity(asked: Json, expected: list[str]) -> None:
+def test_affinity(asked: Pod, expected: list[str]) -> None:
     """The pods, their nodes, and the selector that matches them."""
     assert expected == details(explain(asked))
 
 
 def test_long_lists_of_pods_are_cut() -> None:
     """Three by name, and how many more."""
-    more = [pod(f"web-{at}", on="a-1", app="web") for at in range(2, 6)]
-    report = explain(pod("p", podAntiAffinity=required("web", ZONE)), *more)
-    assert details(report)[0].endswith("shop/web-2 on a-1 and 3 more")
+    more = [make_pod(f"web-{at}", node_name="a-1", labels={"app": "web"}) for at in range(2, 6)]
+    report = explain(make_pod(pod_anti_affinity=required("web", ZONE)), *more)
+    assert details(report)[0].endswith("default/web-2 on a-1 and 3 more")

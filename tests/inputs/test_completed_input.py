@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli.cluster import Json, node, pod, run, write
-
-
-def _with(found: Json, **spec: Any) -> Json:
-    found["spec"] |= spec
-    return found
+from tests.inputs.test_completed_input_unknown_kinds import classed, of
 
 
 def _limited(name: str) -> Json:
@@ -21,10 +16,10 @@ def _limited(name: str) -> Json:
     return found
 
 
-def _listening(name: str, **spec: Any) -> Json:
-    found = pod(name, "1", **spec)
+def _listening(name: str, node_name: str = "") -> Json:
+    found = pod(name, "1", node_name=node_name, hostNetwork=True)
     found["spec"]["containers"][0]["ports"] = [{"containerPort": 80}]
-    return _with(found, hostNetwork=True)
+    return found
 
 
 def _offering_its_capacity() -> Json:
@@ -33,26 +28,17 @@ def _offering_its_capacity() -> Json:
     return found
 
 
-_HIGH = {
-    "apiVersion": "scheduling.k8s.io/v1",
-    "kind": "PriorityClass",
-    "metadata": {"name": "high"},
-    "value": 100,
-}
-
-
-def _classy(name: str) -> Json:
-    found = _with(pod(name, "4"), priorityClassName="high")
-    del found["spec"]["priority"]
-    return found
-
-
 @pytest.mark.parametrize(
     ("objects", "expected"),
     [
         pytest.param([node("alpha"), _limited("a")], "does not fit", id="limits"),
         pytest.param(
-            [node("alpha"), pod("old", "4", node_name="alpha"), _HIGH, _classy("a")],
+            [
+                node("alpha"),
+                pod("old", "4", node_name="alpha"),
+                of("PriorityClass", "high", "scheduling.k8s.io/v1", value=100),
+                classed("a", "4"),
+            ],
             "would make room for it",
             id="priority class",
         ),
@@ -78,33 +64,22 @@ def test_explain_and_simulate_agree_on_manifests(
 
 def test_claims_without_uids_are_distinct(tmp_path: Path) -> None:
     """Both pods are placed in one run."""
-    slices: Json = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceSlice",
-        "metadata": {"name": "alpha-gpus"},
-        "spec": {
+    api = "resource.k8s.io/v1"
+    slices = of(
+        "ResourceSlice",
+        "alpha-gpus",
+        api,
+        spec={
             "driver": "gpu.example",
             "nodeName": "alpha",
             "pool": {"name": "alpha", "generation": 1, "resourceSliceCount": 1},
             "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
         },
-    }
-    class_: Json = {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "DeviceClass",
-        "metadata": {"name": "gpu"},
-        "spec": {},
-    }
+    )
+    class_ = of("DeviceClass", "gpu", api, spec={})
     request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
-    claims = [
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceClaim",
-            "metadata": {"name": name, "namespace": "shop"},
-            "spec": {"devices": {"requests": [request]}},
-        }
-        for name in ("one", "two")
-    ]
+    spec = {"devices": {"requests": [request]}}
+    claims = [of("ResourceClaim", name, api, spec=spec) for name in ("one", "two")]
     pods = [
         pod(name, resourceClaims=[{"name": "gpu", "resourceClaimName": name}])
         for name in ("one", "two")
@@ -151,12 +126,8 @@ def test_warnings_about_files_that_may_be_wrong(extra: Json, warning: str, tmp_p
 
 def test_a_gang_of_a_dump_is_placed_as_a_whole(tmp_path: Path) -> None:
     """With the gates on, all pods of a gang get a node, or none."""
-    group = {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
-        "kind": "PodGroup",
-        "metadata": {"name": "train", "namespace": "shop"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
-    }
+    policy = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    group = of("PodGroup", "train", "scheduling.k8s.io/v1alpha2", spec=policy)
     grouped = [pod(f"p{at}", schedulingGroup={"podGroupName": "train"}) for at in range(3)]
     gates = ("--feature-gates", "GenericWorkload=true,GangScheduling=true")
     alone = write(tmp_path, [node("alpha", "2"), group, *grouped, pod("single")])

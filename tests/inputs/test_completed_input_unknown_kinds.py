@@ -47,9 +47,9 @@ def of(kind: str, name: str, api: str = "v1", **fields: Any) -> Json:
     }
 
 
-def classed() -> Json:
-    """Return pod `p`, which names a class and has no priority yet."""
-    made = pod("p", priorityClassName="high")
+def classed(name: str = "p", cpu: str = "1") -> Json:
+    """Return a pod that names a class and has no priority yet."""
+    made = pod(name, cpu, priorityClassName="high")
     del made["spec"]["priority"]
     return made
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.load import load_configuration
 from kubesched.framework import ReservePlugin
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
@@ -20,8 +20,6 @@ from kubesched.inputs.loading import (
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.testing.builders import make_pod
-
-GATES = FeatureGates()
 
 
 def config(directory: Path, text: str) -> Path:
@@ -50,30 +48,15 @@ def test_field_errors_of_a_configuration_name_the_file(tmp_path: Path) -> None:
         assert message.startswith(f"{file}: ")
 
 
-def test_an_unknown_plugin_is_a_field_error(tmp_path: Path) -> None:
-    """It names the file of the configuration."""
-    file = config(tmp_path, "profiles:\n- plugins: {filter: {enabled: [{name: Nope}]}}\n")
-    options = SchedulerOptions(config=file)
-    with pytest.raises(UserError) as caught:
-        load_checked_scheduler(options)
-    assert len(caught.value.messages) == 1
-    assert caught.value.messages[0].startswith(f"{file}: profiles[0].plugins")
-    assert "Nope" in caught.value.messages[0]
-
-
-def test_with_plugins_adds_unmentioned_plugins() -> None:
+def test_with_plugins_adds_unmentioned_plugins(tmp_path: Path) -> None:
     """Plugins that no profile mentions are added to all profiles."""
-    raw = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [
-            {"schedulerName": "a", "plugins": {"score": {"enabled": [{"name": "Mine"}]}}},
-            {"schedulerName": "b"},
-        ],
-    }
-    configuration = load_configuration(raw, GATES)
+    profiles = (
+        "[{schedulerName: a, plugins: {score: {enabled: [{name: Mine}]}}}, {schedulerName: b}]"
+    )
+    configuration = load_configuration(config(tmp_path, f"profiles: {profiles}"), FeatureGates())
     mine, other = (type(name, (ReservePlugin,), {"name": name}) for name in ("Mine", "Other"))
-    assert with_plugins(configuration, [mine]) is configuration
+    for mentioned in ([], [mine]):
+        assert with_plugins(configuration, mentioned) is configuration
     changed = with_plugins(configuration, [mine, other])
     for profile in changed.profiles:
         assert [plugin.name for plugin in profile.plugins.multi_point.enabled][-1] == "Other"
@@ -94,12 +77,6 @@ def test_a_queue_sort_plugin_replaces_priority_sort(tmp_path: Path) -> None:
     assert "NewestFirst" == profile.queue_sort_plugin.name
 
 
-def test_with_plugins_without_any() -> None:
-    """The configuration is returned unchanged."""
-    configuration = default_configuration(GATES)
-    assert with_plugins(configuration, []) is configuration
-
-
 def test_with_scheduler_name() -> None:
     """The name replaces the pod's own; None keeps it."""
     found = make_pod(spec={"schedulerName": "mine"})
@@ -116,11 +93,8 @@ def test_with_scheduler_name() -> None:
 )
 def test_unknown_plugins_of_a_configuration(tmp_path: Path, name: str, remedy: str) -> None:
     """The error tells how a plugin of one's own is added, and what replaces a former one."""
-    file = tmp_path / "config.yaml"
-    file.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        f"profiles: [{{plugins: {{multiPoint: {{enabled: [{{name: {name}}}]}}}}}}]\n"
-    )
-    options = SchedulerOptions(config=file)
-    with pytest.raises(UserError, match=f'"{name}" does not exist; {remedy}$'):
-        load_checked_scheduler(options)
+    file = config(tmp_path, f"profiles:\n- plugins: {{filter: {{enabled: [{{name: {name}}}]}}}}\n")
+    with pytest.raises(UserError) as caught:
+        load_checked_scheduler(SchedulerOptions(config=file))
+    place = f"{file}: profiles[0].plugins.filter.enabled[0]: FilterPlugin"
+    assert (f'{place} "{name}" does not exist; {remedy}',) == caught.value.messages

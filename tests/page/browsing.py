@@ -79,6 +79,12 @@ def opened(
 
 
 def violations(page: Page) -> list[str]:
-    """Return the rules of accessibility that a page breaks, as axe checks them."""
+    """Return the rules of accessibility that a page breaks, and whether it is too wide.
+
+    Axe checks the rules with all details opened.
+    """
+    too_wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
     found = Axe().run(page).response["violations"]
-    return [f"{one['id']}: {one['nodes'][0]['html']}" for one in found]
+    listed = [f"{one['id']}: {one['nodes'][0]['html']}" for one in found]
+    return [*listed, "wider than the window"] if too_wide else listed

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
-from typing import Any, Final
+from typing import Final
+
+from tests.cli.cluster import Json, node, owned, pod
 
 _POOLS: Final = (
     # Name, share of the nodes, cpu, memory in Gi, GPUs.
@@ -25,7 +27,7 @@ _WORKLOADS: Final = (
 )
 
 
-def cluster(nodes: int, pods: int, pending: int = 6, seed: int = 7) -> Iterator[dict[str, Any]]:
+def cluster(nodes: int, pods: int, pending: int = 6, seed: int = 7) -> Iterator[Json]:
     """Yield the objects of a cluster in Kubernetes' JSON.
 
     Args:
@@ -70,76 +72,40 @@ def _pool(share: float) -> tuple[str, float, int, int, int]:
     return _POOLS[-1]
 
 
-def _node(
-    name: str, pool: str, zone: str, sizes: tuple[int, int, int], random: Random
-) -> dict[str, Any]:
+def _node(name: str, pool: str, zone: str, sizes: tuple[int, int, int], random: Random) -> Json:
     cpu, memory, gpus = sizes
-    amounts = {"cpu": str(cpu), "memory": f"{memory}Gi", "pods": "110"}
+    labels = {"topology.kubernetes.io/zone": zone, "karpenter.sh/nodepool": pool}
+    taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
+    made = node(name, str(cpu), labels=labels, taints=[taint] if gpus else [])
+    amounts = made["status"]["allocatable"]
+    amounts["memory"] = f"{memory}Gi"
     if gpus:
         amounts["nvidia.com/gpu"] = str(gpus)
     is_ready = random.random() > 0.01
-    labels = {
-        "kubernetes.io/hostname": name,
-        "topology.kubernetes.io/zone": zone,
-        "karpenter.sh/nodepool": pool,
-    }
-    taint = {"key": "nvidia.com/gpu", "effect": "NoSchedule"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {
-            "unschedulable": random.random() < 0.02,
-            "taints": [taint] if gpus else [],
-        },
-        "status": {
-            "allocatable": amounts,
-            "capacity": amounts,
-            "conditions": [{"type": "Ready", "status": str(is_ready)}],
-        },
-    }
+    made["spec"]["unschedulable"] = random.random() < 0.02
+    made["status"]["capacity"] = amounts
+    made["status"]["conditions"] = [{"type": "Ready", "status": str(is_ready)}]
+    return made
 
 
 def _pod(
     workload: tuple[str, str, str, int, int, int, int],
     number: int,
-    node: str,
+    node_name: str,
     selector: dict[str, str] | None = None,
-) -> dict[str, Any]:
+) -> Json:
     namespace, name, priority_class, priority, cpu, memory, gpus = workload
     requests = {"cpu": f"{cpu}m", "memory": f"{memory}Mi"}
     if gpus:
         requests["nvidia.com/gpu"] = str(gpus)
-    spec: dict[str, Any] = {
-        "containers": [
-            {"name": "app", "image": "app", "resources": {"requests": requests, "limits": requests}}
-        ],
-        "priority": priority,
-        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}] if gpus else [],
-    }
-    if node:
-        spec["nodeName"] = node
-    if selector:
-        spec["nodeSelector"] = selector
-    if priority_class:
-        spec["priorityClassName"] = priority_class
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "name": name,
-        "uid": f"{namespace}-{name}",
-        "controller": True,
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"{name}-{number}",
-            "namespace": namespace,
-            "uid": f"{namespace}-{name}-{number}",
-            "labels": {"app": name},
-            "ownerReferences": [owner],
-        },
-        "spec": spec,
-        "status": {"phase": "Running" if node else "Pending"},
-    }
+    made = pod(
+        f"{name}-{number}",
+        namespace=namespace,
+        node_name=node_name,
+        priority=priority,
+        priorityClassName=priority_class,
+        nodeSelector=selector or {},
+        tolerations=[{"key": "nvidia.com/gpu", "operator": "Exists"}] if gpus else [],
+    )
+    made["spec"]["containers"][0]["resources"] = {"requests": requests, "limits": requests}
+    return owned(made, name, "StatefulSet")

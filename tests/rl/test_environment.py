@@ -106,7 +106,7 @@ def test_rewards() -> None:
 
 
 def test_no_nodes() -> None:
-    """Is an error that names the argument."""
+    """The error names the argument."""
     with pytest.raises(UserError, match="nodes has no Node"):
         SchedulingEnv([], random_pods)
 
@@ -121,7 +121,7 @@ def test_an_action_that_is_no_row(action: Any) -> None:
 
 
 def test_a_step_without_a_pod() -> None:
-    """Before the first episode, and after the last pod."""
+    """Gymnasium's error is raised before the first episode and after the last pod."""
     env = SchedulingEnv(NODES, lambda _random: [])
     with pytest.raises(ResetNeeded, match="no pod is left to place: call reset"):
         env.step(0)

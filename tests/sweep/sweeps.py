@@ -35,6 +35,13 @@ inputs: [{files: [day.yaml]}]
 parameters: [{name: load, field: "scenario.workloads[job].pods.perHour", values: [60, 120]}]
 seeds: 2
 """
+RAISING = """
+from kubesched.framework.plugin import FilterPlugin
+class Mine(FilterPlugin[None]):
+    name = "Mine"
+    def filter(self, state, pod, nodes):
+        raise KeyError("gpu")
+"""
 
 
 def write(directory: Path, **texts: str) -> None:

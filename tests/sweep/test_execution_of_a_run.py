@@ -9,7 +9,7 @@ import pytest
 from kubesched.sweep.execution import InputChangedError, carry_out
 from kubesched.sweep.plan import SweepRun
 
-from .sweeps import CLUSTER, SCENARIO, SWEEP, planned, write
+from .sweeps import CLUSTER, RAISING, SCENARIO, SWEEP, planned, write
 
 FUNCTION = """
     import math
@@ -52,15 +52,8 @@ def test_the_pods_of_a_cluster_are_placed(tmp_path: Path) -> None:
 
 def test_a_plugin_that_raises_is_an_outcome(tmp_path: Path) -> None:
     """The outcome has the plugin's name, file and line."""
-    plugin = """
-        from kubesched.framework.plugin import FilterPlugin
-        class Mine(FilterPlugin[None]):
-            name = "Mine"
-            def filter(self, state, pod, nodes):
-                raise KeyError("gpu")
-    """
     write(
-        tmp_path, day=SCENARIO, mine=plugin, sweep=f"{SWEEP}plugins: [{{plugins: [mine.py:Mine]}}]"
+        tmp_path, day=SCENARIO, mine=RAISING, sweep=f"{SWEEP}plugins: [{{plugins: [mine.py:Mine]}}]"
     )
     found = carry_out(planned(tmp_path).runs()[0])
     assert {} == found.figures

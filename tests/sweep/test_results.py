@@ -1,4 +1,4 @@
-"""Results as CSV and Parquet, and summaries."""
+"""Results as CSV and Parquet, summaries with intervals, and the journal of finished runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from kubesched.sweep.execution import SweepOutcome
 from kubesched.sweep.plan import SweepCell, SweepRun
 from kubesched.sweep.results import (
     Outcomes,
+    SweepJournal,
+    SweepMean,
     check_format,
     encoded,
+    mean_of,
     run_columns,
     summaries,
     summary_columns,
+    t_quantile,
 )
 
 
@@ -98,3 +102,89 @@ def test_other_formats_are_refused() -> None:
     """The message names those that there are."""
     with pytest.raises(UserError, match=r"a.xlsx: results are written as .csv or .parquet"):
         check_format(Path("a.xlsx"))
+
+
+# Intervals.
+
+
+@pytest.mark.parametrize(
+    ("freedom", "expected"),
+    [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (10, 2.228), (30, 2.042)],
+)
+def test_quantiles_are_those_of_printed_tables(freedom: int, expected: float) -> None:
+    """The column of 95 %, two-sided, of any textbook."""
+    assert expected == round(t_quantile(freedom), 3)
+
+
+def test_many_values_are_as_of_a_normal_distribution() -> None:
+    """1.96 is its quantile."""
+    assert pytest.approx(1.95996, abs=1e-3) == t_quantile(5_000)
+
+
+def test_the_interval_of_four_values() -> None:
+    """2, 4, 4 and 6: mean 4, variance 8/3, half width 3.182446 * sqrt(8/3) / 2 = 2.598457."""
+    found = mean_of([2, 4, 4, 6])
+    assert (4, 4.0) == (found.n, found.mean)
+    assert pytest.approx(1.6329932) == found.stdev
+    assert pytest.approx(2.5984567) == found.half_width
+
+
+def test_one_value_has_no_interval() -> None:
+    """And none has no mean."""
+    assert SweepMean(1, 5.0, None, None) == mean_of([5])
+    assert SweepMean(0, None, None, None) == mean_of([])
+
+
+# The journal.
+
+
+CELL = SweepCell(labels={"input": "a"}, digests={"a.yaml": "1", "b.py": "2"}, read={}, directory="")
+OUTCOME = SweepOutcome({"x": 1, "y": 2.5, "z": None}, "", 0.5)
+
+
+def _run(seed: int, **digests: str) -> SweepRun:
+    return SweepRun(
+        SweepCell(labels=CELL.labels, digests=CELL.digests | digests, read={}, directory=""), seed
+    )
+
+
+def test_finished_runs_are_there_again(tmp_path: Path) -> None:
+    """Equal, types included."""
+    SweepJournal(tmp_path / "runs").add(_run(1), OUTCOME)
+    journal = SweepJournal(tmp_path / "runs")
+    found = journal.outcome(_run(1))
+    assert repr(OUTCOME) == repr(found)
+    assert journal.outcome(_run(2)) is None
+
+
+@pytest.mark.parametrize("cut", [2, 20, 90])
+def test_truncated_lines_are_ignored(cut: int, tmp_path: Path) -> None:
+    """Lines after them count, as after two kills in the middle of a write."""
+    file = tmp_path / "runs"
+    SweepJournal(file).add(_run(1), OUTCOME)
+    for seed in (2, 3):
+        SweepJournal(file).add(_run(seed), OUTCOME)
+        file.write_bytes(file.read_bytes()[:-cut])
+    SweepJournal(file).add(_run(4), OUTCOME)
+    journal = SweepJournal(file)
+    assert [OUTCOME, None, None, OUTCOME] == [journal.outcome(_run(seed)) for seed in range(1, 5)]
+
+
+def test_changed_digests(tmp_path: Path) -> None:
+    """Each changed, new or missing input has the number of its runs."""
+    file = tmp_path / "runs"
+    for seed in (1, 2):
+        SweepJournal(file).add(_run(seed), OUTCOME)
+    runs = [_run(1), _run(2, **{"b.py": "3", "c.py": "4"}), _run(3)]
+    journal = SweepJournal(file)
+    assert {"b.py": 1, "c.py": 1} == journal.changed(runs)
+    assert [OUTCOME, None, None] == [journal.outcome(run) for run in runs]
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    """And kept."""
+    file = tmp_path / "runs"
+    file.write_text("a,b\n1,2\n")
+    with pytest.raises(UserError, match="it has no finished runs of a sweep; remove it, or name "):
+        SweepJournal(file)
+    assert "a,b\n1,2\n" == file.read_text()

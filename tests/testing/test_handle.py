@@ -31,7 +31,7 @@ def test_gates() -> None:
     assert not handle.feature_gates.enabled("NodeDeclaredFeatures")
 
 
-def test_dice_are_seeded() -> None:
+def test_the_random_source_is_seeded() -> None:
     """Equal seeds give equal random numbers."""
     assert FakeHandle(seed=5).random.random() == FakeHandle(seed=5).random.random()
 
@@ -84,7 +84,7 @@ def test_what_ifs_change_the_row() -> None:
     assert handle.filter_rows(cycle, pod, node)[0].is_success
 
 
-def test_activated_pods_are_noted() -> None:
+def test_activated_pods_are_recorded() -> None:
     """Activated pods are recorded."""
     handle, pod = FakeHandle(), make_pod_info()
     handle.activate([pod])

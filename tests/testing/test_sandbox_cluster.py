@@ -306,9 +306,7 @@ def test_invalid_options_of_the_scheduler(options: dict[str, Any], words: str) -
 
 
 @pytest.mark.slow
-def test_feature_gates_enable_their_kinds(
-    kubesched_cluster_factory: Factory,
-) -> None:
+def test_feature_gates_enable_their_kinds(kubesched_cluster_factory: Factory) -> None:
     """With the gates of pod groups, a group can be created."""
     gates = "GenericWorkload=true,GangScheduling=true"
     cluster = kubesched_cluster_factory(feature_gates=gates)

@@ -162,7 +162,8 @@ def _objects_in(
     if not isinstance(raw, _CONTAINERS):
         raise DecodeError(source, f"expected `object`, got `{_type(raw)}`")
     if isinstance(raw, list) or _is_array(raw):
-        items, of_items = _array_items(raw, source), inherited
+        items = raw if isinstance(raw, list) else _json(_array_decoder, raw, source)
+        of_items = inherited
     else:
         api_version, name = _header(raw, source, inherited)
         kind = find_kind(api_version, name)
@@ -194,10 +195,6 @@ def _is_array(raw: Raw) -> bool:
     if isinstance(raw, msgspec.Raw):
         return memoryview(raw)[0] == _ARRAY_START
     return bytes(raw[:64]).lstrip()[:1] == b"["
-
-
-def _array_items(raw: Any, source: Source) -> list[Any]:
-    return raw if isinstance(raw, list) else _json(_array_decoder, raw, source)
 
 
 def _list_items(raw: Any, source: Source) -> list[Any]:
@@ -414,7 +411,7 @@ def _yaml_hint(text: str, line: int) -> str:
 
 
 def yaml_objects(
-    text: str, file: str, skipped: Counter[str], *, namespace: str = _NAMESPACE
+    text: str, file: str, skipped: Counter[str], *, namespace: str
 ) -> Iterator[Loaded]:
     """Yield the objects of all documents of a YAML text; see `objects_in`."""
     # Concatenated lists without `---` between them would override each other.

@@ -43,13 +43,12 @@ def load(
     skipped: Counter[str] | None = None,
     *,
     namespace: str = "default",
-    standard_input: BinaryIO | None = None,
 ) -> Iterator[Loaded]:
     """Yield the objects of files and, recursively, of directories; `-` is standard input.
 
     The files of a directory are read in the order of their names. `skipped` counts the
     `apiVersion/Kind` of objects of unknown kinds, and of empty lists of one kind. Namespaced
-    objects that name no namespace get the given one. `standard_input` replaces that of the process.
+    objects that name no namespace get the given one.
 
     Raises:
         DecodeError: A file cannot be read, or something in it cannot be decoded.
@@ -57,7 +56,7 @@ def load(
     skipped = Counter() if skipped is None else skipped
     for path in paths:
         if str(path) == STANDARD_INPUT:
-            data = (standard_input or sys.stdin.buffer).read()
+            data = sys.stdin.buffer.read()
             yield from load_bytes(data, STANDARD_INPUT, skipped, namespace=namespace)
             continue
         files = files_in(Path(path))

@@ -1,6 +1,6 @@
-"""Strings, characters, floats and durations as Go writes them, and durations as Go reads them.
+"""Strings, floats and durations as Go writes them; bools and durations as Go reads them.
 
-Upstream: Go's strconv.{Quote,QuoteRune}, strconv.FormatFloat(f, 'g', -1, 64),
+Upstream: Go's strconv.{Quote,QuoteRune,ParseBool}, strconv.FormatFloat(f, 'g', -1, 64),
           time.Duration.String and time.ParseDuration
 Differs:  nothing.
 """
@@ -25,6 +25,12 @@ GO_ESCAPES: Final = {
     '"': r"\"",
     "\\": r"\\",
 }
+
+GO_BOOLEANS: Final = {
+    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
+}
+"""The texts that Go reads as a bool."""
 
 _NANOSECONDS: Final = 10**9
 _UNITS: Final = {

@@ -96,6 +96,10 @@ def _number(text: str) -> int | float | str:
     return text
 
 
+def _error(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
+
+
 class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
     """Builds plain values with Kubernetes' resolution of scalars."""
 
@@ -114,18 +118,12 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
             sources = value.value[::-1] if isinstance(value, yaml.SequenceNode) else [value]
             for source in sources:
                 if not isinstance(source, yaml.MappingNode):
-                    raise yaml.constructor.ConstructorError(
-                        problem="map merge requires map or sequence of maps as the value",
-                        problem_mark=value.start_mark,
-                    )
+                    raise _error(value, "map merge requires map or sequence of maps as the value")
                 self.flatten_mapping(source)
                 merged += source.value
                 self.merged += len(source.value)
                 if self.merged > _NODES_MIN:
-                    raise yaml.constructor.ConstructorError(
-                        problem="merges (<<) make the document too large",
-                        problem_mark=value.start_mark,
-                    )
+                    raise _error(value, "merges (<<) make the document too large")
         node.value = merged + own
 
     def construct_map(self, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
@@ -139,10 +137,8 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
             if self.rejects_repeats:
                 name = next(name for at, name in enumerate(names) if name in names[:at])
                 second = [key for key in keys if key.value == name][1]
-                raise yaml.constructor.ConstructorError(
-                    problem=f"the key {name!r} is there twice; write --- between objects",
-                    problem_mark=second.start_mark,
-                )
+                problem = f"the key {name!r} is there twice; write --- between objects"
+                raise _error(second, problem)
         yield built
         built.update(self.construct_mapping(node))
 
@@ -156,9 +152,7 @@ class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
     def construct_boolean(self, node: yaml.ScalarNode) -> bool:
         """Build a boolean."""
         if node.value not in TRUE_WORDS | FALSE_WORDS:
-            raise yaml.constructor.ConstructorError(
-                problem=f"{node.value!r} is no boolean", problem_mark=node.start_mark
-            )
+            raise _error(node, f"{node.value!r} is no boolean")
         return node.value in TRUE_WORDS
 
 

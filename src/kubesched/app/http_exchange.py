@@ -17,7 +17,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from kubesched.api.go_text import go_quote
+from kubesched.api.go_text import GO_BOOLEANS, go_quote
 from kubesched.api.media_types import JSON, PLAIN_TEXT, YAML, accepted_types
 from kubesched.api.yaml_syntax import dump
 
@@ -89,7 +89,6 @@ def error_response(text: str, status: int) -> HttpResponse:
 # Errors.
 
 _PRETTY_AGENTS: Final = ("curl", "Wget", "Mozilla/5.0")
-_TRUE: Final = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _TYPES: Final = (JSON, YAML)
 
 
@@ -133,7 +132,7 @@ def is_pretty(request: HttpRequest) -> bool:
     """Whether to indent the answer: by parameter, or for browsers and curl."""
     values = [value for value in request.query_values("pretty")[:1] if value]
     if values:
-        return values[0] in _TRUE
+        return GO_BOOLEANS.get(values[0], False)
     return request.header("User-Agent").startswith(_PRETTY_AGENTS)
 
 

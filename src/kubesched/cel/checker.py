@@ -7,7 +7,6 @@ Differs:  nothing that a device selector can show.
 from collections.abc import Callable, Mapping
 
 from kubesched.cel.declarations import (
-    ANY,
     BOOL,
     DOUBLE,
     DYN,
@@ -149,15 +148,12 @@ class _Checker:
         if one.is_dyn or other.is_dyn:
             return True
         if NULL in (one, other):
-            return one == other or self._is_nullable(other if one == NULL else one)
+            kind = other if one == NULL else one
+            return one == other or kind.name == _OPTIONAL or "." in kind.name
         if one.name == other.name == "type":
             return True
         same = one.name == other.name and len(one.params) == len(other.params)
         return same and all(map(self._fits, one.params, other.params))
-
-    @staticmethod
-    def _is_nullable(kind: Type) -> bool:
-        return kind.name == _OPTIONAL or "." in kind.name
 
     def _bind(self, kind: Type, variable: Type) -> tuple[bool, bool]:
         """Bind the variable to `kind`; return whether it fits and whether it was bound before."""
@@ -415,4 +411,3 @@ _CHECKED_ONLY = declare(
         _never_called,
     )
 )
-OUTPUT_TYPES = (BOOL, ANY)

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from kubesched.api.quantity import nano_value
 from kubesched.api.resource import Device, DeviceAttribute
-from kubesched.cel.checker import OUTPUT_TYPES, TypeCheckError, check
+from kubesched.cel.checker import TypeCheckError, check
 from kubesched.cel.declarations import ANY, BOOL, QUANTITY, STRING, Type, map_of
 from kubesched.cel.device_values import CelQuantity, SemverError, parse_semver
 from kubesched.cel.evaluator import BUDGET, Budget, CostLimitExceededError, Evaluation, plan
@@ -88,7 +88,7 @@ def compile_selector(expression: str) -> CompiledDeviceSelector:
         raise DeviceSelectorError(f"compilation failed: {error}") from error
     except RecursionError as error:
         raise DeviceSelectorError("compilation failed: expression is too deep") from error
-    if result not in OUTPUT_TYPES:
+    if result not in (BOOL, ANY):
         raise DeviceSelectorError(f"must evaluate to bool or the unknown type, not {result}")
     return CompiledDeviceSelector(expression, evaluate)
 

@@ -317,12 +317,10 @@ def _plan_dispatch(
         for overload in overloads:
             if overload.accepts(values):
                 return overload.implementation(*values)
-        # Upstream checks the "sizer" trait here, and its error names no types.
-        raise (
-            no_such_overload(name, *values)
-            if name != "size"
-            else CelError("no such overload: size")
-        )
+        if name == "size":
+            # Upstream checks the "sizer" trait here, and its error names no types.
+            raise CelError("no such overload: size")
+        raise no_such_overload(name, *values)
 
     return dispatch
 

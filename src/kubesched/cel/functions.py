@@ -165,15 +165,13 @@ def _sum(zero: object) -> Callable[[Values], object]:
     return lambda values: reduce(operators.add, values, zero)
 
 
-def _extreme(name: str, sign: int) -> Callable[[Values], object]:
+def _extreme(choose: Callable[..., object]) -> Callable[[Values], object]:
+    """Return a function of lists that chooses as Python's `max` or `min`."""
+
     def extreme(values: Values) -> object:
         if not values:
-            raise CelError(f"{name} called on empty list")
-        best = values[0]
-        for value in values[1:]:
-            if compare(best, value) == -sign:
-                best = value
-        return best
+            raise CelError(f"{choose.__name__} called on empty list")
+        return choose(values, key=cmp_to_key(compare))
 
     return extreme
 
@@ -256,8 +254,8 @@ _LISTS: Library = {
     },
     **{f"@isSorted(list({kind})): bool": _is_sorted for kind in _COMPARABLE},
     **{f"@sum(list({kind})): {kind}": _sum(zero) for kind, zero in _SUMMABLE.items()},
-    **{f"@max(list({kind})): {kind}": _extreme("max", 1) for kind in _COMPARABLE},
-    **{f"@min(list({kind})): {kind}": _extreme("min", -1) for kind in _COMPARABLE},
+    **{f"@max(list({kind})): {kind}": _extreme(max) for kind in _COMPARABLE},
+    **{f"@min(list({kind})): {kind}": _extreme(min) for kind in _COMPARABLE},
     **{
         f"@sort(list({kind})): list({kind})": lambda values: sort_by(values, values)
         for kind in _COMPARABLE

@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable
 
-from kubesched.api.go_text import go_float
+from kubesched.api.go_text import GO_BOOLEANS, go_float
 from kubesched.api.integers import INT64_MAX, INT64_MIN, is_int64
 from kubesched.cel.declarations import Library
 from kubesched.cel.values import (
@@ -164,8 +164,6 @@ _DIGITS = "[0-9]{1,1000}"
 _SPECIAL_DOUBLE = re.compile("nan|[+-]?inf(?:inity)?", re.IGNORECASE | re.ASCII)
 _HEX_DOUBLE = re.compile(r"[+-]?0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?[0-9]+")
 _DOUBLE = re.compile(r"[+-]?[0-9._]+(?:[eE][+-]?[0-9_]+)?")
-_TRUE = {"1", "t", "T", "TRUE", "true", "True"}
-_FALSE = {"0", "f", "F", "FALSE", "false", "False"}
 
 
 def _failed(source: str, target: str) -> CelError:
@@ -177,9 +175,9 @@ def _identity(value: object) -> object:
 
 
 def _string_to_bool(string: str) -> bool:
-    if string in _TRUE or string in _FALSE:
-        return string in _TRUE
-    raise _failed("string", "bool")
+    if string not in GO_BOOLEANS:
+        raise _failed("string", "bool")
+    return GO_BOOLEANS[string]
 
 
 def _string_to_int(string: str) -> int:

@@ -358,7 +358,8 @@ class _Parser:
             if name == "has" and len(args) == 1:
                 return self._has(args[0])
             return Call(offset, name, None, args)
-        if name == "bind" and len(args) == 3 and _is_named(target, "cel"):
+        is_cel = isinstance(target, Ident) and target.name == "cel"
+        if is_cel and name == "bind" and len(args) == 3:
             return self._bind(offset, args)
         macro = _MACROS.get((name, len(args)))
         if macro is None:
@@ -442,7 +443,3 @@ _MACROS: dict[tuple[str, int], _Macro] = {
     ("optMap", 2): lambda p, o, t, a: p.optional_map(o, t, a, flat=False),
     ("optFlatMap", 2): lambda p, o, t, a: p.optional_map(o, t, a, flat=True),
 }
-
-
-def _is_named(node: Node, name: str) -> bool:
-    return isinstance(node, Ident) and node.name == name

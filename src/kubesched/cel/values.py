@@ -164,15 +164,13 @@ def _elements_differ(left: object, right: object) -> bool:
 
 
 def _lists_equal(left: tuple[object, ...], right: tuple[object, ...]) -> bool:
-    if len(left) != len(right):
-        return False
-    return not any(map(_elements_differ, left, right))
+    return len(left) == len(right) and not any(map(_elements_differ, left, right))
 
 
 def _maps_equal(left: Mapping[object, object], right: Mapping[object, object]) -> bool:
-    if len(left) != len(right):
-        return False
-    return all(key in right and not _elements_differ(left[key], right[key]) for key in left)
+    return len(left) == len(right) and all(
+        key in right and not _elements_differ(left[key], right[key]) for key in left
+    )
 
 
 def _optionals_equal(left: Optional, right: Optional) -> bool:

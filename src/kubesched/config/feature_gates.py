@@ -22,7 +22,7 @@ from importlib.resources import files
 import msgspec
 
 from kubesched.api.field_errors import ConfigError, FieldError
-from kubesched.api.go_text import go_quote
+from kubesched.api.go_text import GO_BOOLEANS, go_quote
 
 FLAG = "--feature-gates"
 
@@ -90,10 +90,6 @@ GATES = {gate.name: gate for gate in (*SCHEDULER_GATES, *OTHER_GATES)}
 
 # These two switch all gates of a stage that are not set individually.
 _STAGE_SWITCHES = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
-_BOOLEANS = {
-    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
-    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
-}
 
 
 class FeatureGates(msgspec.Struct, frozen=True):
@@ -136,11 +132,11 @@ class FeatureGates(msgspec.Struct, frozen=True):
             name, equals, value = (piece.strip() for piece in setting.partition("="))
             if not equals:
                 errors.append(FieldError(FLAG, f"missing bool value for {name}"))
-            elif value not in _BOOLEANS:
+            elif value not in GO_BOOLEANS:
                 reason = f"strconv.ParseBool: parsing {go_quote(value)}: invalid syntax"
                 errors.append(FieldError(FLAG, f"invalid value of {name}={value}, err: {reason}"))
             else:
-                settings[name] = _BOOLEANS[value]
+                settings[name] = GO_BOOLEANS[value]
         return cls._checked(settings, [*_component_errors(components), *errors])
 
     @classmethod

@@ -44,7 +44,6 @@ from kubesched.config.types import (
     KIND,
     Configuration,
     PluginConfig,
-    Plugins,
     ProfileConfiguration,
 )
 from kubesched.config.validation import validate
@@ -211,20 +210,15 @@ def _complete_profile(profile: ProfileConfiguration, gates: FeatureGates) -> Pro
         for entry in profile.plugin_config
     ]
     configured = [entry.name for entry in plugin_config]
-    plugin_config += (
-        PluginConfig(name, complete_args(name, None, gates))
-        for name in _enabled_names(plugins)
-        if name in ARGS_PLUGINS and name not in configured
-    )
-    return msgspec.structs.replace(profile, plugins=plugins, plugin_config=tuple(plugin_config))
-
-
-def _enabled_names(plugins: Plugins) -> list[str]:
-    """Return the names of the plugins enabled at any extension point, sorted."""
     enabled = {
         plugin.name for point in ExtensionPoint for plugin in plugin_set(plugins, point).enabled
     }
-    return sorted(enabled)
+    plugin_config += (
+        PluginConfig(name, complete_args(name, None, gates))
+        for name in sorted(enabled)
+        if name in ARGS_PLUGINS and name not in configured
+    )
+    return msgspec.structs.replace(profile, plugins=plugins, plugin_config=tuple(plugin_config))
 
 
 def _encode_struct(value: msgspec.Struct) -> dict[str, Any]:

@@ -9,7 +9,7 @@ Differs:  the leader elector's rule for renewDeadline is checked here, not when 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from kubesched.api.field_errors import FieldError, child, duplicate, invalid, required
 from kubesched.api.go_text import go_duration
@@ -18,7 +18,6 @@ from kubesched.config.args import ResourceSpec, UtilizationShapePoint
 from kubesched.config.plugin_sets import ExtensionPoint, plugin_set
 from kubesched.config.types import (
     API_VERSION,
-    ClientConnection,
     Configuration,
     ExtenderConfiguration,
     LeaderElection,
@@ -96,41 +95,31 @@ _UNCHECKED_POINTS = (
 _ELECTOR_JITTER = 1.2
 
 
-def validate(configuration: Configuration) -> tuple[FieldError, ...]:
-    """Return all field errors of a defaulted configuration, in upstream's order."""
-    return (
-        *_client_connection_errors(configuration.client_connection),
-        *_leader_election_errors(configuration.leader_election, "leaderElection"),
-        *_parallelism_errors(configuration.parallelism),
-        *_profiles_errors(configuration.profiles),
-        *_percentage_errors(configuration.percentage_of_nodes_to_score, "percentageOfNodesToScore"),
-        *_backoff_errors(configuration),
-        *_extenders_errors(configuration.extenders),
-    )
+def validate(configuration: Configuration) -> Iterator[FieldError]:
+    """Yield all field errors of a defaulted configuration, in upstream's order."""
+    burst = configuration.client_connection.burst
+    if burst < 0:
+        yield invalid("clientConnection.burst", burst, "must be non-negative")
+    if configuration.leader_election.leader_elect:
+        yield from _leader_election_errors(configuration.leader_election)
+    parallelism = configuration.parallelism
+    if parallelism <= 0:
+        yield invalid("parallelism", parallelism, "should be an integer value greater than zero")
+    yield from _profiles_errors(configuration.profiles)
+    percentage = configuration.percentage_of_nodes_to_score
+    yield from _percentage_errors(percentage, "percentageOfNodesToScore")
+    initial = configuration.pod_initial_backoff_seconds
+    most = configuration.pod_max_backoff_seconds
+    if initial <= 0:
+        yield invalid("podInitialBackoffSeconds", initial, "must be greater than 0")
+    if most < initial:
+        words = "must be greater than or equal to PodInitialBackoffSeconds"
+        yield invalid("podMaxBackoffSeconds", most, words)
+    yield from _extenders_errors(configuration.extenders)
 
 
-def _client_connection_errors(connection: ClientConnection) -> Iterable[FieldError]:
-    if connection.burst < 0:
-        yield invalid("clientConnection.burst", connection.burst, "must be non-negative")
-
-
-def _leader_election_errors(election: LeaderElection, path: str) -> Iterable[FieldError]:
-    if not election.leader_elect:
-        return
-    yield from _election_time_errors(election, path)
-    for name, value in (
-        ("resourceLock", election.resource_lock),
-        ("resourceNamespace", election.resource_namespace),
-        ("resourceName", election.resource_name),
-    ):
-        if not value:
-            yield required(child(path, name))
-    if election.resource_lock != "leases":
-        words = 'resourceLock value must be "leases"'
-        yield invalid(child(path, "resourceLock"), election.resource_lock, words)
-
-
-def _election_time_errors(election: LeaderElection, path: str) -> Iterable[FieldError]:
+def _leader_election_errors(election: LeaderElection) -> Iterator[FieldError]:
+    path = "leaderElection"
     lease, renew = election.lease_duration_seconds, election.renew_deadline_seconds
     retry = election.retry_period_seconds
     for name, seconds in (
@@ -147,32 +136,17 @@ def _election_time_errors(election: LeaderElection, path: str) -> Iterable[Field
     if renew <= retry * _ELECTOR_JITTER:
         words = "must be greater than retryPeriod*JitterFactor"
         yield invalid(child(path, "renewDeadline"), go_duration(renew), words)
+    if election.resource_lock != "leases":
+        words = 'resourceLock value must be "leases"'
+        yield invalid(child(path, "resourceLock"), election.resource_lock, words)
 
 
-def _parallelism_errors(parallelism: int) -> Iterable[FieldError]:
-    if parallelism <= 0:
-        yield invalid("parallelism", parallelism, "should be an integer value greater than zero")
-
-
-def _percentage_errors(percentage: int | None, path: str) -> Iterable[FieldError]:
+def _percentage_errors(percentage: int | None, path: str) -> Iterator[FieldError]:
     if percentage is not None and not 0 <= percentage <= 100:
         yield invalid(path, percentage, "not in valid range [0-100]")
 
 
-def _backoff_errors(configuration: Configuration) -> Iterable[FieldError]:
-    initial = configuration.pod_initial_backoff_seconds
-    most = configuration.pod_max_backoff_seconds
-    if initial <= 0:
-        yield invalid("podInitialBackoffSeconds", initial, "must be greater than 0")
-    if most < initial:
-        words = "must be greater than or equal to PodInitialBackoffSeconds"
-        yield invalid("podMaxBackoffSeconds", most, words)
-
-
-def _profiles_errors(profiles: Sequence[ProfileConfiguration]) -> Iterable[FieldError]:
-    if not profiles:
-        yield required("profiles")
-        return
+def _profiles_errors(profiles: Sequence[ProfileConfiguration]) -> Iterator[FieldError]:
     seen: set[str] = set()
     for i, profile in enumerate(profiles):
         place = child("profiles", i)
@@ -184,7 +158,7 @@ def _profiles_errors(profiles: Sequence[ProfileConfiguration]) -> Iterable[Field
     yield from _queue_sort_errors(profiles)
 
 
-def _profile_errors(profile: ProfileConfiguration, path: str) -> Iterable[FieldError]:
+def _profile_errors(profile: ProfileConfiguration, path: str) -> Iterator[FieldError]:
     if not profile.scheduler_name:
         yield required(child(path, "schedulerName"))
     place = child(path, "percentageOfNodesToScore")
@@ -203,7 +177,7 @@ def _profile_errors(profile: ProfileConfiguration, path: str) -> Iterable[FieldE
         yield from _removed_plugin_errors(plugin_config.name, place)
 
 
-def _removed_plugin_errors(name: str, path: str) -> Iterable[FieldError]:
+def _removed_plugin_errors(name: str, path: str) -> Iterator[FieldError]:
     if name in REMOVED_PLUGINS:
         version = f'"{API_VERSION}"'
         words = (
@@ -212,7 +186,7 @@ def _removed_plugin_errors(name: str, path: str) -> Iterable[FieldError]:
         yield invalid(path, name, words)
 
 
-def _queue_sort_errors(profiles: Sequence[ProfileConfiguration]) -> Iterable[FieldError]:
+def _queue_sort_errors(profiles: Sequence[ProfileConfiguration]) -> Iterator[FieldError]:
     """Check that all profiles have the same queue sort plugin, because they share one queue."""
     canon = profiles[0].plugins.queue_sort
     name = canon.enabled[0].name if canon.enabled else ""
@@ -243,7 +217,7 @@ def _go_plugin_set(plugins: PluginSet) -> dict[str, object]:
     }
 
 
-def _extenders_errors(extenders: Sequence[ExtenderConfiguration]) -> Iterable[FieldError]:
+def _extenders_errors(extenders: Sequence[ExtenderConfiguration]) -> Iterator[FieldError]:
     binders = sum(1 for extender in extenders if extender.bind_verb)
     managed: set[str] = set()
     for i, extender in enumerate(extenders):
@@ -259,7 +233,7 @@ def _extenders_errors(extenders: Sequence[ExtenderConfiguration]) -> Iterable[Fi
 
 def _managed_resource_errors(
     extender: ExtenderConfiguration, path: str, managed: set[str]
-) -> Iterable[FieldError]:
+) -> Iterator[FieldError]:
     """Check one extender's resources; `managed` collects the names of all extenders' resources."""
     for i, resource in enumerate(extender.managed_resources):
         place = child(path, "managedResources", i, "name")

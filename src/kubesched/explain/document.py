@@ -18,7 +18,7 @@ API_VERSION: Final = "kubesched.dev/v1"
 
 _ROWS_SHOWN: Final = 20
 _EMPTY: Final[tuple[object, ...]] = (None, "", [], {})
-"""Values that are left out where people read."""
+"""Values that are left out of HTML."""
 _RESOURCE: Final = "resource"
 """The field that names the resource of a record."""
 

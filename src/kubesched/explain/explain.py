@@ -164,7 +164,10 @@ def explain_decision(
         pre_filter=_pre_filter(trace, details),
         all_filters=trace.all_filters,
         nodes=_verdicts(details, snapshot, trace, decision),
-        post_filters=_post_filters(trace),
+        post_filters=tuple(
+            PostFilterStep(name, result.status.code.label, result.status.all_reasons)
+            for name, result in trace.post_filters.items()
+        ),
     )
     match decision:
         case Placed():
@@ -329,13 +332,6 @@ def _with_rejection(
         message=decision.message,
         preemption=preemption,
         retry_after=retry_events(profile, sorted(diagnosis.unschedulable_plugins)),
-    )
-
-
-def _post_filters(trace: Trace) -> tuple[PostFilterStep, ...]:
-    return tuple(
-        PostFilterStep(name, result.status.code.label, result.status.all_reasons)
-        for name, result in trace.post_filters.items()
     )
 
 

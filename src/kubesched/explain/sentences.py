@@ -190,7 +190,9 @@ def names(listed: Sequence[str]) -> str:
     more = len(listed) - len(shown)
     if more:
         return f"{', '.join(shown)} and {more:,} more"
-    return _enumerated(shown)
+    if len(shown) < 2:
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def there_are(noun: str, listed: Sequence[str]) -> str:
@@ -210,12 +212,6 @@ def phrases(found: Iterable[tuple[int, str, str]], noun: str = "") -> str:
         f"{number:,} {words}" if at or not noun else f"{count(number, noun)} {words}"
         for at, (number, words) in enumerate(listed)
     )
-
-
-def _enumerated(listed: Sequence[str]) -> str:
-    if len(listed) < 2:
-        return "".join(listed)
-    return f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
 def count(number: int, noun: str) -> str:

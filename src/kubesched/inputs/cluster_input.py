@@ -22,8 +22,7 @@ from kubesched.api.codec import Loaded, Source
 from kubesched.api.core import Pod, ReplicationController
 from kubesched.api.decode import STANDARD_INPUT, load, load_bytes, unpacked
 from kubesched.api.meta import KubeObject
-from kubesched.api.requirements import SelectorError
-from kubesched.api.selectors import compile_label_selector, matches_set
+from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.explain.sentences import count
 from kubesched.inputs.completed_input import (
     ALL_KINDS,
@@ -255,11 +254,7 @@ def _selects_any(found: Loaded, pods: Sequence[Pod]) -> bool:
     selector = getattr(getattr(item, "spec", None), "selector", None)
     if selector is None:
         return False
-    try:
-        compiled = compile_label_selector(selector)
-    except SelectorError:
-        return False
-    return any(map(compiled.matches, _labels(item, pods)))
+    return any(matches_label_selector(selector, labels) for labels in _labels(item, pods))
 
 
 def _labels(item: KubeObject, pods: Sequence[Pod]) -> Iterator[dict[str, str]]:

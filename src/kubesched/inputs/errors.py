@@ -1,4 +1,4 @@
-"""What users are told: UserError with the remedy, suggestions for misspelt names, slow plugins."""
+"""Messages to users: UserError with the remedy, suggestions for misspelt names, slow plugins."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class FollowedCluster:
     """
 
     def __init__(self, source: ClusterSource) -> None:
-        """Set up while a loop runs; `run` begins.
+        """Set up; an event loop must be running.
 
         Raises:
             UserError: The source names no cluster.
@@ -203,7 +203,7 @@ class FollowedCluster:
         """
         loop = asyncio.get_running_loop()
         patience_ends = loop.time() + _SYNC_SECONDS_MAX
-        while not all(map(_is_settled, self._all())):
+        while not all(one.has_synced or one.failure.code in _UNREADABLE for one in self._all()):
             problem = self.problem
             if problem and (self._is_refused or loop.time() >= patience_ends):
                 raise UserError(problem)
@@ -259,8 +259,3 @@ class FollowedCluster:
     def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
         """Count a change."""
         self.version += 1
-
-
-def _is_settled(informer: Informer) -> bool:
-    """Whether the objects of a kind are known, or are known not to be readable."""
-    return informer.has_synced or informer.failure.code in _UNREADABLE

@@ -386,13 +386,13 @@ def _checked(found: object, option: str) -> type[Plugin]:
     if not isinstance(found.scope, Scope) or not isinstance(found.score_scope, Scope | None):
         raise UserError(f"{option}: scope and score_scope must be members of Scope")
     for name in dir(found):
-        if fault := _fault_of_method(found, name):
-            raise UserError(f"{option}: {fault}")
+        if problem := _problem_of_method(found, name):
+            raise UserError(f"{option}: {problem}")
     return found
 
 
-def _fault_of_method(plugin: type[Plugin], name: str) -> str:
-    """Return how a method of a plugin cannot be called as the scheduler calls it, or ""."""
+def _problem_of_method(plugin: type[Plugin], name: str) -> str:
+    """Return why the scheduler cannot call a method of a plugin, "" if it can."""
     own = getattr(plugin, name)
     bases = (base for base in plugin.__mro__ if base.__module__.startswith("kubesched.framework."))
     declared = next((getattr(base, name) for base in bases if name in vars(base)), own)

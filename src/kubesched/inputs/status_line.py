@@ -32,7 +32,7 @@ class StatusLine:
             _write(_CLEAR)
 
     def show(self, text: Callable[[], str]) -> None:
-        """Show a text if it is time to; to be called often."""
+        """Show a text if the line is due; call it often."""
         if self._is_watched and (now := time.perf_counter()) >= self._due:
             self._due = now + _RENEWAL_SECONDS
             self._is_shown = True

@@ -160,7 +160,7 @@ class ShownPlay:
         self._is_stopped = False
 
     async def run(self) -> TimelineReport:
-        """Simulate to the end, or until `stop`; raises as `simulate`."""
+        """Simulate to the end, or until `stop`; raises what the simulation raises."""
         play = ScenarioPlay(self._play)
         self._report = await _Worker().do(
             lambda: play.simulated(watch=self._watch, recorder=self._recorder)

@@ -191,7 +191,7 @@ class SweepWorkers:
         self._executor = self._new_executor()
 
     def close(self) -> None:
-        """Give up the runs that were not begun."""
+        """Cancel the runs that have not begun."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 

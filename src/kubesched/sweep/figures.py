@@ -74,7 +74,7 @@ def _known(struct: type[msgspec.Struct], before: str) -> Iterator[str]:
         hint, name = hints[field.name], f"{before}{field.encode_name}"
         element = get_args(hint)[0] if get_origin(hint) is tuple else None
         if element is not None:
-            if _is_struct(element) and any(key in _field_names(element) for key in _NAMES):
+            if _is_struct(element) and {*_NAMES} & {*element.__struct_encode_fields__}:
                 yield from _known(element, f"{name}.{_ANY}.")
         elif _is_struct(hint):
             yield from _known(hint, f"{name}.")
@@ -84,10 +84,6 @@ def _known(struct: type[msgspec.Struct], before: str) -> Iterator[str]:
 
 def _is_struct(hint: object) -> bool:
     return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
-
-
-def _field_names(struct: type[msgspec.Struct]) -> list[str]:
-    return [field.encode_name for field in msgspec.structs.fields(struct)]
 
 
 def _may_match(pattern: str, known: str) -> bool:

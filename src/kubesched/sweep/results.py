@@ -21,7 +21,6 @@ from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean, stdev
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -32,7 +31,7 @@ from kubesched.sweep.figures import Figures
 from kubesched.sweep.plan import SweepRun
 from kubesched.sweep.spec import ERROR, SEED, Scalar
 
-CONFIDENCE: Final = 0.95
+_CONFIDENCE: Final = 0.95
 _BISECTIONS: Final = 60
 
 
@@ -62,15 +61,15 @@ def mean_of(values: Sequence[float]) -> SweepMean:
 
 
 @lru_cache(maxsize=64)
-def t_quantile(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """Return the t that the absolute value exceeds with probability 1 - confidence.
+def t_quantile(freedom: int) -> float:
+    """Return the t that the absolute value exceeds with a probability of 5 %.
 
-    `freedom` is at least 1; `confidence` is between 0 and 1.
+    `freedom` is at least 1.
     """
     low, high = 0.0, math.pi / 2
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
-        if _within(middle, freedom) < confidence:
+        if _within(middle, freedom) < _CONFIDENCE:
             low = middle
         else:
             high = middle
@@ -216,9 +215,7 @@ def _parquet(columns: Columns) -> bytes:
     return stream.getvalue()
 
 
-FORMATS: Final[Mapping[str, Callable[[Columns], bytes]]] = MappingProxyType(
-    {".csv": _csv, ".parquet": _parquet}
-)
+FORMATS: Final[Mapping[str, Callable[[Columns], bytes]]] = {".csv": _csv, ".parquet": _parquet}
 """What a file contains, by its ending."""
 
 

@@ -38,8 +38,6 @@ def kubesched_cluster_factory() -> Iterator[Callable[..., SandboxCluster]]:
 
 
 @pytest.fixture
-def kubesched_cluster(
-    kubesched_cluster_factory: Callable[..., SandboxCluster],
-) -> SandboxCluster:
+def kubesched_cluster(kubesched_cluster_factory: Callable[..., SandboxCluster]) -> SandboxCluster:
     """A cluster of three nodes with scheduler and controllers, for one test."""
     return kubesched_cluster_factory()

@@ -36,6 +36,7 @@ from kubesched.client.connect import new_event_loop
 from kubesched.client.errors import error_of_answer
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
+from kubesched.config.types import API_VERSION, KIND
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.errors import UserError
@@ -54,10 +55,6 @@ T = TypeVar("T")
 # A condition may also depend on what is not in the cluster.
 _LOOK_AGAIN_SECONDS: Final = 0.05
 _PODS_SHOWN: Final = 5
-_HEAD: Final = {
-    "apiVersion": "kubescheduler.config.k8s.io/v1",
-    "kind": "KubeSchedulerConfiguration",
-}
 
 
 class SandboxCluster:
@@ -96,7 +93,8 @@ class SandboxCluster:
         Raises:
             UserError: The configuration, a plugin or a feature gate is invalid.
         """
-        self._gates = _gates_of(feature_gates)
+        with in_file(None):
+            self._gates = FeatureGates.parse(feature_gates)
         self._setup = _setup_of(config, plugins, feature_gates) if scheduler else None
         self._population = Population(
             _nodes_of(nodes),
@@ -342,11 +340,6 @@ def _state_of(pod: Plain) -> str:
     return f"pod {pod['metadata']['namespace']}/{pod['metadata']['name']} is pending{why}"
 
 
-def _gates_of(text: str) -> FeatureGates:
-    with in_file(None):
-        return FeatureGates.parse(text)
-
-
 def _setup_of(
     config: str | os.PathLike[str] | Mapping[str, Any] | None,
     plugins: Iterable[str | type[Plugin]],
@@ -355,7 +348,7 @@ def _setup_of(
     options = SchedulerOptions(feature_gates=feature_gates, plugins=tuple(plugins))
     inline = None
     if isinstance(config, Mapping):
-        inline = {**_HEAD, **config}
+        inline = {"apiVersion": API_VERSION, "kind": KIND, **config}
     elif config is not None:
         options = replace(options, config=Path(config))
     return load_checked_scheduler(options, inline)

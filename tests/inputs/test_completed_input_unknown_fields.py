@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from kubesched.inputs.completed_input import unknown_fields
 from tests.cli.cluster import Json, node, pod, run, write
@@ -41,7 +42,8 @@ def test_files_of_every_form(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_bytes(plain)
     (tmp_path / "two.yaml").write_bytes(b"---\n---\n" + plain + b"\n---\n" + plain)
     (tmp_path / "three.yaml.gz").write_bytes(gzip.compress(plain))
-    assert sorted(_NAMES * 4) == _fields(unknown_fields([tmp_path]))
+    (tmp_path / "four.yaml").write_text(yaml.safe_dump(_typo()), encoding="utf-16")
+    assert sorted(_NAMES * 5) == _fields(unknown_fields([tmp_path]))
 
 
 def test_keys_that_yaml_takes_for_numbers(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def load_bytes(
     data: bytes, file: str, skipped: Counter[str], *, namespace: str = "default"
 ) -> Iterator[Loaded]:
     """Yield the objects of a file's content; the arguments are those of `load`."""
-    data = _utf_8(decompressed(data, file), Source(file, 0))
+    data = content_of(data, file)
     name = file.removesuffix(".gz")
     is_json = name.endswith((".json", ".jsonl"))
     if not is_json and data[:256].lstrip()[:1] not in (b"{", b"["):
@@ -209,8 +209,12 @@ def _object_or_array(value: bytes | msgspec.Raw, source: Source) -> bytes | msgs
     return value
 
 
-def _utf_8(data: bytes, source: Source) -> bytes:
-    """Return a text in UTF-8 without its mark; one in UTF-16, as PowerShell writes, has a mark."""
+def content_of(data: bytes, file: str) -> bytes:
+    """Return a file's text, decompressed, in UTF-8 and without a mark.
+
+    A text in UTF-16, as PowerShell writes, has a mark. Raises DecodeError.
+    """
+    data, source = decompressed(data, file), Source(file, 0)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         try:
             return data.decode("utf-16").encode()

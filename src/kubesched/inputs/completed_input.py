@@ -10,7 +10,6 @@ Differs:  large files, standard input and repeated fields are not checked; warni
 
 from __future__ import annotations
 
-import gzip
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kubesched.api.core import FINISHED, Node, Pod
-from kubesched.api.decode import files_in
+from kubesched.api.decode import content_of, files_in
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup, PriorityClass
@@ -162,13 +161,12 @@ def _items(file: Path) -> Iterator[dict[str, Any]]:
     try:
         if not file.is_file() or file.stat().st_size > _BYTES_MAX:
             return
-        data = file.read_bytes()
-        text = gzip.decompress(data) if file.name.endswith(".gz") else data
+        text = content_of(file.read_bytes(), str(file))
         if text.lstrip()[:1] in (b"{", b"["):
             documents: list[Any] = [msgspec.json.decode(text)]
         else:
             documents = [document for _, document in load_documents(text.decode())]
-    except (OSError, EOFError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         return
     for document in documents:
         for item in document if isinstance(document, list) else [document]:

@@ -85,6 +85,16 @@ _CUT_OFF = "the recording is cut off here; its last line says END"
             "line 2: $.metadata.name: expected `str`, got `int`",
             id="field",
         ),
+        pytest.param(
+            HEAD + ADDED.replace(b'"n1"', b'"\xff"'),
+            "line 2: it is no UTF-8: invalid start byte",
+            id="not-utf-8",
+        ),
+        pytest.param(
+            HEAD + ADDED.replace(b'"n1"', b'"n1","labels":{"a":1e999}'),
+            "line 2: Node n1: $.metadata.labels[...]: number out of range",
+            id="number",
+        ),
     ],
 )
 def test_errors_count_lines_from_one(data: bytes, message: str, tmp_path: Path) -> None:

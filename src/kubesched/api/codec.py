@@ -122,6 +122,8 @@ _decoders: Final[dict[type[KubeObject], msgspec.json.Decoder[KubeObject]]] = {}
 
 Raw = Plain | bytes | msgspec.Raw
 _CONTAINERS: Final = (msgspec.Raw, bytes, dict, list)
+# A part of a text is not known to be UTF-8 before it is decoded.
+_MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 Document = Raw | list[Any]
 
 
@@ -253,7 +255,7 @@ def _decode(raw: Raw, kind: Kind, source: Source) -> KubeObject:
         item = _typed(raw, kind.type)
     except msgspec.ValidationError as error:
         item = _decode_without_nulls(raw, kind, source, error)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except _MALFORMED as error:
         raise _failure(error, source, raw) from None
     _check(item, kind, source)
     return item
@@ -273,12 +275,14 @@ def _decode_without_nulls(
 ) -> KubeObject:
     try:
         plain = raw if isinstance(raw, dict) else msgspec.json.decode(raw)
-        return msgspec.convert(_without_nulls(plain, "", 0), kind.type)
-    except msgspec.ValidationError as second:
-        raise _failure(second, source, raw) from None
-    except (msgspec.DecodeError, RecursionError, ValueError):
+        found = _without_nulls(plain, "", 0)
+    except (*_MALFORMED, ValueError):
         # The first error, about types, is more helpful than this one.
         raise _failure(error, source, raw) from None
+    try:
+        return msgspec.convert(found, kind.type)
+    except msgspec.ValidationError as second:
+        raise _failure(second, source, raw) from None
 
 
 def without_nulls(value: Any) -> Any:
@@ -333,11 +337,11 @@ def _placed(item: KubeObject, namespace: str) -> KubeObject:
 def _json(decoder: msgspec.json.Decoder[Any], raw: Any, source: Source) -> Any:
     try:
         return decoder.decode(raw)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except _MALFORMED as error:
         raise _failure(error, source, raw) from None
 
 
-def _failure(error: msgspec.DecodeError | RecursionError, source: Source, raw: Raw) -> DecodeError:
+def _failure(error: Exception, source: Source, raw: Raw) -> DecodeError:
     """Return the error for what msgspec raised."""
     if isinstance(error, msgspec.ValidationError):
         problem, path = field_problem(error, raw)
@@ -349,7 +353,10 @@ def _failure(error: msgspec.DecodeError | RecursionError, source: Source, raw: R
 
 def _with_keys(path: str, problem: str, raw: Raw) -> str:
     """Return a path with the keys of maps, which msgspec leaves out."""
-    plain = raw if isinstance(raw, dict) else msgspec.json.decode(raw)
+    try:
+        plain = raw if isinstance(raw, dict) else msgspec.json.decode(raw)
+    except _MALFORMED:
+        return path
     steps = _STEP.findall(path.removeprefix("$"))
     found = (keyed for keyed, value in _along(steps, plain) if f"got `{_type(value)}`" in problem)
     return "$" + next(found, path.removeprefix("$"))
@@ -384,8 +391,10 @@ def field_problem(error: msgspec.ValidationError, raw: Raw) -> tuple[str, str]:
 _BYTE: Final = re.compile(r"^JSON is malformed: (?P<problem>.*) \(byte (?P<byte>\d+)\)$")
 
 
-def json_error(error: msgspec.DecodeError, raw: Any, source: Source) -> DecodeError:
-    """Return the error for malformed JSON, with line and column."""
+def json_error(error: Exception, raw: Any, source: Source) -> DecodeError:
+    """Return the error for malformed JSON, with line and column if they are known."""
+    if isinstance(error, UnicodeDecodeError):
+        return DecodeError(source, f"it is no UTF-8: {error.reason}")
     match = _BYTE.match(str(error))
     if match is None:
         return DecodeError(source, f"it is no JSON: {str(error).lower()}")

@@ -341,11 +341,14 @@ def _named(file: str, name: str) -> ValueType:
     return _type(source.meaning, file) if source.meaning else ObjectType(file, name, source)
 
 
-def _type(text: str, file: str) -> ValueType:
+def _type(text: str, file: str, notes: Mapping[str, str] = {}) -> ValueType:
+    """Return a type; the notes of a field determine which parts of its values have owners."""
     if text.startswith("[]"):
-        return ListType(_type(text[2:], file))
+        keys = tuple(notes["map"].split(",")) if "map" in notes else ()
+        return ListType(_type(text[2:], file), keys, is_set="set" in notes)
     if text.startswith("map[string]"):
-        return MapType(_type(text.removeprefix("map[string]"), file))
+        element = _type(text.removeprefix("map[string]"), file)
+        return MapType(element, is_atomic="atomic" in notes)
     if text in SCALARS:
         return SCALARS[text]
     other, _, name = text.rpartition("/")
@@ -355,16 +358,19 @@ def _type(text: str, file: str) -> ValueType:
 def _field(line: str, file: str, owner: str) -> Field:
     match = _FIELD.fullmatch(line)
     assert match is not None, f"{file}: {line}"
-    flag, default, rules = match["flag"], match["default"], match["rules"]
-    is_pointer, value_type = bool(match["pointer"]), _type(match["type"], file)
-    is_bare_struct = value_type.is_struct and not is_pointer
+    flag, default = match["flag"], match["default"]
     notes: dict[str, str] = dict(_CALL.findall(match["notes"] or ""))
     assert notes.keys() <= _NOTES, line
-    found = [_rule(*call) for call in _CALL.findall(rules or "")]
+    is_pointer, value_type = bool(match["pointer"]), _type(match["type"], file, notes)
+    is_bare_struct = value_type.is_struct and not is_pointer
+    rules = [
+        Rule(name, tuple(arguments.split(",")) if arguments else ())
+        for name, arguments in _CALL.findall(match["rules"] or "")
+    ]
     return Field(
         name=match["name"],
         owner=owner,
-        type=_divided(value_type, notes),
+        type=value_type,
         inner=_inner(value_type),
         is_pointer=is_pointer,
         is_left_out=bool(flag) and not is_pointer and not value_type.is_struct,
@@ -373,21 +379,7 @@ def _field(line: str, file: str, owner: str) -> Field:
         tag=tuple(map(int, match["tag"].split("."))) if match["tag"] else (),
         merge_key=notes.get("merge"),
         is_replaced="replace" in notes,
-        rules=tuple(one for one in found if one != _IMMUTABLE),
-        is_immutable=_IMMUTABLE in found,
+        rules=tuple(one for one in rules if one != _IMMUTABLE),
+        is_immutable=_IMMUTABLE in rules,
         is_dropped="dropped" in notes,
     )
-
-
-def _divided(value_type: ValueType, notes: Mapping[str, str]) -> ValueType:
-    """Return the type of a field; its notes determine which parts of a value have owners."""
-    if isinstance(value_type, ListType):
-        keys = tuple(notes["map"].split(",")) if "map" in notes else ()
-        return ListType(value_type.element, keys, is_set="set" in notes)
-    if isinstance(value_type, MapType):
-        return MapType(value_type.element, is_atomic="atomic" in notes)
-    return value_type
-
-
-def _rule(name: str, arguments: str) -> Rule:
-    return Rule(name, tuple(arguments.split(",")) if arguments else ())

@@ -78,14 +78,16 @@ class Handler:
         self._of_verbs = {
             "create": self._create,
             "delete": self._delete,
+            "deletecollection": self._delete_collection,
             "get": self._get,
+            "list": self._list,
             "patch": self._patch,
             "update": self._update,
             "watch": self._watch,
         }
         self._of_subresources = {
-            "binding": self._bind,
-            "eviction": self._evict,
+            "binding": self._bind_or_evict,
+            "eviction": self._bind_or_evict,
             "scale": self._scale,
             "token": self._token,
         }
@@ -102,16 +104,12 @@ class Handler:
         namespace = target.namespace if resource.is_namespaced else ""
         call = _Call(request, target, resource, namespace, presentation)
         if target.subresource in self._of_subresources:
-            return self._of_subresources[target.subresource](call)
+            return await self._of_subresources[target.subresource](call)
         if target.subresource in _OF_KUBELETS:
             self._registry.get(resource, namespace, target.name)
             raise unreachable()
         # Other subresources are read and written as the whole object.
-        if target.verb == "list":
-            return await self._list(call)
-        if target.verb == "deletecollection":
-            return await self._delete_collection(call)
-        return self._of_verbs[target.verb](call)
+        return await self._of_verbs[target.verb](call)
 
     def _resource(self, target: Target) -> Resource:
         resource = self._resources.find(target.group, target.version, target.plural)
@@ -127,7 +125,7 @@ class Handler:
 
     # Reading.
 
-    def _get(self, call: _Call) -> Response:
+    async def _get(self, call: _Call) -> Response:
         exact_version(call.request.parameter("resourceVersion"))
         stored = self._registry.get(call.resource, call.namespace, call.target.name)
         return Response(200, call.presentation.one(stored))
@@ -137,7 +135,7 @@ class Handler:
         found = await list_objects(self._registry.store, call.resource, call.namespace, options)
         return Response(200, call.presentation.many(found))
 
-    def _watch(self, call: _Call) -> Response:
+    async def _watch(self, call: _Call) -> Response:
         request, _, resource, namespace, presentation = call
         presentation.check_single()
         if call.target.is_old_watch and call.target.name:
@@ -151,7 +149,7 @@ class Handler:
 
     # Writing.
 
-    def _create(self, call: _Call) -> Response:
+    async def _create(self, call: _Call) -> Response:
         operation = call.operation()
         obj = decoded(operation, self._resources, call.resource)
         if call.resource.group in _REVIEW_GROUPS:
@@ -164,7 +162,7 @@ class Handler:
             return json_response(201, success(201))
         return Response(201, call.presentation.one(self._registry.create(operation, obj)))
 
-    def _update(self, call: _Call) -> Response:
+    async def _update(self, call: _Call) -> Response:
         operation = call.operation()
         obj = same_object(operation, decoded(operation, self._resources, call.resource))
         stored, is_new = self._registry.update(
@@ -174,7 +172,7 @@ class Handler:
         )
         return Response(201 if is_new else 200, call.presentation.one(stored))
 
-    def _patch(self, call: _Call) -> Response:
+    async def _patch(self, call: _Call) -> Response:
         check_type(call.request.content_type, call.resource)
         operation = call.operation()
         patch = Patch(operation, call.resource, self._registry.clock)
@@ -193,7 +191,7 @@ class Handler:
         self._reviewer.roles.check_grants(call.request.user, call.resource, old, new)
         return new
 
-    def _delete(self, call: _Call) -> Response:
+    async def _delete(self, call: _Call) -> Response:
         resource, name = call.resource, call.target.name
         options = delete_options(call.request, resource)
         operation = Operation(call.request, resource, call.namespace, name)
@@ -227,17 +225,13 @@ class Handler:
 
     # Subresources that are objects of their own.
 
-    def _bind(self, call: _Call) -> Response:
+    async def _bind_or_evict(self, call: _Call) -> Response:
         operation = call.operation()
-        bind(self._registry, operation, self._body(operation))
+        act = bind if call.target.subresource == "binding" else evict
+        act(self._registry, operation, self._body(operation))
         return json_response(201, success(201))
 
-    def _evict(self, call: _Call) -> Response:
-        operation = call.operation()
-        evict(self._registry, operation, self._body(operation))
-        return json_response(201, success(201))
-
-    def _token(self, call: _Call) -> Response:
+    async def _token(self, call: _Call) -> Response:
         account = self._registry.get(call.resource, call.namespace, call.target.name)
         asked = self._body(call.operation())
         return json_response(201, self._reviewer.tokens.issue(account.plain, asked))
@@ -249,7 +243,7 @@ class Handler:
         check_namespace(operation, obj)
         return obj
 
-    def _scale(self, call: _Call) -> Response:
+    async def _scale(self, call: _Call) -> Response:
         resource, target = call.resource, call.target
         if target.verb == "get":
             stored = self._registry.get(resource, target.namespace, target.name)

@@ -17,6 +17,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from kubesched.api.codec import without_nulls
 from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.api.media_types import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
@@ -114,7 +116,9 @@ def _applied(document: Any, operation: _Operation) -> Any:
             _insert(*_find(document, path), value)
         case "test":
             found = document if path == "" else _get(*_find(document, path))
-            if not _same(found, value):
+            # As text, in which 1 is neither 1.0 nor true.
+            texts = {msgspec.json.encode(one, order="deterministic") for one in (found, value)}
+            if len(texts) > 1:
                 raise rejected_patch()
         case _:
             raise rejected_patch()
@@ -169,16 +173,6 @@ def _index(container: list[Any], key: str) -> int:
     if not -len(container) <= index < len(container):
         raise rejected_patch()
     return index % len(container)
-
-
-def _same(one: Any, other: Any) -> bool:
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)
 
 
 # Patches of all kinds.
@@ -309,10 +303,7 @@ def merge(current: Plain, patch: Any) -> Any:
     if patch is None:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
-        raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {json_word(patch)} into Go value of "
-            "type map[string]interface {}"
-        )
+        raise _wrong_type(patch, "value of type map[string]interface {}")
     return _merged(current, patch)
 
 

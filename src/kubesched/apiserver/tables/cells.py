@@ -15,32 +15,18 @@ from typing import Any, Final, NamedTuple
 from kubesched.apiserver.plain import Plain, get
 
 UNKNOWN: Final = "<unknown>"
-_MINUTE: Final = 60
-_HOUR: Final = 60 * _MINUTE
-_DAY: Final = 24 * _HOUR
-_YEAR: Final = 365 * _DAY
-
-
-class _Step(NamedTuple):
-    """The units of durations below a limit: one, and perhaps a smaller one for the rest."""
-
-    limit_seconds: float
-    unit_seconds: int
-    unit: str
-    rest_seconds: int = 1
-    rest_unit: str = ""
-
-
+_UNITS: Final = {"y": 365 * 86_400, "d": 86_400, "h": 3600, "m": 60, "s": 1}
+# Durations below so many seconds are shown in these units, the smaller one only for a rest.
 _STEPS: Final = (
-    _Step(2 * _MINUTE, 1, "s"),
-    _Step(10 * _MINUTE, _MINUTE, "m", 1, "s"),
-    _Step(3 * _HOUR, _MINUTE, "m"),
-    _Step(8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
-    _Step(2 * _DAY, _HOUR, "h"),
-    _Step(8 * _DAY, _DAY, "d", _HOUR, "h"),
-    _Step(2 * _YEAR, _DAY, "d"),
-    _Step(8 * _YEAR, _YEAR, "y", _DAY, "d"),
-    _Step(math.inf, _YEAR, "y"),
+    (2 * _UNITS["m"], "s"),
+    (10 * _UNITS["m"], "ms"),
+    (3 * _UNITS["h"], "m"),
+    (8 * _UNITS["h"], "hm"),
+    (2 * _UNITS["d"], "h"),
+    (8 * _UNITS["d"], "dh"),
+    (2 * _UNITS["y"], "d"),
+    (8 * _UNITS["y"], "yd"),
+    (math.inf, "y"),
 )
 
 
@@ -56,12 +42,12 @@ def human_duration(duration_seconds: float) -> str:
     seconds = int(duration_seconds)
     if seconds < -1:
         return "<invalid>"
-    seconds = max(seconds, 0)
-    step = next(step for step in _STEPS if seconds < step.limit_seconds)
-    rest = seconds % step.unit_seconds // step.rest_seconds if step.rest_unit else 0
-    return f"{seconds // step.unit_seconds}{step.unit}" + (
-        f"{rest}{step.rest_unit}" if rest else ""
-    )
+    text, rest = "", max(seconds, 0)
+    for unit in next(units for limit, units in _STEPS if rest < limit):
+        count, rest = divmod(rest, _UNITS[unit])
+        if count or not text:
+            text += f"{count}{unit}"
+    return text
 
 
 NONE: Final = "<none>"

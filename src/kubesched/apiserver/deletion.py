@@ -228,8 +228,9 @@ class _Deleter:
         return 1 if seconds < 0 else seconds
 
     def _marks(self, metadata: Plain, grace_seconds: int) -> Plain:
+        generation = metadata.get("generation")
         return {
-            **_next_generation(metadata),
+            **({"generation": generation + 1} if generation else {}),
             "deletionTimestamp": self._registry.clock.timestamp(grace_seconds),
             "deletionGracePeriodSeconds": grace_seconds,
         }
@@ -259,11 +260,6 @@ class _Deleter:
         return list(present) if sorted(kept) == sorted(present) else kept
 
 
-def _next_generation(metadata: Plain) -> Plain:
-    generation = metadata.get("generation")
-    return {"generation": generation + 1} if generation else {}
-
-
 def _with_metadata(plain: Plain, marks: Plain) -> Plain:
     """Return an object with other metadata; the same object if nothing differs."""
     metadata = plain["metadata"]
@@ -276,11 +272,7 @@ def _with_metadata(plain: Plain, marks: Plain) -> Plain:
 
 
 def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOptions) -> None:
-    """Check that an object meets the preconditions.
-
-    Raises:
-        StatusError: It has another uid, or it has changed.
-    """
+    """Raise StatusError if an object has another uid than it must have, or has changed."""
     # Events of both groups are kept in the older one.
     group = "" if resource.built_in_kind == "Event" else resource.group
     for field, name, change in (

@@ -42,16 +42,13 @@ class GroupCommit:
         self._pending: list[Entry] = []
         self._added = self._kept = 0
         self._writing: asyncio.Task[None] | None = None
-        self._is_due = False
 
     def add(self, change: Change[StoredObject]) -> None:
         """Queue a write; it goes to the disk soon, even if no request waits for it."""
         plain = None if change.type is ChangeType.DELETED else change.value.plain
         self._pending.append(Entry(change.key, change.version, plain))
         self._added += 1
-        if not self._is_due and self._writing is None:
-            self._is_due = True
-            asyncio.get_running_loop().call_soon(self._begin)
+        self._begin()
 
     async def flushed(self) -> None:
         """Return when everything queued so far is on the disk.
@@ -63,29 +60,27 @@ class GroupCommit:
         while self._kept < wanted:
             if self.failure is not None:
                 raise self.failure
+            assert self._writing is not None, "a write begins when something is queued"
             # Cancelling one waiter must not cancel the write that others wait for.
-            await asyncio.shield(self._begin())
+            await asyncio.shield(self._writing)
 
-    def _begin(self) -> asyncio.Task[None]:
-        self._is_due = False
-        if self._writing is None:
+    def _begin(self) -> None:
+        if self._pending and self._writing is None and self.failure is None:
+            # The task starts in the next turn of the loop, and takes what is queued until then.
             self._writing = asyncio.get_running_loop().create_task(self._write())
-        return self._writing
 
     async def _write(self) -> None:
         entries, self._pending = self._pending, []
         loop = asyncio.get_running_loop()
         try:
-            if entries and self.failure is None:
-                await loop.run_in_executor(self._thread, self._journal.write, entries)
-                self._kept += len(entries)
+            await loop.run_in_executor(self._thread, self._journal.write, entries)
+            self._kept += len(entries)
         except JournalError as error:
             self.failure = error
             self._on_failure(error)
         finally:
             self._writing = None
-        if self._pending and self.failure is None:
-            self._begin()
+        self._begin()
 
     async def close(self) -> None:
         """Store what is still queued, and close the file; closing twice is fine."""

@@ -322,11 +322,7 @@ def apply(
 
 
 def _check(resource: Resource, applied: Plain) -> None:
-    """Check that a declaration is of the kind, and has its fields only.
-
-    Raises:
-        StatusError: It is another kind, or a value does not fit.
-    """
+    """Raise StatusError if a declaration is of another kind, or a value does not fit."""
     version, kind = str(applied.get("apiVersion", "")), str(applied.get("kind", ""))
     if (version, kind) != (resource.api_version, resource.kind):
         raise bad_request(f"invalid object type: {_kind_text(version, kind)}")

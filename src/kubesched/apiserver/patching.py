@@ -282,11 +282,7 @@ class Patch:
 
 
 def check_type(media_type: str, resource: Resource) -> None:
-    """Check that the media type is that of a patch that the kind supports.
-
-    Raises:
-        StatusError: It is another one.
-    """
+    """Raise StatusError if a media type is not that of a patch that the kind supports."""
     if resource.definition is None:
         if media_type not in _TYPES:
             raise unsupported_patch_type()
@@ -345,11 +341,7 @@ def check_name(operation: Operation, obj: Plain) -> None:
 
 
 def same_object(operation: Operation, obj: Plain) -> Plain:
-    """Return an object to write if the path names it.
-
-    Raises:
-        StatusError: The path names another one.
-    """
+    """Return an object to write; raises StatusError if the path names another one."""
     check_namespace(operation, obj)
     check_name(operation, obj)
     return obj

@@ -275,7 +275,7 @@ def precondition_failed(
     `what` is `UID` or `ResourceVersion`.
     """
     path = f"{namespace}/{name}" if namespace else name
-    kept_at = resource.storage_path or resource.plural
+    kept_at = "minions" if resource.plural == "nodes" else resource.plural
     why = (
         f"StorageError: invalid object, Code: 4, Key: /registry/{kept_at}/{path}, "
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: "
@@ -293,11 +293,7 @@ def _check_uid(operation: Operation, old: Plain, new: Plain) -> None:
 
 
 def _check_is_new(operation: Operation, metadata: Plain) -> None:
-    """Check that an object which an update creates does not have the uid of a deleted one.
-
-    Raises:
-        StatusError: It has the identity of another object.
-    """
+    """Raise StatusError if an object that an update creates has the uid of another one."""
     uid = metadata.get("uid")
     if uid and operation.request.method == "PUT":
         raise precondition_failed(

@@ -13,7 +13,6 @@ A line of the table is a kind, indented lines below it are its subresources:
     generation      the fields whose changes a generation counts, from 1
     counted         the same, from none
     name            the form of names, unless it is that of a DNS subdomain
-    stored          the path in upstream's storage, unless it is the plural
     versioned       an update must give the version that it changes
     upsert          an update of an object that does not exist creates it
     echoed          a deletion answers with the object, not with a Status
@@ -98,7 +97,6 @@ class Resource(msgspec.Struct, frozen=True):
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
     singular_name: str = ""
-    storage_path: str = ""
     name_form: str = "subdomain"
     generation_fields: tuple[str, ...] | None = None
     first_generation: int = 0
@@ -256,7 +254,6 @@ def _defined(definition: Plain) -> Iterator[Resource]:
             categories=tuple(names.get("categories") or ()),
             subresources=tuple(subresources),
             singular_name=names.get("singular") or "",
-            storage_path=f"{spec['group']}/{names['plural']}",
             generation_fields=("spec",),
             first_generation=1,
             needs_version=True,
@@ -300,7 +297,6 @@ def _resource(group: str, version: str, words: Sequence[str]) -> Resource:
         verbs=_listed(notes, "verbs") or ALL_VERBS,
         short_names=_listed(notes, "short"),
         categories=_listed(notes, "in"),
-        storage_path=notes.get("stored", ""),
         name_form=notes.get("name", "subdomain"),
         generation_fields=None if counted is None else tuple(filter(None, counted.split(","))),
         first_generation=int("generation" in notes),

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Pod
+from kubesched.api.field_errors import aggregate
 from kubesched.api.meta import LabelSelector
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import compile_label_selector
@@ -47,8 +48,6 @@ from kubesched.cluster.eviction import (
 )
 from kubesched.cluster.server import since_changed
 from kubesched.cluster.store import Key
-
-_TARGET_KINDS: Final = ("", "Node")
 
 
 def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None:
@@ -81,17 +80,14 @@ def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None
 def _check(binding: Plain, name: str) -> None:
     if binding.get("metadata", {}).get("name", "") != name:
         raise bad_request("name in URL does not match name in Binding object")
-    target = binding.get("target", {})
-    errors = []
+    target, errors = binding.get("target", {}), FieldErrors()
     kind = target.get("kind", "")
-    if kind not in _TARGET_KINDS:
-        errors.append(
-            f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"'
-        )
+    if kind not in ("", "Node"):
+        errors.not_supported("target.kind", kind, ("Node", "<empty>"))
     if not target.get("name"):
-        errors.append("target.name: Required value")
+        errors.required("target.name")
     if errors:
-        raise internal(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+        raise internal(aggregate(map(str, errors)))
 
 
 def _check_pod(pod: Plain) -> None:

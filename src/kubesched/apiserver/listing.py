@@ -245,26 +245,21 @@ def _option_errors(options: ListOptions, *, is_watch: bool) -> FieldErrors:
     return errors
 
 
-def _version(text: str) -> int | None:
-    """Return the version in a text, 0 for none; None if it is not a number of 64 bits."""
-    if not text:
-        return 0
-    return int(text) if _VERSION.fullmatch(text) and int(text) <= _UINT64_MAX else None
-
-
-def _parse_error(text: str) -> str:
-    what = "value out of range" if _VERSION.fullmatch(text) else "invalid syntax"
-    return f'strconv.ParseUint: parsing "{text}": {what}'
+def _version(text: str) -> int:
+    """Return the version in a text, 0 for none; raises ValueError unless it has 64 bits."""
+    if text and not _VERSION.fullmatch(text):
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    if int(text or 0) > _UINT64_MAX:
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+    return int(text or 0)
 
 
 def list_version(options: ListOptions) -> int:
     """Return the requested version of a list, 0 for any; raises StatusError if it is malformed."""
-    text = options.resource_version
-    found = _version(text)
-    if found is None:
-        why = f'resourceVersion: Invalid value: "{text}": {_parse_error(text)}'
-        raise bad_request(f"invalid resource version: {why}")
-    return found
+    try:
+        return exact_version(options.resource_version)
+    except StatusError as error:
+        raise bad_request(f"invalid resource version: {error.message}") from None
 
 
 def exact_version(text: str) -> int:
@@ -273,23 +268,26 @@ def exact_version(text: str) -> int:
     Raises:
         StatusError: It is not a number.
     """
-    found = _version(text)
-    if found is None:
-        raise internal(f'resourceVersion: Invalid value: "{text}": {_parse_error(text)}')
-    return found
+    try:
+        return _version(text)
+    except ValueError as error:
+        raise internal(f'resourceVersion: Invalid value: "{text}": {error}') from None
 
 
 def version_of_object(text: str) -> int:
     """Return the version of an object, 0 for none; raises StatusError if it is not a number."""
-    found = _version(text)
-    if found is None:
-        raise internal(_parse_error(text))
-    return found
+    try:
+        return _version(text)
+    except ValueError as error:
+        raise internal(str(error)) from None
 
 
 def is_version(text: str) -> bool:
     """Return whether a text is the version of an object; neither "0" nor a word is."""
-    return bool(_version(text))
+    try:
+        return _version(text) > 0
+    except ValueError:
+        return False
 
 
 # Lists.

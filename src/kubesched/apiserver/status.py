@@ -242,8 +242,7 @@ class FieldErrors(list[FieldError]):
 
     def drop(self, path: str) -> None:
         """Drop the errors at a path and below it, which another error makes redundant."""
-        below = (f"{path}.", f"{path}[")
-        self[:] = [one for one in self if one.path != path and not one.path.startswith(below)]
+        self[:] = [one for one in self if not field_errors.is_below(one.path, (path,))]
 
     def changed(self, field: str, new: Any, old: Any) -> None:
         """Add that a value has changed and may not, if it has."""

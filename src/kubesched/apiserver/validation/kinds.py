@@ -104,11 +104,6 @@ def _check_namespace_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 # Claims, volumes and classes.
 
-_IMMUTABLE_SPEC: Final = (
-    "spec is immutable after creation except resources.requests and volumeAttributesClassName "
-    "for bound claims"
-)
-
 
 def _check_claim_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
     _check_access_modes(spec, path, errors)
@@ -122,8 +117,7 @@ def _check_claim_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
 def _check_access_modes(spec: Plain, path: str, errors: FieldErrors) -> None:
     modes = spec.get("accessModes") or ()
     if "ReadWriteOncePod" in modes and len(modes) > 1:
-        detail = "may not use ReadWriteOncePod with other access modes"
-        errors.forbidden(f"{path}.accessModes", detail)
+        errors.forbidden(f"{path}.accessModes", "ReadWriteOncePod excludes other modes")
 
 
 def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
@@ -133,14 +127,13 @@ def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         changeable += ("resources", "volumeAttributesClassName")
     after = with_fields_of(new["spec"], before, *changeable)
     if not known_type("core_v1", "PersistentVolumeClaimSpec").is_equal(after, before):
-        errors.forbidden("spec", f"{_IMMUTABLE_SPEC}\n")
+        errors.forbidden("spec", "only what is requested of a bound claim and its class may change")
     errors.changed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
     path = ("resources", "requests", "storage")
     size, old_size = (parse_quantity(get(one["spec"], *path) or "0") for one in (new, old))
     actual = parse_quantity(get(old, "status", "capacity", "storage") or "0")
     if size.compare(old_size) < 0 and size.compare(actual) <= 0:
-        field = "spec.resources.requests.storage"
-        errors.forbidden(field, "field can not be less than status.capacity")
+        errors.forbidden("spec.resources.requests.storage", "is less than the capacity")
 
 
 _RESIZE_STATUSES: Final = (
@@ -181,8 +174,7 @@ def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> Sequence[str] 
     if spec.get("local") is not None and spec.get("nodeAffinity") is None:
         errors.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
     if spec.get("volumeAttributesClassName") is not None and spec.get("csi") is None:
-        detail = "has to be specified when using volumeAttributesClassName"
-        errors.required(f"{path}.csi", detail)
+        errors.required(f"{path}.csi", "volumeAttributesClassName needs it")
     return surplus
 
 
@@ -194,15 +186,11 @@ def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         spec = {**spec, "csi": without(spec.get("csi") or {}, reference)}
     errors.changed("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
     if any(spec.get(name) != before.get(name) for name in VOLUME_SOURCES):
-        detail = "spec.persistentvolumesource is immutable after creation\n"
-        errors.forbidden("spec.persistentvolumesource", detail)
-    affinity = before.get("nodeAffinity")
-    if affinity is not None and spec.get("nodeAffinity") != affinity:
-        detail = "field is immutable, except for updating from beta label to GA"
-        errors.invalid("nodeAffinity", spec.get("nodeAffinity"), detail)
+        errors.forbidden("spec.persistentvolumesource", "is immutable after creation")
+    if before.get("nodeAffinity") is not None:
+        errors.changed("nodeAffinity", spec.get("nodeAffinity"), before["nodeAffinity"])
     if before.get("volumeAttributesClassName") and not spec.get("volumeAttributesClassName"):
-        detail = "update from non-nil value to nil is forbidden"
-        errors.forbidden("spec.volumeAttributesClassName", detail)
+        errors.forbidden("spec.volumeAttributesClassName", "may not be removed")
 
 
 # Claims on devices, and slices of them.
@@ -217,7 +205,7 @@ def _check_device_request(request: Plain, path: str, errors: FieldErrors) -> Non
 def _check_slice(spec: Plain, path: str, errors: FieldErrors) -> None:
     names = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
     _check_one_of(spec, names, path, errors)
-    for name in ("allNodes", "perDeviceNodeSelection"):
+    for name in names[2:]:
         if spec.get(name) is False:
             errors.invalid(f"{path}.{name}", False, "must be either unset or set to true")
 
@@ -294,10 +282,8 @@ def _check_job(spec: Plain, path: str, errors: FieldErrors) -> None:
     # Jobs get a selector when they are created; the template of a cron job has none yet.
     if path == "spec" and not spec.get("selector"):
         errors.required(f"{path}.selector")
-    policy, at = (
-        get(spec, "template", "spec", "restartPolicy"),
-        f"{path}.template.spec.restartPolicy",
-    )
+    policy = get(spec, "template", "spec", "restartPolicy")
+    at = f"{path}.template.spec.restartPolicy"
     if policy in (None, "", "Always"):
         # It may not have been given: Always is the default of pods.
         errors.required(at, 'valid values: "OnFailure", "Never"')
@@ -334,12 +320,7 @@ _SET_FIELDS: Final = (
 def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     after = with_fields_of(new["spec"], old["spec"], *_SET_FIELDS)
     if not known_type("apps_v1", "StatefulSetSpec").is_equal(after, old["spec"]):
-        detail = (
-            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
-            "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
-            "'minReadySeconds' are forbidden"
-        )
-        errors.forbidden("spec", detail)
+        errors.forbidden("spec", f"only {', '.join(_SET_FIELDS)} may change")
 
 
 # Roles and who has them.
@@ -410,21 +391,15 @@ def _check_definition(definition: Plain, errors: FieldErrors) -> None:
     wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
     name = definition["metadata"].get("name", "")
     if name != wanted:
-        detail = 'must be spec.names.plural+"."+spec.group'
-        errors.invalid("metadata.name", name, detail)
+        errors.invalid("metadata.name", name, f"must be {wanted}")
     stored = [one for one in spec.get("versions") or () if one.get("storage")]
     if len(stored) != 1:
-        detail = "must have exactly one version marked as storage version"
-        errors.invalid("spec.versions", spec.get("versions"), detail)
+        errors.invalid("spec.versions", spec.get("versions"), "must have one storage version")
 
 
 def _check_fixed(new: Plain, old: Plain, errors: FieldErrors) -> None:
     """Add field errors for changes of an immutable ConfigMap or Secret."""
-    if not old.get("immutable"):
-        return
-    if not new.get("immutable"):
-        errors.forbidden("immutable", "field is immutable when `immutable` is set")
-    for name in ("data", "binaryData"):
+    for name in ("immutable", "data", "binaryData") if old.get("immutable") else ():
         if new.get(name) != old.get(name):
             errors.forbidden(name, "field is immutable when `immutable` is set")
 

@@ -181,11 +181,6 @@ def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
     return frozenset()
 
 
-def stripped(fields: FieldSet) -> FieldSet:
-    """Leave out the fields that never have owners."""
-    return fields - _STRIPPED
-
-
 def disown(managers: Managers, changes: Comparison) -> Managers:
     """Remove changed and deleted fields from their owners."""
     gone = changes.changed | changes.removed
@@ -242,12 +237,6 @@ def _claimed(old: Plain | None, new: Plain, subresource: str) -> Managers:
     return decode(new) or decode(old)
 
 
-def adopt(resource: Resource, current: Plain, subresource: str, now: str | None) -> Managers:
-    """Return a manager that owns all fields of an object without managers."""
-    owner = owner_of(resource, _BEFORE_FIRST_APPLY, UPDATE, subresource)
-    return _updated(resource, None, current, {}, owner, now)
-
-
 def _updated(
     resource: Resource,
     old: Plain | None,
@@ -261,8 +250,7 @@ def _updated(
     ignored = ignored_fields(resource, owner.subresource)
     changes = compare(before, without_managed_fields(new), resource.type).besides(ignored)
     changed = disown(managers, changes)
-    mine = stripped(changes.changed)
-    if mine:
+    if mine := changes.changed - _STRIPPED:
         if owner in changed:
             mine |= changed[owner].fields
         changed[owner] = Ownership(mine, owner.api_version, now)
@@ -298,7 +286,8 @@ def apply(
     merged = merge(live, applied, object_type)
     managers = decode(current)
     if current is not None and not managers:
-        managers = adopt(resource, current, subresource, now)
+        first = owner_of(resource, _BEFORE_FIRST_APPLY, UPDATE, subresource)
+        managers = _updated(resource, None, current, {}, first, now)
     owner = owner_of(resource, manager, APPLY, subresource)
     ignored = ignored_fields(resource, subresource)
     fields = without_below(field_set(applied, object_type), ignored)
@@ -311,7 +300,7 @@ def apply(
         own = _client_side_applied(resource, live) if manager == _KUBECTL else frozenset()
         _check_conflicts(managers, changes.changed - own)
     managers = disown(managers, changes)
-    if fields := stripped(fields):
+    if fields := fields - _STRIPPED:
         before = None if last is None else last.time
         time = now if merged != live else before
         managers[owner] = Ownership(fields, applied["apiVersion"], time)

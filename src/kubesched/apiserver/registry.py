@@ -209,8 +209,7 @@ class ObjectRegistry:
         _check_version(operation, old["metadata"], new["metadata"])
         version = old["metadata"]["resourceVersion"]
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
-        now = self.clock.timestamp()
-        new = strategy.prepare_for_update(resource, new, old, operation.subresource, now)
+        new = strategy.prepare_for_update(resource, new, old, operation.subresource)
         errors = validation.errors_of_update(resource, new, old, operation.subresource)
         if errors:
             raise _invalid(resource, operation.name, errors)

@@ -52,13 +52,10 @@ class StoredObject:
             return self.plain
         other = self._others.get(version)
         if other is None:
-            other = self._others[version] = self._converted(resource)
+            is_event = resource.group == EVENTS_GROUP
+            other = from_core(self.plain) if is_event else {**self.plain, "apiVersion": version}
+            self._others[version] = other
         return other
-
-    def _converted(self, resource: Resource) -> Plain:
-        if resource.group == EVENTS_GROUP:
-            return from_core(self.plain)
-        return {**self.plain, "apiVersion": resource.api_version}
 
     def item(self, resource: Resource) -> bytes:
         """Return the object as JSON without its kind, as lists show it."""

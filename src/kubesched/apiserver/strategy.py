@@ -9,7 +9,8 @@ Invariants: neither the new nor the old object is changed; the returned one shar
 Differs:  a scheduling group is kept, although the feature is off by default. AppArmor annotations
           are not copied to the security context. Daemon sets do not note the generation of their
           template. Approvals of certificates and phases of volumes bear the times that they are
-          sent with. A CustomResourceDefinition is established at once.
+          sent with. A CustomResourceDefinition is established at once. Of conditions of one type,
+          the last one's observed generation is kept.
 """
 
 from __future__ import annotations
@@ -45,13 +46,8 @@ def prepare_for_create(resource: Resource, obj: Plain) -> Plain:
     return obj if prepare is None else prepare(resource, obj)
 
 
-def prepare_for_update(
-    resource: Resource, new: Plain, old: Plain, subresource: str = "", now: str = ""
-) -> Plain:
-    """Return a changed object as it will be validated.
-
-    `new` has its defaults; `now` is the time of the request, as objects have it.
-    """
+def prepare_for_update(resource: Resource, new: Plain, old: Plain, subresource: str = "") -> Plain:
+    """Return a changed object, with its defaults, as it will be validated."""
     new = {**new, "metadata": _metadata(new["metadata"], old["metadata"])}
     if resource.built_in_kind == "Pod":
         return _pod_update(resource, new, old, subresource)
@@ -216,20 +212,12 @@ def _pod_status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
 
 def _conditions(new: Sequence[Plain], old: Sequence[Plain] | None) -> list[Plain]:
     """Return conditions; those without an observed generation keep their earlier one."""
-    generations: dict[str, list[int]] = {}
-    for condition in old or ():
-        generation = condition.get("observedGeneration", 0)
-        generations.setdefault(condition["type"], []).append(generation)
-    kept = []
-    for condition in new:
-        # A type may be repeated; then the generations are used in turn.
-        seen = generations.get(condition["type"])
-        generation = seen.pop(0) if seen else 0
-        if generation and not condition.get("observedGeneration"):
-            kept.append({**condition, "observedGeneration": generation})
-        else:
-            kept.append(condition)
-    return kept
+    before = {one["type"]: one.get("observedGeneration") for one in old or ()}
+    conditions = [dict(one) for one in new]
+    for condition in conditions:
+        if generation := before.get(condition["type"]):
+            condition.setdefault("observedGeneration", generation)
+    return conditions
 
 
 def _resize(new: Plain, old: Plain) -> Plain:

@@ -62,10 +62,7 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
 def errors_of_update(
     resource: Resource, new: Plain, old: Plain, subresource: str = ""
 ) -> list[FieldError]:
-    """Return the field errors of a changed object, prepared by its strategy.
-
-    `new` has a resource version.
-    """
+    """Return the field errors of a changed object, prepared by its strategy."""
     errors = FieldErrors()
     is_held = not resource.is_plain and subresource != "status"
     forms = ("path_segment", resource.name_form) if is_held else ("path_segment",)

@@ -13,7 +13,7 @@ from typing import Final
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.names import label_key_errors, label_value_errors
-from kubesched.apiserver.formats import FORMS, dns_label, prefix_of
+from kubesched.apiserver.formats import FORMS, prefix_of
 from kubesched.apiserver.plain import Plain, entries
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors
@@ -26,7 +26,7 @@ _ANNOTATIONS_SIZE_MAX: Final = 256 * 1024
 def check_metadata(
     resource: Resource, metadata: Plain, forms: Iterable[str], errors: FieldErrors
 ) -> None:
-    """Add field errors for the metadata of an object.
+    """Add field errors for the metadata of an object, whose namespace is that of the request.
 
     The name must have every one of the `forms`, which are names in `formats.FORMS`.
     """
@@ -36,7 +36,6 @@ def check_metadata(
         errors.each("metadata.name", name, rule(name) if name else ())
     if not name:
         errors.required("metadata.name", "name or generateName is required")
-    _check_namespace(metadata.get("namespace", ""), resource.is_namespaced, errors)
     if metadata.get("generation", 0) < 0:
         detail = "must be greater than or equal to 0"
         errors.invalid("metadata.generation", metadata["generation"], detail)
@@ -46,25 +45,11 @@ def check_metadata(
     _check_finalizers(metadata.get("finalizers") or (), errors, is_plain=resource.is_plain)
 
 
-def _check_namespace(namespace: str, is_namespaced: bool, errors: FieldErrors) -> None:
-    path = "metadata.namespace"
-    if not is_namespaced:
-        if namespace:
-            errors.forbidden(path, "not allowed on this type")
-    elif namespace:
-        errors.each(path, namespace, dns_label(namespace))
-    else:
-        errors.required(path)
-
-
 def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:
     path = "metadata.ownerReferences"
     first = ""
     for owner in owners:
         group, _, version = owner["apiVersion"].rpartition("/")
-        if "/" in group:
-            # Upstream reads neither where there is more than one slash.
-            group = version = ""
         if not version:
             errors.invalid(f"{path}.apiVersion", owner["apiVersion"], "version must not be empty")
         for name in ("kind", "name", "uid"):
@@ -118,10 +103,6 @@ def check_metadata_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
                 f"found new finalizers []string{{{shown}}}"
             )
             errors.forbidden("metadata.finalizers", detail)
-    if not new.get("resourceVersion"):
-        errors.invalid("metadata.resourceVersion", "", "must be specified for an update")
-    if new.get("generation", 0) < old.get("generation", 0):
-        errors.invalid("metadata.generation", new.get("generation", 0), "must not be decremented")
     for name in ("name", "namespace", "uid"):
         errors.changed(f"metadata.{name}", new.get(name, ""), old.get(name, ""))
     for name in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):

@@ -252,7 +252,7 @@ class _Deleter:
         policy = self._options.policy
         if policy is None:
             policy = next((p for p, name in _FINALIZER_OF.items() if name in present), None)
-        if policy is None and self._resource.orphans_dependents:
+        if policy is None and "orphans" in self._resource.flags:
             policy = ORPHAN
         wanted = _FINALIZER_OF.get(policy or "")
         if wanted is not None:

@@ -168,7 +168,7 @@ class Handler:
         stored, is_new = self._registry.update(
             operation,
             lambda current: self._granting(call, current, obj),
-            creates=call.resource.is_created_by_update,
+            creates="upsert" in call.resource.flags,
         )
         return Response(201 if is_new else 200, call.presentation.one(stored))
 
@@ -196,7 +196,7 @@ class Handler:
         options = delete_options(call.request, resource)
         operation = Operation(call.request, resource, call.namespace, name)
         last, is_deleted = delete(self._registry, operation, options)
-        if not is_deleted or resource.is_shown_when_deleted:
+        if not is_deleted or "echoed" in resource.flags:
             is_accepted = not is_deleted and options.orphan_dependents is False
             return Response(202 if is_accepted else 200, call.presentation.one(last))
         details = details_of(resource.group, resource.plural, name)

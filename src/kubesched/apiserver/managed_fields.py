@@ -177,7 +177,7 @@ def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
     if subresource == "status":
         left = LEFT_BY_STATUS.get(resource.group_resource, ())
         metadata = {("f:metadata", f"f:{name}") for name in left}
-        return _SPEC | ({("f:metadata",)} if resource.is_status_only else metadata)
+        return _SPEC | ({("f:metadata",)} if "statusonly" in resource.flags else metadata)
     return frozenset()
 
 

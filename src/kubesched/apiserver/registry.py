@@ -313,7 +313,7 @@ def _check_version(operation: Operation, old: Plain, new: Plain) -> None:
     resource = operation.resource
     wanted = version_of_object(new.get("resourceVersion", ""))
     if not wanted:
-        if resource.needs_version:
+        if "versioned" in resource.flags:
             errors = FieldErrors()
             errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid_kind(resource.group, resource.plural, operation.name, errors)

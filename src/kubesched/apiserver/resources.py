@@ -55,6 +55,7 @@ ALL_VERBS: Final = (
     "watch",
 )
 _READ_WRITE: Final = ("get", "patch", "update")
+_FLAGS: Final = frozenset(("echoed", "orphans", "plain", "statusonly", "upsert", "versioned"))
 _STORED_IN: Final = {"horizontalpodautoscalers.autoscaling": "v2"}
 _WORD: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 
@@ -84,6 +85,7 @@ class Resource(msgspec.Struct, frozen=True):
         singular_name: Its name for one object; "" for the kind in lower case.
         name_form: The form of names, as `formats` lists them.
         generation_fields: Fields whose changes the generation counts; None if nothing is counted.
+        flags: The words of the line that stand alone: `versioned`, `upsert`, ...
         definition: The CustomResourceDefinition that it comes from; None for built-in kinds.
     """
 
@@ -100,12 +102,7 @@ class Resource(msgspec.Struct, frozen=True):
     name_form: str = "subdomain"
     generation_fields: tuple[str, ...] | None = None
     first_generation: int = 0
-    needs_version: bool = False
-    is_created_by_update: bool = False
-    is_shown_when_deleted: bool = False
-    is_plain: bool = False
-    is_status_only: bool = False
-    orphans_dependents: bool = False
+    flags: frozenset[str] = frozenset()
     selectable: tuple[str, ...] = ()
     definition: Plain | None = None
 
@@ -256,8 +253,7 @@ def _defined(definition: Plain) -> Iterator[Resource]:
             singular_name=names.get("singular") or "",
             generation_fields=("spec",),
             first_generation=1,
-            needs_version=True,
-            is_status_only=True,
+            flags=frozenset(("statusonly", "versioned")),
             definition=definition,
         )
 
@@ -300,12 +296,7 @@ def _resource(group: str, version: str, words: Sequence[str]) -> Resource:
         name_form=notes.get("name", "subdomain"),
         generation_fields=None if counted is None else tuple(filter(None, counted.split(","))),
         first_generation=int("generation" in notes),
-        needs_version="versioned" in notes,
-        is_created_by_update="upsert" in notes,
-        is_shown_when_deleted="echoed" in notes,
-        is_plain="plain" in notes,
-        is_status_only="statusonly" in notes,
-        orphans_dependents="orphans" in notes,
+        flags=_FLAGS & notes.keys(),
         selectable=_listed(notes, "select"),
     )
 

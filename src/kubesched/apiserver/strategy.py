@@ -125,7 +125,7 @@ _OF_OBJECT: Final = (
 def _metadata_left(resource: Resource, new: Plain, old: Plain) -> Plain:
     """Return the metadata after a write of the status, which may not change all of them."""
     left = LEFT_BY_STATUS.get(resource.group_resource, ())
-    names = _OF_OBJECT if resource.is_status_only else left
+    names = _OF_OBJECT if "statusonly" in resource.flags else left
     return with_fields_of(new["metadata"], old["metadata"], *names)
 
 

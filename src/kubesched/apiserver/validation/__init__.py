@@ -45,7 +45,7 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
     """Return the field errors of a new object, prepared by its strategy and with its name."""
     errors = FieldErrors()
     # Kinds with only the rules of all objects are checked for these last.
-    is_first = not (resource.is_plain and resource.name_form == "path_segment")
+    is_first = not ("plain" in resource.flags and resource.name_form == "path_segment")
     if is_first:
         check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
     # The statuses of pods are set by the server.
@@ -64,7 +64,7 @@ def errors_of_update(
 ) -> list[FieldError]:
     """Return the field errors of a changed object, prepared by its strategy."""
     errors = FieldErrors()
-    is_held = not resource.is_plain and subresource != "status"
+    is_held = "plain" not in resource.flags and subresource != "status"
     forms = ("path_segment", resource.name_form) if is_held else ("path_segment",)
     check_metadata(resource, new["metadata"], dict.fromkeys(forms), errors)
     check_metadata_update(new["metadata"], old["metadata"], errors)

@@ -42,7 +42,7 @@ def check_metadata(
     check_labels(metadata.get("labels"), "metadata.labels", errors)
     check_annotations(metadata.get("annotations"), "metadata.annotations", errors)
     _check_owners(metadata.get("ownerReferences") or (), errors)
-    _check_finalizers(metadata.get("finalizers") or (), errors, is_plain=resource.is_plain)
+    _check_finalizers(metadata.get("finalizers") or (), errors, is_plain="plain" in resource.flags)
 
 
 def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:

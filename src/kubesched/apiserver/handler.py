@@ -239,7 +239,6 @@ class Handler:
     def _body(self, operation: Operation) -> Plain:
         kind = operation.resource.kind_of_subresource(operation.subresource)
         obj = decoded(operation, self._resources, kind)
-        obj.setdefault("metadata", {})
         check_namespace(operation, obj)
         return obj
 

@@ -55,7 +55,8 @@ def prepare_for_update(resource: Resource, new: Plain, old: Plain, subresource: 
         conditions = get(new, "status", "conditions") or []
         return {**old, "status": {**(old.get("status") or {}), "conditions": conditions}}
     if subresource == "status":
-        return _status_update(resource, new, old)
+        kept = {**old, "metadata": _metadata_left(resource, new, old)}
+        return with_fields_of(kept, new, "status")
     if resource.built_in_kind == "Namespace":
         return _namespace_update(new, old, subresource)
     if resource.has_status:
@@ -102,17 +103,6 @@ def _with_generation(resource: Resource, new: Plain, old: Plain) -> Plain:
             is_changed |= new["metadata"].get(name) != old["metadata"].get(name)
     if is_changed:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-    return new
-
-
-def _status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
-    """Return the old object with the new status."""
-    if resource.definition is not None:
-        kept = {**old, "metadata": _metadata_left(resource, new, old)}
-        return with_fields_of(kept, new, "status")
-    if "spec" in old:
-        new["spec"] = old["spec"]
-    new["metadata"] = _metadata_left(resource, new, old)
     return new
 
 

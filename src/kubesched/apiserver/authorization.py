@@ -244,15 +244,8 @@ def attributes_of(request: ApiRequest, target: Target | None) -> Attributes:
     """Return the action that a request needs permission for."""
     if target is None:
         return Attributes(request.user, request.method.lower(), path=request.path)
-    return Attributes(
-        request.user,
-        target.verb,
-        target.group,
-        target.plural,
-        target.subresource,
-        target.namespace,
-        target.name,
-    )
+    names = target.plural, target.subresource, target.namespace, target.name
+    return Attributes(request.user, target.verb, target.group, *names)
 
 
 def impersonated(headers: Mapping[str, str], user: User, roles: StoredRoles) -> User:

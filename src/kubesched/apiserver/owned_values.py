@@ -43,16 +43,16 @@ def _compact(value: Any) -> str:
 def to_fields_v1(fields: FieldSet) -> Plain:
     """Return a set in its written form: objects in objects, named by elements."""
     written: Plain = {}
-    for path in sorted_paths(fields):
+    for path in fields:
         node = written
         for element in path:
             node = node.setdefault(element, {})
         node[_MEMBER] = {}
-    return {element: _leaves_emptied(node) for element, node in written.items()}
+    return _leaves_emptied(written)
 
 
 def _leaves_emptied(node: Plain) -> Plain:
-    """Drop the mark of a member that has nothing below it."""
+    """Return a sorted node without the mark of a member that has nothing below it."""
     if len(node) == 1 and _MEMBER in node:
         return {}
     return {

@@ -47,7 +47,6 @@ _REPEATED_OWNERS: Final = (
     "1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "
     "UID(s) observed: {}"
 )
-_SERVER_FIELDS: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 class ObjectRegistry:
@@ -140,8 +139,6 @@ class ObjectRegistry:
 
     def _prepared(self, operation: Operation, obj: Plain) -> Plain:
         metadata = obj["metadata"]
-        for name in _SERVER_FIELDS:
-            metadata.pop(name, None)
         metadata.pop("resourceVersion", None)
         metadata |= {"uid": self.clock.uid(), "creationTimestamp": self.clock.timestamp()}
         prefix = metadata.get("generateName")

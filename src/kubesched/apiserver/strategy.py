@@ -144,8 +144,7 @@ def _create_pod(_resource: Resource, pod: Plain) -> Plain:
     if "affinity" in spec or "topologySpreadConstraints" in spec:
         spec = deep_copy(spec)
         _merge_label_keys(spec, pod["metadata"].get("labels", {}))
-    metadata = {**pod["metadata"], "generation": 1}
-    return {**pod, "metadata": metadata, "spec": spec, "status": status}
+    return {**pod, "spec": spec, "status": status}
 
 
 def _merge_label_keys(spec: Plain, labels: Plain) -> None:

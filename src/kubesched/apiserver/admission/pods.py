@@ -213,15 +213,11 @@ def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
 
 
 def check_overhead(request: AdmissionRequest, pod: Plain) -> None:
-    """Raise StatusError if a pod's overhead is not that of its class."""
+    """Raise StatusError if a pod has an overhead, and its class has none."""
     runtime_class = _class_of(request, pod)
-    overhead = None if runtime_class is None else _overhead(runtime_class)
-    given = pod["spec"].get("overhead")
-    if overhead is None:
-        if given is not None:
-            raise request.refusal(pod, _NO_OVERHEAD)
-    elif not _AMOUNTS.is_equal(given or {}, overhead):
-        raise request.refusal(pod, _OTHER_OVERHEAD)
+    has_none = runtime_class is None or _overhead(runtime_class) is None
+    if has_none and pod["spec"].get("overhead") is not None:
+        raise request.refusal(pod, _NO_OVERHEAD)
 
 
 def _class_of(request: AdmissionRequest, pod: Plain) -> Plain | None:

@@ -198,17 +198,16 @@ def _versions(resources: Resources, address: str) -> Plain:
     """Return the versions of the core group, and the address of the server."""
     return {
         "kind": "APIVersions",
-        "versions": [one.version for one in resources.group_versions if not one.group],
+        "versions": [one.version for one in _by_group(resources)[""]],
         "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
     }
 
 
 def _by_group(resources: Resources) -> dict[str, list[GroupVersion]]:
-    """Return all groups but the core group."""
+    """Return the versions of all groups."""
     groups: dict[str, list[GroupVersion]] = {}
     for served in resources.group_versions:
-        if served.group:
-            groups.setdefault(served.group, []).append(served)
+        groups.setdefault(served.group, []).append(served)
     return groups
 
 
@@ -234,17 +233,17 @@ def _group_version(resources: Resources, group: str, version: str) -> Plain:
 def _aggregated_groups(resources: Resources, version: str, *, is_core: bool) -> Plain:
     """Return groups with all their resources, in a version of this form."""
     items: list[Plain] = []
-    for name in ("",) if is_core else _by_group(resources):
+    for name, served in _by_group(resources).items():
         versions = [
             {
-                "version": served.version,
-                "resources": [_aggregated(resource) for resource in served.resources],
+                "version": one.version,
+                "resources": [_aggregated(resource) for resource in one.resources],
                 "freshness": "Current",
             }
-            for served in resources.group_versions
-            if served.group == name
+            for one in served
         ]
-        items.append({"metadata": {"name": name} if name else {}, "versions": versions})
+        if is_core is not bool(name):
+            items.append({"metadata": {"name": name} if name else {}, "versions": versions})
     return {"kind": _KIND, "apiVersion": f"{_GROUP}/{version}", "metadata": {}, "items": items}
 
 
@@ -402,7 +401,9 @@ class NonResource:
             return _tagged(request, Response(200, encode(document), media_type))
         if is_core:
             return json_response(200, _versions(self._resources, self._address()))
-        groups = [_group(name, served) for name, served in _by_group(self._resources).items()]
+        groups = [
+            _group(name, served) for name, served in _by_group(self._resources).items() if name
+        ]
         return json_response(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
 

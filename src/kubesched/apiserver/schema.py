@@ -300,11 +300,6 @@ def objects_in(value: Any, value_type: ValueType) -> Iterable[Plain]:
     return value if isinstance(value_type, ListType) else (value,)
 
 
-def _inner(value_type: ValueType) -> ObjectType | None:
-    element = value_type.element if isinstance(value_type, ListType | MapType) else value_type
-    return element if isinstance(element, ObjectType) else None
-
-
 class _Source(NamedTuple):
     """The definition of a type in a table: the type that it names, or the lines of its fields.
 
@@ -362,6 +357,7 @@ def _field(line: str, file: str, owner: str) -> Field:
     notes: dict[str, str] = dict(_CALL.findall(match["notes"] or ""))
     assert notes.keys() <= _NOTES, line
     is_pointer, value_type = bool(match["pointer"]), _type(match["type"], file, notes)
+    element = value_type.element if isinstance(value_type, ListType | MapType) else value_type
     is_bare_struct = value_type.is_struct and not is_pointer
     rules = [
         Rule(name, tuple(arguments.split(",")) if arguments else ())
@@ -371,7 +367,7 @@ def _field(line: str, file: str, owner: str) -> Field:
         name=match["name"],
         owner=owner,
         type=value_type,
-        inner=_inner(value_type),
+        inner=element if isinstance(element, ObjectType) else None,
         is_pointer=is_pointer,
         is_left_out=bool(flag) and not is_pointer and not value_type.is_struct,
         is_always_written=not flag or (is_bare_struct and flag == "?"),

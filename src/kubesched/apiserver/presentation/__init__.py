@@ -400,8 +400,10 @@ _WORDS: Final[Mapping[str, Callable[..., Any]]] = {
     "modes": modes_text,
     "names": lambda found: _of_containers(found, "name"),
     "number": lambda found: found or 0,
+    "path": lambda *names: "/".join(name or "" for name in names) if any(names) else "",
     "ratio": lambda one, other: f"{one or 0}/{other or 0}",
     "selector": _selector,
     "times": lambda *found: next(filter(None, found), 1),
+    "trimmed": lambda found: (found or "").strip(),
 }
 """What cells show of the values at their paths."""

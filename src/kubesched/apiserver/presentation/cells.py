@@ -265,10 +265,6 @@ def _event_source(event: Plain, _now: datetime) -> str:
     return f"{component}, {instance}" if instance else component
 
 
-def _event_message(event: Plain, _now: datetime) -> str:
-    return str(event.get("message", "")).strip()
-
-
 # Volumes, claims and classes.
 
 
@@ -276,11 +272,6 @@ def _phase(value: Plain, _now: datetime) -> str:
     if get(value, "metadata", "deletionTimestamp"):
         return "Terminating"
     return str(get(value, "status", "phase") or "")
-
-
-def _claim_of_volume(volume: Plain, _now: datetime) -> str:
-    claim = get(volume, "spec", "claimRef")
-    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
 
 
 _ACCESS_MODES: Final = {
@@ -388,11 +379,9 @@ def _group_status(group: Plain, _now: datetime) -> str:
 
 
 CELLS: Final[Mapping[str, Callable[[Plain, datetime], Any]]] = {
-    "claim_of_volume": _claim_of_volume,
     "claim_state": _claim_state,
     "class_name": _class_name,
     "completions": _completions,
-    "event_message": _event_message,
     "event_object": _event_object,
     "event_source": _event_source,
     "external_address": _node_address("ExternalIP"),

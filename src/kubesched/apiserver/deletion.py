@@ -42,14 +42,9 @@ _OPTION_KINDS: Final = ("", "DeleteOptions")
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """Options of a deletion.
+    """Options of a deletion; None if not given, which leaves the object its own grace period.
 
-    Attributes:
-        grace_period_seconds: The time to end in; None for the object's own grace period.
-        propagation_policy: `Foreground`, `Background` or `Orphan`; None if not given.
-        orphan_dependents: The older form of the policy; None if not given.
-        preconditions: The `uid` and `resourceVersion` that the object must have.
-        dry_run: Stages that are only tried.
+    The policy is `Foreground`, `Background` or `Orphan`; `orphan_dependents` is its older form.
     """
 
     grace_period_seconds: Int64 | None = None
@@ -78,20 +73,17 @@ def delete_options(request: ApiRequest, resource: Resource) -> DeleteOptions:
     Raises:
         StatusError: They are invalid.
     """
-    options = _from_body(request) if request.body else _from_query(request)
+    try:
+        body = parsed(request.body, request.content_type) if request.body else None
+    except BodyError as error:
+        raise bad_request(str(error)) from None
+    options = _from_query(request) if body is None else options_of(body)
     errors = _option_errors(options)
     if errors:
         raise invalid_kind("meta.k8s.io", "DeleteOptions", "", errors)
     if resource.group_resource == "jobs.batch" and options.policy is None:
         request.warnings.append(_JOB_WARNING)
     return options
-
-
-def _from_body(request: ApiRequest) -> DeleteOptions:
-    try:
-        return options_of(parsed(request.body, request.content_type))
-    except BodyError as error:
-        raise bad_request(str(error)) from None
 
 
 def options_of(value: Plain) -> DeleteOptions:

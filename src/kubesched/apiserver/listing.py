@@ -150,13 +150,10 @@ class ListOptions(msgspec.Struct, frozen=True):
     """Options of a list or a watch.
 
     Attributes:
-        selection: Which objects.
         resource_version: As it was sent; "" for the newest.
         match: `Exact` or `NotOlderThan`; "" if not given.
         limit: How many objects a page has; 0 for all.
-        continue_token: Where the page begins; "" for the first.
         timeout_seconds: When a watch ends; None if the client does not care.
-        allows_bookmarks: Whether a watch may get bookmarks.
         sends_initial_events: Whether a watch starts with the existing objects; None if not given.
     """
 
@@ -299,14 +296,7 @@ _TOO_OLD: Final = "The resourceVersion for the provided list is too old."
 
 
 class ObjectList(msgspec.Struct, frozen=True):
-    """A page of a list.
-
-    Attributes:
-        items: In the order of their keys.
-        version: The version of the store that the page shows.
-        continue_token: Where the next page begins; "" for the last.
-        remaining: How many objects come after this page; None if it is not known.
-    """
+    """A page of a list, and how many objects come after it; None if that is not known."""
 
     items: tuple[StoredObject, ...]
     version: int

@@ -198,8 +198,11 @@ class ObjectRegistry:
         """Return the new object, admitted, prepared and validated."""
         resource = operation.resource
         check_namespace(operation, new)
-        if operation.request.method == "PUT":
-            _check_uid(operation, old["metadata"], new["metadata"])
+        uid, wanted = old["metadata"]["uid"], new["metadata"].get("uid")
+        if operation.request.method == "PUT" and wanted not in (None, "", uid):
+            raise precondition_failed(
+                resource, operation.namespace, operation.name, "UID", wanted, uid
+            )
         admitted = AdmissionRequest(resource, self.lookup, old, operation.subresource)
         new = admission.admit(admitted, new)
         _drop_repeated_owners(operation, new["metadata"])
@@ -280,23 +283,12 @@ def precondition_failed(
     return conflict(resource.group, resource.plural, name, why)
 
 
-def _check_uid(operation: Operation, old: Plain, new: Plain) -> None:
-    wanted = new.get("uid")
-    if wanted and wanted != old["uid"]:
-        raise precondition_failed(
-            operation.resource, operation.namespace, operation.name, "UID", wanted, old["uid"]
-        )
-
-
 def _check_is_new(operation: Operation, metadata: Plain) -> None:
     """Raise StatusError if an object that an update creates has the uid of another one."""
-    uid = metadata.get("uid")
+    resource, uid = operation.resource, metadata.get("uid")
     if uid and operation.request.method == "PUT":
-        raise precondition_failed(
-            operation.resource, operation.namespace, operation.name, "UID", uid, ""
-        )
+        raise precondition_failed(resource, operation.namespace, operation.name, "UID", uid, "")
     if uid:
-        resource = operation.resource
         why = (
             f"uid mismatch: the provided object specified uid {uid}, and no existing object "
             "was found"

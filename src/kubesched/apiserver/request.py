@@ -105,16 +105,10 @@ def refused(error: ApiError) -> Response:
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The target of a path under `/api` or `/apis`.
+    """The target of a path under `/api` or `/apis`; parts that it does not have are "".
 
     Attributes:
         verb: What is to be done: `get`, `list`, `watch`, `create`, `deletecollection`, ...
-        group: "" for the core group.
-        version: Such as `v1`.
-        plural: The resource; "" if the path ends before it.
-        namespace: "" for none.
-        name: "" for the whole collection.
-        subresource: "" for the object itself.
         rest: Parts of the path behind the subresource.
         is_old_watch: Whether it goes through the older path `.../watch/...`.
     """

@@ -58,7 +58,10 @@ def prepare_for_update(resource: Resource, new: Plain, old: Plain, subresource: 
         kept = {**old, "metadata": _metadata_left(resource, new, old)}
         return with_fields_of(kept, new, "status")
     if resource.built_in_kind == "Namespace":
-        return _namespace_update(new, old, subresource)
+        spec = new["spec"]
+        if subresource != "finalize":
+            spec = with_fields_of(spec, old["spec"], "finalizers")
+        return {**new, "spec": spec, "status": old["status"]}
     if resource.has_status:
         new = _with_status(resource, new, old)
     if resource.built_in_kind == "PersistentVolumeClaim":
@@ -229,13 +232,6 @@ def _resized(new: Plain, old: Plain) -> Plain:
 
 
 # Other kinds.
-
-
-def _namespace_update(new: Plain, old: Plain, subresource: str) -> Plain:
-    new["status"] = old["status"]
-    if subresource != "finalize":
-        new["spec"] = with_fields_of(new["spec"], old["spec"], "finalizers")
-    return new
 
 
 def _create_namespace(_resource: Resource, obj: Plain) -> Plain:

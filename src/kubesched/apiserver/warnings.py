@@ -118,7 +118,13 @@ def sendable(texts: Iterable[str]) -> tuple[str, ...]:
     Together they have at most 4,096 characters. If they are longer, each is cut to 256 characters,
     and those that still do not fit are left out.
     """
-    fit = [text for text in dict.fromkeys(texts) if text and _is_sendable(text)]
+    # Category Cs cannot be encoded in UTF-8.
+    unsendable = {"Cc", "Cs"}
+    fit = [
+        text
+        for text in dict.fromkeys(texts)
+        if text and unsendable.isdisjoint(map(unicodedata.category, text))
+    ]
     if sum(map(len, fit)) <= _TOTAL_MAX:
         return tuple(fit)
     room, kept = _TOTAL_MAX, []
@@ -128,8 +134,3 @@ def sendable(texts: Iterable[str]) -> tuple[str, ...]:
             break
         kept.append(text[:_TEXT_MAX])
     return tuple(kept)
-
-
-def _is_sendable(text: str) -> bool:
-    # Category Cs cannot be encoded in UTF-8.
-    return not any(unicodedata.category(letter) in {"Cc", "Cs"} for letter in text)

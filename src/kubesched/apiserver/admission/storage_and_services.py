@@ -59,16 +59,15 @@ def add_default_class(request: AdmissionRequest, claim: Plain) -> Plain:
 def _default_class_name(request: AdmissionRequest) -> str | None:
     """Return the name of the newest default class; of several the first by name."""
     newest: Plain | None = max(
-        filter(_is_default, request.lookup.items(_CLASSES)),
-        key=lambda one: str(one["metadata"].get("creationTimestamp") or ""),
+        (
+            one["metadata"]
+            for one in request.lookup.items(_CLASSES)
+            if get(one, "metadata", "annotations", _DEFAULT_ANNOTATION) == "true"
+        ),
+        key=lambda metadata: str(metadata.get("creationTimestamp") or ""),
         default=None,
     )
-    return None if newest is None else newest["metadata"]["name"]
-
-
-def _is_default(storage_class: Plain) -> bool:
-    annotations = storage_class["metadata"].get("annotations", {})
-    return bool(annotations.get(_DEFAULT_ANNOTATION) == "true")
+    return None if newest is None else newest["name"]
 
 
 def check_growth(request: AdmissionRequest, claim: Plain) -> None:

@@ -67,7 +67,6 @@ class Owner(NamedTuple):
     """The identity of a manager.
 
     Attributes:
-        manager: The name that the client gave.
         operation: `Apply` or `Update`.
         api_version: Of updates; "" for appliers, who stay the same in every version.
         subresource: What the fields were written through, "" for the object itself.
@@ -88,7 +87,6 @@ class Ownership(msgspec.Struct, frozen=True):
     """The fields that a manager owns.
 
     Attributes:
-        fields: The fields.
         api_version: That the fields are named by.
         time: Of the last change, as in objects; None if unknown.
         entry: The written form that it was read from, as long as nothing has changed; None if

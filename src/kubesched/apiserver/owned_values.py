@@ -289,12 +289,7 @@ def field_set(value: Plain, object_type: ObjectType) -> FieldSet:
 
 
 class Comparison(NamedTuple):
-    """How one object differs from another.
-
-    Attributes:
-        changed: Fields that the newer one gave a value.
-        removed: Fields that only the older one has.
-    """
+    """The fields that a newer object gave a value, and those that only the older one has."""
 
     changed: FieldSet
     removed: FieldSet

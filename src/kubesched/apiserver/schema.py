@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
@@ -56,21 +57,18 @@ _IMMUTABLE: Final = Rule("immutable")
 _NOTES: Final = frozenset(("map", "set", "atomic", "merge", "replace", "dropped"))
 
 
+@dataclass(frozen=True, eq=False)
 class ListType(ValueType):
     """A list; an empty one is None.
 
     Attributes:
-        element: The type of its entries.
         keys: The fields that identify entries in server-side apply; () for none.
         is_set: Whether server-side apply owns each entry.
     """
 
-    def __init__(
-        self, element: ValueType, keys: tuple[str, ...] = (), *, is_set: bool = False
-    ) -> None:
-        self.element = element
-        self.keys = keys
-        self.is_set = is_set
+    element: ValueType
+    keys: tuple[str, ...] = ()
+    is_set: bool = False
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the list with its entries read; null is an empty entry."""
@@ -93,17 +91,16 @@ class ListType(ValueType):
         return not (self.keys or self.is_set)
 
 
+@dataclass(frozen=True, eq=False)
 class MapType(ValueType):
     """A map from text; an empty one is None.
 
     Attributes:
-        element: The type of its values.
         is_atomic: Whether server-side apply owns it as a whole.
     """
 
-    def __init__(self, element: ValueType, *, is_atomic: bool = False) -> None:
-        self.element = element
-        self.is_atomic = is_atomic
+    element: ValueType
+    is_atomic: bool = False
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the map with its values read; null is an empty value."""

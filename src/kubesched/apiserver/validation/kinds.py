@@ -173,8 +173,6 @@ def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> Sequence[str] 
     _check_access_modes(spec, path, errors)
     if spec.get("local") is not None and spec.get("nodeAffinity") is None:
         errors.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
-    if spec.get("volumeAttributesClassName") is not None and spec.get("csi") is None:
-        errors.required(f"{path}.csi", "volumeAttributesClassName needs it")
     return surplus
 
 
@@ -189,8 +187,6 @@ def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         errors.forbidden("spec.persistentvolumesource", "is immutable after creation")
     if before.get("nodeAffinity") is not None:
         errors.changed("nodeAffinity", spec.get("nodeAffinity"), before["nodeAffinity"])
-    if before.get("volumeAttributesClassName") and not spec.get("volumeAttributesClassName"):
-        errors.forbidden("spec.volumeAttributesClassName", "may not be removed")
 
 
 # Claims on devices, and slices of them.

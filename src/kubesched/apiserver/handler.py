@@ -18,10 +18,10 @@ from kubesched.apiserver.decoding import decoded, read_object
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.listing import ObjectList, exact_version, list_objects, list_options
-from kubesched.apiserver.patching import Patch, check_name, check_type, same_object
+from kubesched.apiserver.patching import Patch, check_name, check_namespace, check_type, same_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation, negotiate
-from kubesched.apiserver.registry import ObjectRegistry, check_namespace
+from kubesched.apiserver.registry import ObjectRegistry
 from kubesched.apiserver.request import (
     ApiRequest,
     Operation,

@@ -26,7 +26,6 @@ from kubesched.apiserver import managed_fields, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
 from kubesched.apiserver.defaults import completed
 from kubesched.apiserver.plain import Plain, decode, deep_copy, json_word
-from kubesched.apiserver.registry import check_namespace
 from kubesched.apiserver.request import APPLY_TYPE, Operation
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import (
@@ -338,6 +337,24 @@ def check_name(operation: Operation, obj: Plain) -> None:
             f"the namespace of the object ({namespace}) does not match the namespace on the "
             f"request ({operation.namespace})"
         )
+
+
+def check_namespace(operation: Operation, obj: Plain) -> None:
+    """Put an object into the namespace of its path, or into none where its kind has none.
+
+    Raises:
+        StatusError: It names another namespace.
+    """
+    metadata = obj["metadata"]
+    if not operation.resource.is_namespaced:
+        metadata.pop("namespace", None)
+        return
+    given = metadata.get("namespace")
+    if given and given != operation.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    metadata["namespace"] = operation.namespace
 
 
 def same_object(operation: Operation, obj: Plain) -> Plain:

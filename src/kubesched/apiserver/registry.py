@@ -24,7 +24,6 @@ from kubesched.apiserver.status import (
     FieldErrors,
     StatusError,
     already_exists,
-    bad_request,
     conflict,
     internal,
     invalid_kind,
@@ -99,7 +98,7 @@ class ObjectRegistry:
     # Creating.
 
     def create(self, operation: Operation, obj: Plain, *, is_tracked: bool = True) -> StoredObject:
-        """Store a new object with its defaults; `obj` may be changed.
+        """Store a new object with its defaults, in its namespace; `obj` may be changed.
 
         With `is_tracked`, the manager of its fields is recorded.
 
@@ -107,7 +106,6 @@ class ObjectRegistry:
             ApiError: It is refused.
         """
         resource = operation.resource
-        check_namespace(operation, obj)
         version = obj["metadata"].get("resourceVersion", "")
         if is_tracked:
             obj = self.tracked(operation, None, obj)
@@ -197,7 +195,6 @@ class ObjectRegistry:
     def _changed(self, operation: Operation, old: Plain, new: Plain) -> Plain:
         """Return the new object, admitted, prepared and validated."""
         resource = operation.resource
-        check_namespace(operation, new)
         uid, wanted = old["metadata"]["uid"], new["metadata"].get("uid")
         if operation.request.method == "PUT" and wanted not in (None, "", uid):
             raise precondition_failed(
@@ -235,24 +232,6 @@ class ObjectRegistry:
     def write(self, key: Key, plain: Plain) -> StoredObject:
         """Store a new state of an object without checks; for the server's own writes."""
         return self.store.update(key, StoredObject(plain))
-
-
-def check_namespace(operation: Operation, obj: Plain) -> None:
-    """Put an object into the namespace of its path, or into none where its kind has none.
-
-    Raises:
-        StatusError: Its namespace is another one.
-    """
-    metadata = obj["metadata"]
-    if not operation.resource.is_namespaced:
-        metadata.pop("namespace", None)
-        return
-    given = metadata.get("namespace")
-    if given and given != operation.namespace:
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    metadata["namespace"] = operation.namespace
 
 
 def _drop_repeated_owners(operation: Operation, metadata: Plain) -> None:

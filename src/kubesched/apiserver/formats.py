@@ -72,8 +72,7 @@ _label: Final = _form(
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
         f"{_ENDS}",
         DNS_LABEL_FORM,
-        "my-name",
-        "123-abc",
+        *("my-name", "123-abc"),
     ),
     length_max=63,
 )
@@ -91,9 +90,7 @@ config_map_key: Final = _form(
     _shown(
         "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
         "[-._a-zA-Z0-9]+",
-        "key.name",
-        "KEY_NAME",
-        "key-name",
+        *("key.name", "KEY_NAME", "key-name"),
     ),
     (r"(?!\.\Z).*", "must not be '.'"),
     (r"(?!\.\.\Z).*", "must not be '..'"),
@@ -104,8 +101,7 @@ percent: Final = _form(
     _shown(
         "a valid percent string must be a numeric string followed by an ending '%'",
         "[0-9]+%",
-        "1%",
-        "93%",
+        *("1%", "93%"),
     )
 )
 port_name: Final = _form(
@@ -235,11 +231,7 @@ FORMS: Final[Mapping[str, NameRule]] = {
             "string of alphanumeric characters or '_,:', and must end with an alphanumeric "
             "character or '_'",
             "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?",
-            "my_name",
-            "MY_NAME",
-            "MyName",
-            "ReasonA,ReasonB",
-            "ReasonA:ReasonB",
+            *("my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"),
         )
     ),
     "relative_path": _form(_RELATIVE, _NO_BACKSTEPS),

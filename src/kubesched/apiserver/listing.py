@@ -177,25 +177,21 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
     limit = max(0, _number(request.parameter("limit") or "0"))
     timeout_seconds = _number(timeout) if timeout else None
     labels = _labels_selected(request.parameter("labelSelector"))
-    options = ListOptions(
-        selection=Selection(resource, labels),
+    errors = _option_errors(request, is_watch=is_watch)
+    if errors:
+        raise invalid_kind("meta.k8s.io", "ListOptions", "", errors)
+    selected = fields_selected(resource, fields) if fields else None
+    is_initial_given = "sendInitialEvents" in request.query
+    return ListOptions(
+        selection=Selection(resource, labels, selected),
         resource_version=request.parameter("resourceVersion"),
         match=request.parameter(_MATCH),
         limit=limit,
         continue_token=request.parameter("continue"),
         timeout_seconds=timeout_seconds,
         allows_bookmarks=request.flag("allowWatchBookmarks"),
-        sends_initial_events=(
-            request.flag("sendInitialEvents") if "sendInitialEvents" in request.query else None
-        ),
+        sends_initial_events=request.flag("sendInitialEvents") if is_initial_given else None,
     )
-    errors = _option_errors(options, is_watch=is_watch)
-    if errors:
-        raise invalid_kind("meta.k8s.io", "ListOptions", "", errors)
-    if not fields:
-        return options
-    selection = Selection(resource, labels, fields_selected(resource, fields))
-    return msgspec.structs.replace(options, selection=selection)
 
 
 def _labels_selected(text: str) -> CompiledSelector | None:
@@ -214,29 +210,30 @@ def _number(text: str) -> int:
     return number
 
 
-def _option_errors(options: ListOptions, *, is_watch: bool) -> FieldErrors:
+def _option_errors(request: ApiRequest, *, is_watch: bool) -> FieldErrors:
     errors = FieldErrors()
-    match, sends_initial = options.match, options.sends_initial_events
-    if sends_initial is not None and not is_watch:
+    match, version = request.parameter(_MATCH), request.parameter("resourceVersion")
+    is_initial_given = "sendInitialEvents" in request.query
+    if is_initial_given and not is_watch:
         errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
-    elif sends_initial is not None and match != NOT_OLDER_THAN:
+    elif is_initial_given and match != NOT_OLDER_THAN:
         detail = f"sendInitialEvents requires setting {_MATCH} to {NOT_OLDER_THAN}"
         errors.forbidden(_MATCH, detail)
     if not match:
         return errors
-    if is_watch and sends_initial is None:
+    if is_watch and not is_initial_given:
         detail = f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"
         errors.forbidden(_MATCH, detail)
-    if not is_watch and not options.resource_version:
+    if not is_watch and not version:
         detail = f"{_MATCH} is forbidden unless resourceVersion is provided"
         errors.forbidden(_MATCH, detail)
-    if options.continue_token:
+    if request.parameter("continue"):
         errors.forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided")
     if is_watch and match != NOT_OLDER_THAN:
         errors.not_supported(_MATCH, match, (NOT_OLDER_THAN,))
     elif match not in {EXACT, NOT_OLDER_THAN}:
         errors.not_supported(_MATCH, match, (EXACT, NOT_OLDER_THAN, ""))
-    if not is_watch and match == EXACT and options.resource_version == "0":
+    if not is_watch and match == EXACT and version == "0":
         detail = f'{_MATCH} "exact" is forbidden for resourceVersion "0"'
         errors.forbidden(_MATCH, detail)
     return errors

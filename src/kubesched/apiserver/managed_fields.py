@@ -77,11 +77,6 @@ class Owner(NamedTuple):
     api_version: str
     subresource: str
 
-    @property
-    def is_applier(self) -> bool:
-        """Whether it applies a complete intent, instead of updating what it read."""
-        return self.operation == APPLY
-
 
 class Ownership(msgspec.Struct, frozen=True):
     """The fields that a manager owns.
@@ -399,4 +394,4 @@ def _owner_text(owner: Owner) -> str:
     text = json.dumps(owner.manager, ensure_ascii=False)
     if owner.subresource:
         text += f' with subresource "{owner.subresource}"'
-    return text if owner.is_applier else f"{text} using {owner.api_version}"
+    return text if owner.operation == APPLY else f"{text} using {owner.api_version}"

@@ -45,14 +45,8 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.schema import ObjectType, custom_type, type_of
 
 ALL_VERBS: Final = (
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
+    *("create", "delete", "deletecollection", "get"),
+    *("list", "patch", "update", "watch"),
 )
 _READ_WRITE: Final = ("get", "patch", "update")
 _FLAGS: Final = frozenset(("echoed", "orphans", "plain", "statusonly", "upsert", "versioned"))

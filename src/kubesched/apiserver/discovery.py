@@ -29,11 +29,8 @@ _INFO: Final = {"title": "Kubernetes", "version": "v1.36"}
 _KIND_EXTENSION: Final = "x-kubernetes-group-version-kind"
 _PATCH_OPTIONS: Final = ("dryRun", "fieldManager", "fieldValidation", "force")
 _OTHER_PATHS: Final = (
-    ".well-known/openid-configuration",
-    "api",
-    "apis",
-    "openid/v1/jwks",
-    "version",
+    *(".well-known/openid-configuration", "api", "apis"),
+    *("openid/v1/jwks", "version"),
 )
 
 

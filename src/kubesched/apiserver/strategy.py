@@ -131,8 +131,6 @@ _GATED: Final = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
-# Of a feature that is off.
-_CLAIM_STATUSES: Final = "nodeAllocatableResourceClaimStatuses"
 
 
 def _create_pod(_resource: Resource, pod: Plain) -> Plain:
@@ -192,8 +190,6 @@ def _with_spec_only(new: Plain, old: Plain, spec: Plain) -> Plain:
 def _pod_status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
     metadata = _metadata_left(resource, new, old)
     status = {**new["status"]}
-    if _CLAIM_STATUSES not in old["status"]:
-        status.pop(_CLAIM_STATUSES, None)
     for name in ("observedGeneration", "qosClass"):
         if not status.get(name) and name in old["status"]:
             status[name] = old["status"][name]

@@ -30,10 +30,6 @@ _FINALIZERS: Final[Mapping[str, str]] = {
     "PersistentVolumeClaim": "kubernetes.io/pvc-protection",
     "VolumeAttributesClass": "kubernetes.io/vac-protection",
 }
-_CANNOT_GROW: Final = (
-    "only dynamically provisioned pvc can be resized and "
-    "the storageclass that provisions the pvc must support resize"
-)
 
 
 def protect(request: AdmissionRequest, obj: Plain) -> Plain:
@@ -84,7 +80,7 @@ def check_growth(request: AdmissionRequest, claim: Plain) -> None:
     name, earlier = (one["spec"].get("storageClassName") or "" for one in (claim, before))
     found = request.lookup.get(_CLASSES, "", name)
     if name != earlier or found is None or not found.get("allowVolumeExpansion"):
-        raise request.refusal(claim, _CANNOT_GROW)
+        raise request.refusal(claim, "its storage class does not allow claims to be expanded")
 
 
 # Services.

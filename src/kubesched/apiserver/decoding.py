@@ -297,11 +297,7 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
 
 
 def _set_kind(value: Plain, resources: Resources, resource: Resource) -> None:
-    """Fill in the kind and the version of an object, which may be left out.
-
-    Raises:
-        StatusError: They differ from those of the path.
-    """
+    """Fill in kind and version; raises StatusError if they differ from those of the path."""
     kind, version = value.get("kind"), value.get("apiVersion")
     kind = resource.kind if kind in (None, "") else kind
     version = resource.api_version if version in (None, "") else version

@@ -259,11 +259,7 @@ class Journal:
         return [(Key(*key), decode(body)) for *key, body in rows], version
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Store writes in order; return when they are on the disk.
-
-        Raises:
-            JournalError: They are not.
-        """
+        """Store writes on the disk, in order; raises JournalError if that fails."""
         with self._named():
             run = self._connection.execute
             run("BEGIN IMMEDIATE")

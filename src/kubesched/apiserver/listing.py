@@ -78,11 +78,7 @@ Getter: TypeAlias = Callable[[Plain], str]
 
 
 def fields_selected(resource: Resource, text: str) -> Callable[[Plain], bool]:
-    """Compile a field selector to a predicate on plain objects in the version of the resource.
-
-    Raises:
-        ApiError: The text is no selector, or names a field that the resource does not offer.
-    """
+    """Compile a field selector to a predicate; raises ApiError for fields that are not offered."""
     try:
         requirements = parse_field_selector(text)
     except SelectorError as error:
@@ -257,11 +253,7 @@ def list_version(options: ListOptions) -> int:
 
 
 def exact_version(text: str) -> int:
-    """Return the requested version of a get or a watch, 0 for any.
-
-    Raises:
-        StatusError: It is not a number.
-    """
+    """Return the version of a get or a watch, 0 for any; raises StatusError if it is malformed."""
     try:
         return _version(text)
     except ValueError as error:

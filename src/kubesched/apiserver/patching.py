@@ -49,11 +49,7 @@ _INDEX: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 def apply_json_patch(current: Any, operations: Any) -> Any:
-    """Return a patched copy of an object, which may be any JSON value.
-
-    Raises:
-        StatusError: The patch is malformed or does not apply.
-    """
+    """Return a patched copy of a JSON value; raises StatusError if the patch does not apply."""
     document = deep_copy(current)
     for operation in _checked(operations):
         document = _applied(document, operation)
@@ -252,11 +248,7 @@ class Patch:
         return apply_json_patch(current, self.value)
 
     def _of_kind(self, changed: Any) -> Plain:
-        """Return the object with its own kind and version.
-
-        Raises:
-            StatusError: The patch changed them, or leaves no object.
-        """
+        """Return the object with its own kind; raises StatusError if the patch changed it."""
         if not isinstance(changed, dict):
             raise bad_request("the patch leaves no object")
         own = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
@@ -290,11 +282,7 @@ def check_type(media_type: str, resource: Resource) -> None:
 
 
 def merge(current: Plain, patch: Any) -> Any:
-    """Return what a JSON merge patch (RFC 7386) makes of an object.
-
-    Raises:
-        StatusError: It is no patch.
-    """
+    """Return an object with a JSON merge patch (RFC 7386); raises StatusError if it is none."""
     if patch is None:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):

@@ -32,11 +32,7 @@ _Fields: TypeAlias = Mapping[str, Field]
 
 
 def apply(object_type: ObjectType, current: Plain, patch: Any) -> Plain:
-    """Return an object with a decoded patch applied.
-
-    Raises:
-        StatusError: The patch is malformed, or cannot be applied.
-    """
+    """Return an object with a decoded patch applied; raises StatusError if it does not apply."""
     if not isinstance(patch, dict | None):
         raise bad_request("json: cannot unmarshal into Go value of type map[string]interface {}")
     # `_merge_map` changes both its arguments.

@@ -51,11 +51,7 @@ from kubesched.cluster.store import Key
 
 
 def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None:
-    """Give a pod the node of a binding.
-
-    Raises:
-        StatusError: The binding is malformed, or the pod cannot be bound.
-    """
+    """Give a pod the node of a binding; raises StatusError if it cannot have it."""
     metadata = binding.get("metadata", {})
     name = operation.name or metadata.get("name", "")
     _check(binding, name)
@@ -149,11 +145,7 @@ _EVICTED: Final = {
 
 
 def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> None:
-    """Delete the pod that the request names if its budget allows it.
-
-    Raises:
-        StatusError: The budget does not allow it, or there is no such pod.
-    """
+    """Delete the pod of a request; raises StatusError if its budget does not allow that."""
     if eviction.get("metadata", {}).get("name", "") != operation.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = options_of(eviction.get("deleteOptions") or {})

@@ -67,11 +67,7 @@ _CHECKS: Final[Mapping[tuple[str, str], Sequence[_Check]]] = {
 
 
 def admit(request: AdmissionRequest, obj: Plain) -> Plain:
-    """Return an object, with defaults and namespace, as admission completes it before validation.
-
-    Raises:
-        StatusError: The request is refused.
-    """
+    """Return an object as admission completes it; raises StatusError if the request is refused."""
     admit_into_namespace(request, obj)
     for step in _STEPS.get((request.resource.built_in_kind, request.operation), ()):
         obj = step(request, obj)

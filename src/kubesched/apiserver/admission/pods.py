@@ -39,8 +39,6 @@ def add_default_tolerations(_request: AdmissionRequest, pod: Plain) -> Plain:
         for key in _TOLERATED
         if not any(_is_about(toleration, key) for toleration in tolerations)
     ]
-    if not missing:
-        return pod
     return {**pod, "spec": {**pod["spec"], "tolerations": [*tolerations, *missing]}}
 
 
@@ -102,11 +100,7 @@ def keep_priority(request: AdmissionRequest, pod: Plain) -> Plain:
 
 
 def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
-    """Return a new pod with the priority of its class.
-
-    Raises:
-        StatusError: There is no such class, or the pod contradicts it.
-    """
+    """Return a new pod with the priority of its class; raises StatusError if it has another."""
     spec, policy = _with_priority(request, pod, f"the integer value of priority ({{}}) {_COMPUTED}")
     given = spec.get("preemptionPolicy")
     if policy is not None:
@@ -118,11 +112,7 @@ def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
 
 
 def set_group_priority(request: AdmissionRequest, group: Plain) -> Plain:
-    """Return a new pod group with the priority of its class.
-
-    Raises:
-        StatusError: There is no such class, or the group contradicts it.
-    """
+    """Return a new group with the priority of its class; raises StatusError if it has another."""
     spec, _ = _with_priority(request, group, _GROUP_PRIORITY)
     return {**group, "spec": spec}
 
@@ -186,11 +176,7 @@ _NO_OVERHEAD: Final = (
 
 
 def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
-    """Return the pod with the overhead and the scheduling constraints of its runtime class.
-
-    Raises:
-        StatusError: There is no such class, or the pod contradicts it.
-    """
+    """Return the pod as its runtime class has it; raises StatusError if they contradict."""
     runtime_class = _class_of(request, pod)
     if runtime_class is None:
         return pod

@@ -185,11 +185,7 @@ def prefers_yaml(header: str) -> bool:
 
 
 def negotiate(header: str) -> MediaType:
-    """Return the form of an answer.
-
-    Raises:
-        StatusError: The client accepts none of those offered.
-    """
+    """Return the form of an answer; raises StatusError if the client accepts none."""
     if header in {"", "application/json", "*/*"}:
         return PLAIN
     accepted = parse_accept(header)

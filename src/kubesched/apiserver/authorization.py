@@ -339,8 +339,7 @@ class Tokens:
         seconds, errors = spec["expirationSeconds"], FieldErrors()
         if not _SECONDS_MIN <= seconds <= _SECONDS_MAX:
             limit = "less than 10 minutes" if seconds < _SECONDS_MIN else "larger than 2^32 seconds"
-            detail = f"may not specify a duration {limit}"
-            errors.invalid("spec.expirationSeconds", seconds, detail)
+            errors.invalid("spec.expirationSeconds", seconds, f"may not specify a duration {limit}")
             raise invalid_kind("authentication.k8s.io", "TokenRequest", "", errors)
         now = self.clock.now()
         namespace, name = metadata["namespace"], metadata["name"]

@@ -116,8 +116,7 @@ def _option_errors(options: DeleteOptions) -> FieldErrors:
     errors = FieldErrors()
     field, policy = "propagationPolicy", options.propagation_policy
     if policy is not None and options.orphan_dependents is not None:
-        detail = "orphanDependents and deletionPropagation cannot be both set"
-        errors.invalid(field, policy, detail)
+        errors.invalid(field, policy, "orphanDependents and deletionPropagation cannot be both set")
     if policy not in {None, FOREGROUND, BACKGROUND, ORPHAN}:
         errors.not_supported(field, policy, (FOREGROUND, BACKGROUND, ORPHAN, "nil"))
     check_dry_run(options.dry_run or (), errors)

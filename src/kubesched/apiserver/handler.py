@@ -153,8 +153,7 @@ class Handler:
         operation = call.operation()
         obj = decoded(operation, self._resources, call.resource)
         if call.resource.group in _REVIEW_GROUPS:
-            answer = self._reviewer.review(call.resource, call.request.user, obj)
-            return json_response(201, answer)
+            return json_response(201, self._reviewer.review(call.resource, call.request.user, obj))
         check_namespace(operation, obj)
         self._granting(call, None, obj)
         if call.resource.built_in_kind == "Binding":
@@ -220,8 +219,7 @@ class Handler:
                     raise
             else:
                 deleted.append(stored)
-        shown = ObjectList(tuple(deleted), found.version)
-        return Response(200, call.presentation.many(shown))
+        return Response(200, call.presentation.many(ObjectList(tuple(deleted), found.version)))
 
     # Subresources that are objects of their own.
 

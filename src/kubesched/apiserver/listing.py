@@ -213,16 +213,14 @@ def _option_errors(request: ApiRequest, *, is_watch: bool) -> FieldErrors:
     if is_initial_given and not is_watch:
         errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
     elif is_initial_given and match != NOT_OLDER_THAN:
-        detail = f"sendInitialEvents requires setting {_MATCH} to {NOT_OLDER_THAN}"
-        errors.forbidden(_MATCH, detail)
+        errors.forbidden(_MATCH, f"sendInitialEvents requires setting {_MATCH} to {NOT_OLDER_THAN}")
     if not match:
         return errors
     if is_watch and not is_initial_given:
         detail = f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"
         errors.forbidden(_MATCH, detail)
     if not is_watch and not version:
-        detail = f"{_MATCH} is forbidden unless resourceVersion is provided"
-        errors.forbidden(_MATCH, detail)
+        errors.forbidden(_MATCH, f"{_MATCH} is forbidden unless resourceVersion is provided")
     if request.parameter("continue"):
         errors.forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided")
     if is_watch and match != NOT_OLDER_THAN:
@@ -230,8 +228,7 @@ def _option_errors(request: ApiRequest, *, is_watch: bool) -> FieldErrors:
     elif match not in {EXACT, NOT_OLDER_THAN}:
         errors.not_supported(_MATCH, match, (EXACT, NOT_OLDER_THAN, ""))
     if not is_watch and match == EXACT and version == "0":
-        detail = f'{_MATCH} "exact" is forbidden for resourceVersion "0"'
-        errors.forbidden(_MATCH, detail)
+        errors.forbidden(_MATCH, f'{_MATCH} "exact" is forbidden for resourceVersion "0"')
     return errors
 
 
@@ -364,8 +361,7 @@ def _cut(
         return ObjectList(page, listing.version)
     next_start = sort_key(page[-1]).removeprefix(prefix) + "\0"
     token = token_of(Page(listing.version, next_start))
-    known = remaining if selection.is_everything else None
-    return ObjectList(page, listing.version, token, known)
+    return ObjectList(page, listing.version, token, remaining if selection.is_everything else None)
 
 
 # Pages.

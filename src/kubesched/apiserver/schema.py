@@ -339,8 +339,7 @@ def _type(text: str, file: str, notes: Mapping[str, str] = {}) -> ValueType:
         keys = tuple(notes["map"].split(",")) if "map" in notes else ()
         return ListType(_type(text[2:], file), keys, is_set="set" in notes)
     if text.startswith("map[string]"):
-        element = _type(text.removeprefix("map[string]"), file)
-        return MapType(element, is_atomic="atomic" in notes)
+        return MapType(_type(text.removeprefix("map[string]"), file), is_atomic="atomic" in notes)
     if text in SCALARS:
         return SCALARS[text]
     other, _, name = text.rpartition("/")

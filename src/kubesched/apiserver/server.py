@@ -137,8 +137,7 @@ class ApiServer:
         Raises:
             StatusError: Its token is unknown, or it may not impersonate the user that it names.
         """
-        user = self._bearer(headers.get("authorization", ""))
-        return impersonated(headers, user, self._roles)
+        return impersonated(headers, self._bearer(headers.get("authorization", "")), self._roles)
 
     def _bearer(self, authorization: str) -> User:
         if not authorization:

@@ -85,8 +85,7 @@ def details_of(group: str, kind: str, name: str = "", causes: Sequence[Plain] = 
 def not_found(resource: Resource, name: str) -> StatusError:
     """There is no object of that name."""
     message = f'{resource.group_resource} "{name}" not found'
-    details = details_of(resource.group, resource.plural, name)
-    return StatusError(404, "NotFound", message, details)
+    return StatusError(404, "NotFound", message, details_of(resource.group, resource.plural, name))
 
 
 def already_exists(resource: Resource, name: str, *, is_ending: bool = False) -> StatusError:
@@ -132,8 +131,7 @@ def cause(reason: str, field: str, message: str) -> Plain:
 
 def not_served() -> StatusError:
     """The path names no resource."""
-    message = "the server could not find the requested resource"
-    return StatusError(404, "NotFound", message, {})
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def unreachable() -> StatusError:

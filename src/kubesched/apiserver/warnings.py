@@ -18,7 +18,9 @@ from kubesched.apiserver.formats import dns_label
 from kubesched.apiserver.plain import Plain, entries, get
 from kubesched.apiserver.resources import Resource
 
-TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+# Where pods and their templates stand, by kind.
+_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "Pod": (),
     **dict.fromkeys(
         ("DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"),
         ("spec", "template"),
@@ -26,7 +28,6 @@ TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
     "PodTemplate": ("template",),
 }
-"""Where the templates of pods stand, by kind."""
 # What names are used in, by kind.
 _NAMES: Final[Mapping[str, str]] = {
     "Pod": "the Pod's hostname",
@@ -63,9 +64,8 @@ def warnings_of_update(resource: Resource, new: Plain, old: Plain, subresource: 
 
 
 def _of_template(resource: Resource, obj: Plain) -> Iterator[str]:
-    path = () if resource.built_in_kind == "Pod" else TEMPLATES.get(resource.built_in_kind)
-    spec = None if path is None else get(obj, *path, "spec")
-    if path is not None and spec is not None:
+    path = _TEMPLATES.get(resource.built_in_kind)
+    if path is not None and (spec := get(obj, *path, "spec")) is not None:
         yield from _of_spec(spec, ".".join((*path, "spec")))
 
 

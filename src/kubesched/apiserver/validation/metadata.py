@@ -56,8 +56,7 @@ def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:
             if not owner[name]:
                 errors.invalid(f"{path}.{name}", "", "must not be empty")
         if (group, version, owner["kind"]) == ("", "v1", "Event"):
-            detail = "/v1, Kind=Event is disallowed from being an owner"
-            errors.invalid(path, owner, detail)
+            errors.invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner")
         if owner.get("controller"):
             who = f"{owner['kind']}/{owner['name']}"
             if first:

@@ -62,8 +62,7 @@ def completed(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
 
 
 def _fill_in(object_type: ObjectType, obj: Plain) -> None:
-    function = _FUNCTIONS.get(object_type.name)
-    if function is not None:
+    if (function := _FUNCTIONS.get(object_type.name)) is not None:
         function(obj)
     for field in object_type.defaulted:
         value = obj.get(field.name)
@@ -99,8 +98,7 @@ def _pod(pod: Plain) -> None:
 
 
 def _requests_from_limits(resources: Plain) -> None:
-    limits = resources.get("limits")
-    if limits:
+    if limits := resources.get("limits"):
         requests = resources.get("requests") or {}
         resources["requests"] = {**limits, **requests}
 
@@ -169,8 +167,7 @@ def _node_status(status: Plain) -> None:
 
 def _replication_controller(controller: Plain) -> None:
     template = controller["spec"].get("template") or {}
-    labels = template.get("metadata", {}).get("labels")
-    if labels:
+    if labels := template.get("metadata", {}).get("labels"):
         controller["spec"].setdefault("selector", dict(labels))
         controller["metadata"].setdefault("labels", dict(labels))
 
@@ -190,8 +187,7 @@ def _limit_range_item(item: Plain) -> None:
 
 
 def _pod_spec(spec: Plain) -> None:
-    name = spec.get("serviceAccountName") or spec.get("serviceAccount")
-    if name:
+    if name := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = name
 
 
@@ -248,8 +244,7 @@ def _job(job: Plain) -> None:
     spec.setdefault("parallelism", 1)
     per_index = spec.get("backoffLimitPerIndex") is not None
     spec.setdefault("backoffLimit", _BACKOFF_LIMIT_PER_INDEX if per_index else _BACKOFF_LIMIT)
-    labels = spec["template"]["metadata"].get("labels")
-    if labels:
+    if labels := spec["template"]["metadata"].get("labels"):
         job["metadata"].setdefault("labels", dict(labels))
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)

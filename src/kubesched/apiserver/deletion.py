@@ -78,8 +78,7 @@ def delete_options(request: ApiRequest, resource: Resource) -> DeleteOptions:
     except BodyError as error:
         raise bad_request(str(error)) from None
     options = _from_query(request) if body is None else options_of(body)
-    errors = _option_errors(options)
-    if errors:
+    if errors := _option_errors(options):
         raise invalid_kind("meta.k8s.io", "DeleteOptions", "", errors)
     if resource.group_resource == "jobs.batch" and options.policy is None:
         request.warnings.append(_JOB_WARNING)
@@ -245,8 +244,7 @@ class _Deleter:
             policy = next((p for p, name in _FINALIZER_OF.items() if name in present), None)
         if policy is None and "orphans" in self._resource.flags:
             policy = ORPHAN
-        wanted = _FINALIZER_OF.get(policy or "")
-        if wanted is not None:
+        if (wanted := _FINALIZER_OF.get(policy or "")) is not None:
             kept.append(wanted)
         return list(present) if sorted(kept) == sorted(present) else kept
 

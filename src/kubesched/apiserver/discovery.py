@@ -371,8 +371,7 @@ class NonResource:
             index = encode(openapi_index(self._resources))
             return _tagged(request, Response(200, index, PLAIN_TEXT))
         if parts[:1] == ("v3",):
-            document = openapi_document(self._resources, "/".join(parts[1:]))
-            if document is not None:
+            if (document := openapi_document(self._resources, "/".join(parts[1:]))) is not None:
                 return _tagged(request, json_response(200, document))
             return Response(404, b"", "")
         return page_not_found()
@@ -391,8 +390,7 @@ class NonResource:
         return json_response(200, _group_version(self._resources, parts[1], parts[2]))
 
     def _roots(self, request: ApiRequest, *, is_core: bool) -> Response:
-        form = aggregated_form(request.accept)
-        if form is not None:
+        if (form := aggregated_form(request.accept)) is not None:
             document = _aggregated_groups(self._resources, form.version, is_core=is_core)
             media_type = f"application/json;g={form.group};v={form.version};as={form.kind}"
             return _tagged(request, Response(200, encode(document), media_type))

@@ -173,8 +173,7 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
     limit = max(0, _number(request.parameter("limit") or "0"))
     timeout_seconds = _number(timeout) if timeout else None
     labels = _labels_selected(request.parameter("labelSelector"))
-    errors = _option_errors(request, is_watch=is_watch)
-    if errors:
+    if errors := _option_errors(request, is_watch=is_watch):
         raise invalid_kind("meta.k8s.io", "ListOptions", "", errors)
     selected = fields_selected(resource, fields) if fields else None
     is_initial_given = "sendInitialEvents" in request.query

@@ -310,8 +310,7 @@ def _check(resource: Resource, applied: Plain) -> None:
         raise bad_request(f"invalid object type: {_kind_text(version, kind)}")
     if get(applied, "metadata", "managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    found = list(type_errors(applied, resource.type))
-    if found:
+    if found := list(type_errors(applied, resource.type)):
         text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
         raise internal(f"failed to create typed patch object ({_shown(applied)}): {text}")
 

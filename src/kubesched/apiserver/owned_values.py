@@ -278,8 +278,7 @@ class _Parts:
         elif isinstance(value, dict):
             is_map = isinstance(value_type, MapType)
             for name, child in value.items():
-                child_type = value_type.child(name)
-                if child_type is not None:
+                if (child_type := value_type.child(name)) is not None:
                     self._add(child, child_type, (*path, f"f:{name}"), is_entry=is_map)
 
 

@@ -114,12 +114,10 @@ class ObjectRegistry:
         _drop_repeated_owners(operation, obj["metadata"])
         obj = self._prepared(operation, obj)
         metadata = obj["metadata"]
-        errors = validation.errors_of_new(resource, obj)
-        if errors:
+        if errors := validation.errors_of_new(resource, obj):
             raise _invalid(resource, metadata.get("name", ""), errors)
         operation.request.warnings.extend(warnings_of_new(resource, obj))
-        missing = self.idle_kinds.get(resource.storage_kind)
-        if missing:
+        if missing := self.idle_kinds.get(resource.storage_kind):
             operation.request.warnings.append(f"{resource.kind} is stored, but here {missing}")
         admission.check(admitted, obj)
         if operation.is_dry_run and version:
@@ -128,8 +126,7 @@ class ObjectRegistry:
             raise internal("resourceVersion should not be set on objects to be created")
         name = metadata["name"]
         key = key_of(resource, operation.namespace, name)
-        found = self.store.find(key)
-        if found is not None:
+        if (found := self.store.find(key)) is not None:
             is_ending = "deletionTimestamp" in found.plain["metadata"]
             raise already_exists(resource, name, is_ending=is_ending)
         stored = StoredObject(_storage_form(resource, obj))
@@ -207,8 +204,7 @@ class ObjectRegistry:
         version = old["metadata"]["resourceVersion"]
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
         new = strategy.prepare_for_update(resource, new, old, operation.subresource)
-        errors = validation.errors_of_update(resource, new, old, operation.subresource)
-        if errors:
+        if errors := validation.errors_of_update(resource, new, old, operation.subresource):
             raise _invalid(resource, operation.name, errors)
         warnings = warnings_of_update(resource, new, old, operation.subresource)
         operation.request.warnings.extend(warnings)

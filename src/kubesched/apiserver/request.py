@@ -203,8 +203,7 @@ class Operation(msgspec.Struct):
 
 def operation_of(request: ApiRequest, target: Target, resource: Resource) -> Operation:
     """Return the operation of a request; raises StatusError if its options are invalid."""
-    errors = _option_errors(request)
-    if errors:
+    if errors := _option_errors(request):
         kind = _OPTIONS_KINDS.get(target.verb, "UpdateOptions")
         raise invalid_kind("meta.k8s.io", kind, "", errors)
     return Operation(

@@ -113,8 +113,7 @@ def _topology_labels(registry: ObjectRegistry, binding: Plain) -> Plain:
 
 def _bound(pod: Plain, binding: Plain, labels: Plain, now: str) -> Plain:
     metadata = dict(pod["metadata"])
-    annotations = binding.get("metadata", {}).get("annotations")
-    if annotations:
+    if annotations := binding.get("metadata", {}).get("annotations"):
         metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
     if labels:
         metadata["labels"] = {**metadata.get("labels", {}), **labels}

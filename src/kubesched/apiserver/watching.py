@@ -88,8 +88,7 @@ class WatchStream:
                 yield first
             while True:
                 while watch.has_changes:
-                    lines = b"".join(self._event(change) for change in watch.read(_BATCH))
-                    if lines:
+                    if lines := b"".join(self._event(change) for change in watch.read(_BATCH)):
                         yield lines
                 now = loop.time()
                 if now >= end:

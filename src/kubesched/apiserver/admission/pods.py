@@ -181,17 +181,14 @@ def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
     if runtime_class is None:
         return pod
     spec = {**pod["spec"]}
-    overhead = _overhead(runtime_class)
-    if overhead is not None:
+    if (overhead := _overhead(runtime_class)) is not None:
         if spec.get("overhead") and not _AMOUNTS.is_equal(spec["overhead"], overhead):
             raise request.refusal(pod, _OTHER_OVERHEAD)
         if overhead:
             spec["overhead"] = dict(overhead)
-    scheduling = runtime_class.get("scheduling")
-    if scheduling is not None:
+    if (scheduling := runtime_class.get("scheduling")) is not None:
         _select_nodes(request, pod, spec, scheduling.get("nodeSelector") or {})
-        tolerations = [*spec.get("tolerations", ()), *scheduling.get("tolerations", ())]
-        if tolerations:
+        if tolerations := [*spec.get("tolerations", ()), *scheduling.get("tolerations", ())]:
             spec["tolerations"] = [
                 one for at, one in enumerate(tolerations) if one not in tolerations[:at]
             ]

@@ -148,8 +148,7 @@ def _first_reason(status: Plain) -> str:
 
 
 def _init_reason(container: Plain, index: int, total: int) -> str:
-    terminated = get(container, "state", "terminated")
-    if terminated is not None:
+    if (terminated := get(container, "state", "terminated")) is not None:
         return f"Init:{_end_of(terminated)}"
     waits_for = get(container, "state", "waiting", "reason") or ""
     if waits_for not in ("", "PodInitializing"):
@@ -349,8 +348,7 @@ def _job_status(job: Plain, _now: datetime) -> str:
 
 def _completions(job: Plain, _now: datetime) -> str:
     succeeded = get(job, "status", "succeeded") or 0
-    wanted = get(job, "spec", "completions")
-    if wanted is not None:
+    if (wanted := get(job, "spec", "completions")) is not None:
         return f"{succeeded}/{wanted}"
     parallelism = get(job, "spec", "parallelism") or 0
     return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"

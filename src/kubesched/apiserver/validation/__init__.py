@@ -51,8 +51,7 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
     # The statuses of pods are set by the server.
     skipped = ("metadata", "status") if resource.built_in_kind == "Pod" else ("metadata",)
     check_rules(resource.type, obj, _CHECKS, errors, skipped=skipped)
-    check = kinds.NEW_CHECKS.get(resource.built_in_kind)
-    if check is not None:
+    if (check := kinds.NEW_CHECKS.get(resource.built_in_kind)) is not None:
         check(obj, errors)
     if not is_first and not errors:
         check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
@@ -77,7 +76,6 @@ def errors_of_update(
         check_changes(object_type, new, old, errors)
     elif status is not None and isinstance(status.type, ObjectType):
         check_rules(status.type, new.get("status") or {}, _CHECKS, errors, "status")
-    check = _UPDATE_CHECKS.get((resource.built_in_kind, subresource))
-    if check is not None:
+    if (check := _UPDATE_CHECKS.get((resource.built_in_kind, subresource))) is not None:
         check(new, old, errors)
     return errors

@@ -92,8 +92,7 @@ def _check_priority_class_update(new: Plain, old: Plain, errors: FieldErrors) ->
 
 
 def _check_runtime_class(runtime_class: Plain, path: str, errors: FieldErrors) -> None:
-    fixed = (runtime_class.get("overhead") or {}).get("podFixed")
-    if fixed:
+    if fixed := (runtime_class.get("overhead") or {}).get("podFixed"):
         check_overhead(fixed, "overhead", errors)
 
 

@@ -302,7 +302,6 @@ def refusal(wanted: Attributes, reason: str = "") -> StatusError:
 
 # Tokens.
 
-_AUDIENCE: Final = "https://kubernetes.default.svc"
 _SECONDS_MIN: Final = 600
 _SECONDS_MAX: Final = 2**32
 
@@ -352,7 +351,7 @@ class Tokens:
         return {
             **asked,
             "metadata": {**asked["metadata"], **kept},
-            "spec": {**spec, "audiences": spec["audiences"] or [_AUDIENCE]},
+            "spec": {**spec, "audiences": spec["audiences"] or ["https://kubernetes.default.svc"]},
             "status": {"token": token, "expirationTimestamp": second_time(end)},
         }
 

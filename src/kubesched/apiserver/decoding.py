@@ -196,7 +196,6 @@ _TYPE_META: Final = (
 # Versions with the same fields, by kind.
 _OLD_VERSIONS: Final = {"Eviction": "policy/v1beta1"}
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
-_PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
 
 
 class BodyError(Exception):
@@ -354,7 +353,7 @@ def patch_problems(patch: bytes) -> list[str]:
         for index, operation in enumerate(operations)
         if isinstance(operation, dict)
         for name in operation
-        if name not in _PATCH_FIELDS
+        if name not in ("op", "path", "from", "value")
     )
     return [f"json patch {text}" for text in (*found, *unknown)]
 

@@ -77,8 +77,6 @@ def _fill_in(object_type: ObjectType, obj: Plain) -> None:
 
 # The core group.
 
-_CLIENT_IP_SECONDS: Final = 10_800
-
 
 def _pod(pod: Plain) -> None:
     spec: Plain = pod["spec"]
@@ -139,7 +137,7 @@ def _service(service: Plain) -> None:
     spec: Plain = service["spec"]
     kind = spec.get("type") or "ClusterIP"
     if spec.get("sessionAffinity") == "ClientIP":
-        config = {"clientIP": {"timeoutSeconds": _CLIENT_IP_SECONDS}}
+        config = {"clientIP": {"timeoutSeconds": 10_800}}
         spec.setdefault("sessionAffinityConfig", config)
     for port in spec.get("ports") or ():
         port["targetPort"] = port["targetPort"] or port["port"]
@@ -222,8 +220,6 @@ def _stateful_set_spec(spec: Plain) -> None:
 # Workloads.
 
 _ROLLING_UPDATE: Final = "RollingUpdate"
-_BACKOFF_LIMIT: Final = 6
-_BACKOFF_LIMIT_PER_INDEX: Final = 2**31 - 1
 
 
 def _rolling_update(strategy: Plain) -> None:
@@ -243,7 +239,7 @@ def _job(job: Plain) -> None:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
     per_index = spec.get("backoffLimitPerIndex") is not None
-    spec.setdefault("backoffLimit", _BACKOFF_LIMIT_PER_INDEX if per_index else _BACKOFF_LIMIT)
+    spec.setdefault("backoffLimit", 2**31 - 1 if per_index else 6)
     if labels := spec["template"]["metadata"].get("labels"):
         job["metadata"].setdefault("labels", dict(labels))
     spec.setdefault("completionMode", "NonIndexed")

@@ -33,12 +33,10 @@ FOREGROUND: Final = "Foreground"
 BACKGROUND: Final = "Background"
 ORPHAN: Final = "Orphan"
 _FINALIZER_OF: Final = {ORPHAN: "orphan", FOREGROUND: "foregroundDeletion"}
-_GC_FINALIZERS: Final = ("orphan", "foregroundDeletion")
 _JOB_WARNING: Final = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
     "to remove them or set propagationPolicy=Orphan to suppress this warning"
 )
-_OPTION_KINDS: Final = ("", "DeleteOptions")
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
@@ -88,7 +86,7 @@ def delete_options(request: ApiRequest, resource: Resource) -> DeleteOptions:
 def options_of(value: Plain) -> DeleteOptions:
     """Return the options in an object; raises StatusError if it is not a DeleteOptions."""
     kind = value.get("kind", "")
-    if kind not in _OPTION_KINDS:
+    if kind not in ("", "DeleteOptions"):
         raise bad_request(f'no kind "{kind}" is registered for DeleteOptions')
     try:
         return msgspec.convert(value, DeleteOptions)
@@ -238,7 +236,7 @@ class _Deleter:
         present = metadata.get("finalizers", [])
         if self._resource.built_in_kind == "Event":
             return list(present)
-        kept = [one for one in present if one not in _GC_FINALIZERS]
+        kept = [one for one in present if one not in ("orphan", "foregroundDeletion")]
         policy = self._options.policy
         if policy is None:
             policy = next((p for p, name in _FINALIZER_OF.items() if name in present), None)

@@ -188,7 +188,6 @@ def _value(value_type: ValueType) -> Plain:
 
 _GROUP: Final = "apidiscovery.k8s.io"
 _KIND: Final = "APIGroupDiscoveryList"
-_VERSIONS: Final = ("v2", "v2beta1")
 
 
 def _versions(resources: Resources, address: str) -> Plain:
@@ -256,7 +255,7 @@ def aggregated_form(accept: str) -> MediaType | None:
             continue
         if not one.kind:
             return None
-        if (one.group, one.kind) == (_GROUP, _KIND) and one.version in _VERSIONS:
+        if (one.group, one.kind) == (_GROUP, _KIND) and one.version in ("v2", "v2beta1"):
             return one
     if not accept or not any(one.kind for one in accepted):
         return None
@@ -322,7 +321,6 @@ def _aggregated(resource: Resource) -> Plain:
 
 # Paths that name no resource.
 
-_HEALTH: Final = ("healthz", "livez", "readyz")
 _VERSION: Final[Plain] = {
     "major": "1",
     "minor": "36",
@@ -354,7 +352,7 @@ class NonResource:
         if not parts:
             return json_response(200, {"paths": ["/api", "/apis", "/healthz", "/version"]})
         first = parts[0]
-        if first in _HEALTH:
+        if first in ("healthz", "livez", "readyz"):
             return _health(request, parts)
         if first == "openapi":
             return self._document(request, parts[1:])

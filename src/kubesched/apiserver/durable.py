@@ -184,8 +184,6 @@ _PUT: Final = (
     "INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (kind, namespace, name)"
     " DO UPDATE SET version = excluded.version, body = excluded.body"
 )
-_REMOVE: Final = "DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?"
-_NEWEST: Final = "UPDATE newest SET version = ?"
 _ALL: Final = "SELECT kind, namespace, name, body FROM objects ORDER BY created"
 
 
@@ -265,10 +263,10 @@ class Journal:
             run("BEGIN IMMEDIATE")
             for key, version, plain in entries:
                 if plain is None:
-                    run(_REMOVE, key)
+                    run("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", key)
                 else:
                     run(_PUT, (*key, version, version, encode(plain)))
-            run(_NEWEST, (entries[-1].version,))
+            run("UPDATE newest SET version = ?", (entries[-1].version,))
             run("COMMIT")
 
     def close(self) -> None:

@@ -45,7 +45,6 @@ from kubesched.apiserver.watching import WatchStream
 _COLLECTION_VERBS: Final = frozenset(("create", "deletecollection", "list", "watch"))
 _EVERYWHERE: Final = frozenset(("list", "watch"))
 _OF_KUBELETS: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
-_REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _DEPRECATED: Final = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
@@ -152,7 +151,7 @@ class Handler:
     async def _create(self, call: _Call) -> Response:
         operation = call.operation()
         obj = decoded(operation, self._resources, call.resource)
-        if call.resource.group in _REVIEW_GROUPS:
+        if call.resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
             return json_response(201, self._reviewer.review(call.resource, call.request.user, obj))
         check_namespace(operation, obj)
         self._granting(call, None, obj)

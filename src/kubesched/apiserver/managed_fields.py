@@ -44,7 +44,6 @@ from kubesched.apiserver.status import StatusError, bad_request, cause, internal
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
-_BEFORE_FIRST_APPLY: Final = "before-first-apply"
 # Fields without owners: the server fills them in, or they never change.
 _OF_SERVER: Final = (
     *("creationTimestamp", "generation", "managedFields", "name", "namespace"),
@@ -279,7 +278,7 @@ def apply(
     merged = merge(live, applied, object_type)
     managers = decode(current)
     if current is not None and not managers:
-        first = owner_of(resource, _BEFORE_FIRST_APPLY, UPDATE, subresource)
+        first = owner_of(resource, "before-first-apply", UPDATE, subresource)
         managers = _updated(resource, None, current, {}, first, now)
     owner = owner_of(resource, manager, APPLY, subresource)
     ignored = ignored_fields(resource, subresource)

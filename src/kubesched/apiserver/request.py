@@ -21,7 +21,6 @@ from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors, failure, invalid_kind
 
 _BODY_METHODS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_NOT_FALSE: Final = ("0", "false")
 
 
 class User(msgspec.Struct, frozen=True):
@@ -61,7 +60,7 @@ class ApiRequest(msgspec.Struct, frozen=True):
     def flag(self, name: str) -> bool:
         """Return whether a parameter is given and is neither `false` nor `0`."""
         values = self.query.get(name)
-        return bool(values and values[0].lower() not in _NOT_FALSE)
+        return bool(values and values[0].lower() not in ("0", "false"))
 
     @property
     def accept(self) -> str:

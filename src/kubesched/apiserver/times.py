@@ -18,7 +18,6 @@ from kubesched.api.times import second_time
 # Without letters that make words, and digits that look like letters.
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
-_BILLION: Final = 1_000_000_000
 _GENERATED_MAX: Final = 63
 
 
@@ -54,5 +53,5 @@ class Clock:
 
 def after(moment: datetime, seconds: int) -> datetime:
     """Return a moment some seconds later; overflows as Go's 64-bit nanoseconds do."""
-    nanoseconds = wrap(seconds * _BILLION)
+    nanoseconds = wrap(seconds * 1_000_000_000)
     return moment + timedelta(microseconds=nanoseconds // 1000)

@@ -20,8 +20,6 @@ from kubesched.apiserver.plain import Plain, only
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.stored_object import StoredObjects
 
-_TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_TOLERATED_SECONDS: Final = 300
 _TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 _NO_EXECUTE: Final = "NoExecute"
 
@@ -34,9 +32,9 @@ def add_default_tolerations(_request: AdmissionRequest, pod: Plain) -> Plain:
             "key": key,
             "operator": "Exists",
             "effect": _NO_EXECUTE,
-            "tolerationSeconds": _TOLERATED_SECONDS,
+            "tolerationSeconds": 300,
         }
-        for key in _TOLERATED
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
         if not any(_is_about(toleration, key) for toleration in tolerations)
     ]
     return {**pod, "spec": {**pod["spec"], "tolerations": [*tolerations, *missing]}}

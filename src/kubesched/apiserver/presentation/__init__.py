@@ -40,7 +40,6 @@ from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, no_representation, not_acceptable
 from kubesched.apiserver.stored_object import EVENTS_GROUP, StoredObject, to_core
 
-_INCLUDES: Final = ("", "Metadata", "None", "Object")
 _META_GROUP: Final = "meta.k8s.io"
 
 
@@ -59,7 +58,7 @@ class Presentation:
         Raises:
             StatusError: There is no such form.
         """
-        if media_type.kind == "Table" and include_object not in _INCLUDES:
+        if media_type.kind == "Table" and include_object not in ("", "Metadata", "None", "Object"):
             raise bad_request(
                 "Unable to convert to Table as requested: includeObject: Invalid value: "
                 f"\"{include_object}\": must be 'Metadata', 'Object', 'None', or empty"
@@ -146,7 +145,6 @@ class Presentation:
 
 # Media types that clients accept.
 
-_META_VERSIONS: Final = ("v1", "v1beta1")
 _ACCEPTED: Final = (JSON, YAML, "*/*")
 _TRANSFORMED: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
@@ -197,7 +195,7 @@ def negotiate(header: str) -> MediaType:
         if not one.kind:
             return one if one.name == YAML else PLAIN
         is_known = one.kind in _TRANSFORMED and one.group == _META_GROUP
-        if is_known and one.version in _META_VERSIONS:
+        if is_known and one.version in ("v1", "v1beta1"):
             return one
     raise not_acceptable()
 

@@ -18,7 +18,6 @@ from kubesched.apiserver.plain import Plain, entries
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors
 
-_STANDARD_FINALIZERS: Final = ("foregroundDeletion", "kubernetes", "orphan")
 _NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _ANNOTATIONS_SIZE_MAX: Final = 256 * 1024
 
@@ -86,7 +85,7 @@ def check_finalizer(name: str, path: str, errors: FieldErrors) -> None:
 
 
 def _check_standard_name(name: str, path: str, errors: FieldErrors) -> None:
-    if "/" not in name and name not in _STANDARD_FINALIZERS:
+    if "/" not in name and name not in ("foregroundDeletion", "kubernetes", "orphan"):
         errors.invalid(path, name, _NOT_STANDARD)
 
 

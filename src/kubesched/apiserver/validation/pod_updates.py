@@ -215,8 +215,6 @@ def _without_resized(resources: Plain) -> Plain:
 
 # Statuses.
 
-_SYSTEM_CONDITIONS: Final = ("Initialized", "PodScheduled", "Ready")
-
 
 def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     """Add field errors for a change of a pod's status."""
@@ -226,7 +224,7 @@ def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         if generation < 0:
             errors.invalid(f"{at}.observedGeneration", generation, "must be a non-negative integer")
     for at, condition in entries(status, "status", "conditions"):
-        if condition["type"] not in _SYSTEM_CONDITIONS:
+        if condition["type"] not in ("Initialized", "PodScheduled", "Ready"):
             errors.each(f"{at}.Type", condition["type"], label_key_errors(condition["type"]))
     name, path = status.get("nominatedNodeName", ""), "status.nominatedNodeName"
     if name and name != before.get("nominatedNodeName", ""):

@@ -29,7 +29,6 @@ from kubesched.apiserver.validation.rules import Check
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _ONLY_OF_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
 _NO_POLICY: Final = "must specify restartPolicy when restart rules are used"
-_ENVIRONMENT: Final = ("configMapRef", "secretRef")
 _REFERENCES: Final = (
     *("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"),
     "fileKeyRef",
@@ -101,7 +100,7 @@ def _check_variable(variable: Plain, path: str, errors: FieldErrors) -> None:
 
 def _check_variables(source: Plain, path: str, errors: FieldErrors) -> None:
     # Upstream does not report the position.
-    _check_source(source, _ENVIRONMENT, path.rpartition("[")[0], errors)
+    _check_source(source, ("configMapRef", "secretRef"), path.rpartition("[")[0], errors)
 
 
 def _check_source(source: Plain, kinds: Sequence[str], path: str, errors: FieldErrors) -> None:

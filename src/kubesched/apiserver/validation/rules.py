@@ -42,7 +42,6 @@ Check: TypeAlias = Callable[[Plain, str, FieldErrors], Sequence[str] | None]
 _FieldCheck: TypeAlias = Callable[[Any, str, FieldErrors], None]
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 POSITIVE: Final = "must be greater than zero"
-_MODE_RULE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
 class TypeChecks(NamedTuple):
@@ -183,7 +182,7 @@ _DETAILS: Final[Mapping[str, Callable[..., _Details]]] = {
     "filled": FORMS.__getitem__,
     "is": FORMS.__getitem__,
     "min": lambda least: _range(int(least), inf, f"must be greater than or equal to {least}"),
-    "mode": lambda: _range(0, 0o777, _MODE_RULE),
+    "mode": lambda: _range(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive"),
     "number_or_percent": _number_or_percent,
     "port": lambda: _port,
     "positive": lambda: _range(1, inf, POSITIVE),

@@ -84,7 +84,9 @@ def _pod(pod: Plain) -> None:
         spec["terminationGracePeriodSeconds"] = 1
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     for container in containers:
-        _requests_from_limits(container["resources"])
+        resources = container["resources"]
+        if limits := resources.get("limits"):
+            resources["requests"] = {**limits, **(resources.get("requests") or {})}
     if spec.get("resources") is not None:
         _fill_in_pod_requests(spec)
     if spec.get("enableServiceLinks") is None:
@@ -93,12 +95,6 @@ def _pod(pod: Plain) -> None:
         for container in containers:
             for port in container.get("ports") or ():
                 port["hostPort"] = port.get("hostPort") or port["containerPort"]
-
-
-def _requests_from_limits(resources: Plain) -> None:
-    if limits := resources.get("limits"):
-        requests = resources.get("requests") or {}
-        resources["requests"] = {**limits, **requests}
 
 
 def _fill_in_pod_requests(spec: Plain) -> None:

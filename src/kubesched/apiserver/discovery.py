@@ -190,15 +190,6 @@ _GROUP: Final = "apidiscovery.k8s.io"
 _KIND: Final = "APIGroupDiscoveryList"
 
 
-def _versions(resources: Resources, address: str) -> Plain:
-    """Return the versions of the core group, and the address of the server."""
-    return {
-        "kind": "APIVersions",
-        "versions": [one.version for one in _by_group(resources)[""]],
-        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
-    }
-
-
 def _by_group(resources: Resources) -> dict[str, list[GroupVersion]]:
     """Return the versions of all groups."""
     groups: dict[str, list[GroupVersion]] = {}
@@ -393,7 +384,10 @@ class NonResource:
             media_type = f"application/json;g={form.group};v={form.version};as={form.kind}"
             return _tagged(request, Response(200, encode(document), media_type))
         if is_core:
-            return json_response(200, _versions(self._resources, self._address()))
+            address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._address()}
+            versions = [one.version for one in _by_group(self._resources)[""]]
+            core = {"kind": "APIVersions", "versions": versions}
+            return json_response(200, {**core, "serverAddressByClientCIDRs": [address]})
         groups = [
             _group(name, served) for name, served in _by_group(self._resources).items() if name
         ]

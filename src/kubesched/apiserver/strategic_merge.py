@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 from kubesched.api.codec import without_nulls
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.schema import ObjectType
-from kubesched.apiserver.status import StatusError, bad_request, internal, rejected_patch
+from kubesched.apiserver.status import bad_request, internal, rejected_patch
 from kubesched.apiserver.values import Field
 
 _DIRECTIVE: Final = "$patch"
@@ -58,7 +58,7 @@ def _merge_map(original: Plain, patch: Plain, fields: _Fields) -> Plain:
     if _DIRECTIVE in patch:
         directive = patch.pop(_DIRECTIVE)
         if directive not in ("delete", "replace"):
-            raise _unknown_directive(directive)
+            raise internal(f"unknown patch type: {directive}")
         return patch if directive == "replace" else {}
     _retain_keys(original, patch)
     for name in [name for name in patch if name.startswith(_SET_ORDER)]:
@@ -69,10 +69,6 @@ def _merge_map(original: Plain, patch: Plain, fields: _Fields) -> Plain:
         else:
             _merge_field(original, name, value, fields)
     return original
-
-
-def _unknown_directive(directive: Any) -> StatusError:
-    return internal(f"unknown patch type: {directive}")
 
 
 def _retain_keys(original: Plain, patch: Plain) -> None:
@@ -200,7 +196,7 @@ def _apply_list_directives(
             case "merge":
                 raise internal("merging lists cannot yet be specified in the patch")
             case unknown:
-                raise _unknown_directive(unknown)
+                raise internal(f"unknown patch type: {unknown}")
     return (entries, []) if is_replaced else (original, entries)
 
 

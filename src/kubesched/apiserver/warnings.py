@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kubesched.api.quantity import QuantityError, parse_quantity
+from kubesched.api.quantity import parse_quantity
 from kubesched.api.well_known import PREFERRED, REQUIRED
 from kubesched.apiserver.formats import dns_label
 from kubesched.apiserver.plain import Plain, entries, get
@@ -98,15 +98,8 @@ def _of_selectors(terms: Iterable[tuple[str, Plain]]) -> Iterator[str]:
 def _of_amounts(amounts: Plain, at: str) -> Iterator[str]:
     for name in ("memory", "ephemeral-storage"):
         text = amounts.get(name)
-        if text is not None and _is_fraction(text):
+        if text is not None and parse_quantity(text).milli_value() % 1000:
             yield f'{at}[{name}]: fractional byte value "{text}" is invalid, must be an integer'
-
-
-def _is_fraction(text: str) -> bool:
-    try:
-        return parse_quantity(text).milli_value() % 1000 != 0
-    except QuantityError:
-        return False
 
 
 # Sending.

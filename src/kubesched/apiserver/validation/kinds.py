@@ -224,7 +224,7 @@ _NO_MATCH: Final = "`selector` does not match template `labels`"
 
 
 def _check_workload(spec: Plain, path: str, errors: FieldErrors) -> None:
-    selector, labels = spec.get("selector"), _template_labels(spec)
+    selector, labels = spec.get("selector"), get(spec, "template", "metadata", "labels") or {}
     if isinstance(selector, dict) and not any(selector.values()):
         errors.invalid(f"{path}.selector", selector, "empty selector is invalid for deployment")
     elif any(error.path.startswith(f"{path}.selector.") for error in errors):
@@ -240,16 +240,12 @@ def _check_workload(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 def _check_controller(spec: Plain, path: str, errors: FieldErrors) -> None:
     """Add field errors for a replication controller, whose selector is a map."""
-    selector, labels = spec.get("selector"), _template_labels(spec)
+    selector, labels = spec.get("selector"), get(spec, "template", "metadata", "labels") or {}
     if not selector:
         errors.required(f"{path}.selector")
     elif not matches_set(selector, labels):
         errors.invalid(f"{path}.template.metadata.labels", labels or None, _NO_MATCH)
     _check_restarts(spec, path, errors)
-
-
-def _template_labels(spec: Plain) -> Mapping[str, str]:
-    return get(spec, "template", "metadata", "labels") or {}
 
 
 def _check_restarts(spec: Plain, path: str, errors: FieldErrors) -> None:

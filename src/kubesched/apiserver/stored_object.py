@@ -99,17 +99,16 @@ def sort_key(stored: StoredObject) -> str:
 
 EVENTS_GROUP: Final = "events.k8s.io"
 # Names in events.k8s.io, and in the core group.
-_RENAMED: Final = (
-    ("regarding", "involvedObject"),
-    ("note", "message"),
-    ("reportingController", "reportingComponent"),
-    ("deprecatedSource", "source"),
-    ("deprecatedFirstTimestamp", "firstTimestamp"),
-    ("deprecatedLastTimestamp", "lastTimestamp"),
-    ("deprecatedCount", "count"),
-)
-_TO_CORE: Final = dict(_RENAMED)
-_FROM_CORE: Final = {core: newer for newer, core in _RENAMED}
+_TO_CORE: Final = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_FROM_CORE: Final = {core: newer for newer, core in _TO_CORE.items()}
 # Fields that the core form always has, and the newer form only if they are not empty.
 _OPTIONAL_IN_NEWER: Final = ("reportingController", "reportingInstance")
 

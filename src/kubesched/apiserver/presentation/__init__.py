@@ -26,7 +26,7 @@ from kubesched.api.meta import LabelSelector
 from kubesched.api.requirements import SelectorError
 from kubesched.api.selectors import compile_label_selector
 from kubesched.apiserver.listing import ObjectList
-from kubesched.apiserver.plain import Plain, encode, get
+from kubesched.apiserver.plain import Plain, encode, get, only
 from kubesched.apiserver.presentation.cells import (
     CELLS,
     NONE,
@@ -87,8 +87,7 @@ class Presentation:
         if self._kind == "PartialObjectMetadata":
             return _metadata_only(plain, self._api_version)
         self.check_single()
-        version = {"resourceVersion": plain["metadata"].get("resourceVersion", "")}
-        table = self._table([plain], {name: value for name, value in version.items() if value})
+        table = self._table([plain], only(plain["metadata"], "resourceVersion"))
         if not has_columns:
             table["columnDefinitions"] = None
         return table

@@ -204,10 +204,7 @@ def _pod_gates(pod: Plain, _now: datetime) -> str:
     gates, status = get(pod, "spec", "readinessGates") or (), pod.get("status") or {}
     if not gates:
         return NONE
-    conditions: dict[str, str] = {}
-    for condition in status.get("conditions") or ():
-        conditions.setdefault(condition.get("type", ""), condition.get("status", ""))
-    passed = sum(conditions.get(gate["conditionType"]) == "True" for gate in gates)
+    passed = sum(_is_true(status, gate["conditionType"]) for gate in gates)
     return f"{passed}/{len(gates)}"
 
 
@@ -215,11 +212,9 @@ def _pod_gates(pod: Plain, _now: datetime) -> str:
 
 
 def _node_status(node: Plain, _now: datetime) -> str:
-    conditions = get(node, "status", "conditions") or ()
-    status = {one.get("type"): one.get("status") for one in conditions}
     ready = "Unknown"
-    if "Ready" in status:
-        ready = "Ready" if status["Ready"] == "True" else "NotReady"
+    if condition := _conditions(node).get("Ready"):
+        ready = "Ready" if condition.get("status") == "True" else "NotReady"
     return f"{ready},SchedulingDisabled" if get(node, "spec", "unschedulable") else ready
 
 

@@ -276,10 +276,7 @@ def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOpti
 
 
 def _terminating(registry: ObjectRegistry, namespace: Plain, options: DeleteOptions) -> Plain:
-    metadata = {
-        **namespace["metadata"],
-        "deletionTimestamp": registry.clock.timestamp(),
-    }
+    metadata = {**namespace["metadata"], "deletionTimestamp": registry.clock.timestamp()}
     finalizer = _FINALIZER_OF.get(options.policy or "")
     if finalizer is not None and finalizer not in metadata.get("finalizers", []):
         metadata["finalizers"] = [*metadata.get("finalizers", []), finalizer]

@@ -250,9 +250,7 @@ class Handler:
         # The workload itself is changed, by the rules for the whole.
         whole = msgspec.structs.replace(operation, subresource="")
         stored, _ = self._registry.update(
-            whole,
-            lambda current: self._scaled(operation, resource, current),
-            is_tracked=False,
+            whole, lambda current: self._scaled(operation, resource, current), is_tracked=False
         )
         return json_response(200, scale_of(resource, stored.form(resource)))
 

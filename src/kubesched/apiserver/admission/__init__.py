@@ -45,11 +45,7 @@ _STEPS: Final[Mapping[tuple[str, str], Sequence[_Step]]] = {
         pods.apply_runtime_class,
         pods.add_topology_labels,
     ),
-    ("Pod", UPDATE): (
-        pods.keep_priority,
-        pods.add_default_tolerations,
-        pods.add_topology_labels,
-    ),
+    ("Pod", UPDATE): (pods.keep_priority, pods.add_default_tolerations, pods.add_topology_labels),
     ("Pod", "resize"): (limit_ranges.add_defaults,),
     ("PodGroup", CREATE): (pods.set_group_priority,),
     ("Service", CREATE): (storage_and_services.add_addresses,),

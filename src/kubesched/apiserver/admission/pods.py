@@ -28,12 +28,7 @@ def add_default_tolerations(_request: AdmissionRequest, pod: Plain) -> Plain:
     """Return the pod with tolerations of failing nodes, unless it has its own."""
     tolerations = pod["spec"].get("tolerations") or []
     missing = [
-        {
-            "key": key,
-            "operator": "Exists",
-            "effect": _NO_EXECUTE,
-            "tolerationSeconds": 300,
-        }
+        {"key": key, "operator": "Exists", "effect": _NO_EXECUTE, "tolerationSeconds": 300}
         for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
         if not any(_is_about(toleration, key) for toleration in tolerations)
     ]

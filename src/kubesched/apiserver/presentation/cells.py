@@ -60,10 +60,7 @@ def join(labels: Mapping[str, str] | None) -> str:
 
 # Pods.
 
-_ENDS: Final = {
-    "Succeeded": "The pod has completed successfully.",
-    "Failed": "The pod failed.",
-}
+_ENDS: Final = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
 
 
 def pod_row_conditions(pod: Plain) -> list[Plain]:

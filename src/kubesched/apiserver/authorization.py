@@ -109,12 +109,9 @@ class StoredRoles:
             raise refusal(wanted, decision.reason)
 
     def check_grants(self, user: User, resource: Resource, old: Plain | None, new: Plain) -> None:
-        """Check that a user who writes a role or a binding grants only rights that it has.
+        """Raise StatusError if a role or a binding grants rights that its writer does not have.
 
         The verb `escalate` on a role allows any rules, `bind` on a role any binding of it.
-
-        Raises:
-            StatusError: It grants others, or binds a role that does not exist.
         """
         is_binding = resource.kind.endswith("Binding")
         fields = ("roleRef", "subjects") if is_binding else ("rules", "aggregationRule")
@@ -285,9 +282,7 @@ def refusal(wanted: Attributes, reason: str = "") -> StatusError:
     if not wanted.resource:
         message = f'forbidden: User "{user}" cannot {wanted.verb} path "{wanted.path}"{why}'
         return StatusError(403, "Forbidden", message, {})
-    resource = wanted.resource
-    if wanted.subresource:
-        resource = f"{resource}/{wanted.subresource}"
+    resource = "/".join(filter(None, (wanted.resource, wanted.subresource)))
     place = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
     qualified = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
     subject = f'{qualified} "{wanted.name}"' if wanted.name else qualified

@@ -162,9 +162,7 @@ def _entry(owner: Owner, ownership: Ownership) -> Plain:
 
 def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
     """Return the fields that a write through a subresource cannot change."""
-    if resource.subresource("status") is None:
-        return frozenset()
-    if not subresource:
+    if resource.has_status and not subresource:
         return _STATUS
     if subresource == "status":
         left = LEFT_BY_STATUS.get(resource.group_resource, ())

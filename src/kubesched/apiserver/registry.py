@@ -244,10 +244,7 @@ def _drop_repeated_owners(operation: Operation, metadata: Plain) -> None:
 def precondition_failed(
     resource: Resource, namespace: str, name: str, what: str, wanted: str, found: str
 ) -> StatusError:
-    """Return the error for an object that does not meet a precondition.
-
-    `what` is `UID` or `ResourceVersion`.
-    """
+    """Return the error for an object whose `UID` or `ResourceVersion` is not the wanted one."""
     path = f"{namespace}/{name}" if namespace else name
     kept_at = "minions" if resource.plural == "nodes" else resource.plural
     why = (

@@ -378,11 +378,9 @@ _PAGE_TOO_OLD: Final = (
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Where a page begins.
+    """Where a page begins: the version of its list, -1 for the newest, and its first key.
 
-    Attributes:
-        version: Of the list that the page belongs to; -1 for the newest.
-        start: The first key of the page, without the prefix that all keys of the list share.
+    The key is without the prefix that all keys of the list share.
     """
 
     version: int

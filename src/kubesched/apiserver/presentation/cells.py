@@ -72,13 +72,9 @@ def pod_row_conditions(pod: Plain) -> list[Plain]:
 
 
 class _Progress(NamedTuple):
-    """How far a pod has come.
+    """The status to show for a pod, and how many of its containers are ready.
 
-    Attributes:
-        reason: The status to show.
-        ready: The number of containers that are ready.
-        total: The number of those that can be.
-        counted: The statuses of the containers whose restarts count.
+    The restarts of the containers with the `counted` statuses are shown.
     """
 
     reason: str

@@ -9,7 +9,6 @@ Differs:  kinds whose fields are not known are only checked for their metadata.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from kubesched.api.field_errors import FieldError
@@ -17,8 +16,7 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.status import FieldErrors
-from kubesched.apiserver.validation import kinds, pod_updates, pods
-from kubesched.apiserver.validation.kinds import UpdateCheck
+from kubesched.apiserver.validation import kinds, pods
 from kubesched.apiserver.validation.metadata import check_metadata, check_metadata_update
 from kubesched.apiserver.validation.rules import (
     TypeChecks,
@@ -30,13 +28,6 @@ from kubesched.apiserver.validation.rules import (
 _CHECKS: Final = TypeChecks(
     {**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS}
 )
-_UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
-    **kinds.UPDATE_CHECKS,
-    ("Pod", ""): pod_updates.check_pod_update,
-    ("Pod", "ephemeralcontainers"): pod_updates.check_ephemeral_update,
-    ("Pod", "resize"): pod_updates.check_resize,
-    ("Pod", "status"): pod_updates.check_status_update,
-}
 # Fields that an update does not check.
 _SKIPPED: Final = {"Node": (), "PriorityClass": ("preemptionPolicy",)}
 
@@ -76,6 +67,6 @@ def errors_of_update(
         check_changes(object_type, new, old, errors)
     elif status is not None and isinstance(status.type, ObjectType):
         check_rules(status.type, new.get("status") or {}, _CHECKS, errors, "status")
-    if (check := _UPDATE_CHECKS.get((resource.built_in_kind, subresource))) is not None:
+    if (check := kinds.UPDATE_CHECKS.get((resource.built_in_kind, subresource))) is not None:
         check(new, old, errors)
     return errors

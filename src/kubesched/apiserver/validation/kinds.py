@@ -22,6 +22,7 @@ from kubesched.apiserver.amounts import check_amount, check_overhead
 from kubesched.apiserver.plain import Plain, entries, get, with_fields_of, without
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
+from kubesched.apiserver.validation import pod_updates
 from kubesched.apiserver.validation.metadata import check_finalizer
 from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_new_pod, check_taints, one_of
 from kubesched.apiserver.validation.rules import POSITIVE, Check
@@ -200,7 +201,7 @@ def _check_device_request(request: Plain, path: str, errors: FieldErrors) -> Non
 def _check_slice(spec: Plain, path: str, errors: FieldErrors) -> None:
     names = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
     _check_one_of(spec, names, path, errors)
-    for name in names[2:]:
+    for name in ("allNodes", "perDeviceNodeSelection"):
         if spec.get(name) is False:
             errors.invalid(f"{path}.{name}", False, "must be either unset or set to true")
 
@@ -434,6 +435,10 @@ UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
     ("Node", "status"): _check_node_update,
     ("PersistentVolume", ""): _check_volume_update,
     ("PersistentVolumeClaim", ""): _check_claim_update,
+    ("Pod", ""): pod_updates.check_pod_update,
+    ("Pod", "ephemeralcontainers"): pod_updates.check_ephemeral_update,
+    ("Pod", "resize"): pod_updates.check_resize,
+    ("Pod", "status"): pod_updates.check_status_update,
     ("PriorityClass", ""): _check_priority_class_update,
     ("Secret", ""): _check_fixed,
     ("StatefulSet", ""): _check_set_update,

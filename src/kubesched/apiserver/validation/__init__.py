@@ -18,12 +18,7 @@ from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation import kinds, pods
 from kubesched.apiserver.validation.metadata import check_metadata, check_metadata_update
-from kubesched.apiserver.validation.rules import (
-    TypeChecks,
-    check_changes,
-    check_rules,
-    fixed_objects,
-)
+from kubesched.apiserver.validation.rules import TypeChecks, check_changes, check_rules
 
 _CHECKS: Final = TypeChecks(
     {**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS}
@@ -58,12 +53,15 @@ def errors_of_update(
     forms = ("path_segment", resource.name_form) if is_held else ("path_segment",)
     check_metadata(resource, new["metadata"], dict.fromkeys(forms), errors)
     check_metadata_update(new["metadata"], old["metadata"], errors)
-    object_type = resource.type
-    status = object_type.fields.get("status")
+    object_type, fields = resource.type, resource.type.fields.values()
+    status = resource.type.fields.get("status")
     if subresource != "status" or resource.built_in_kind == "Node":
+        # Immutable objects have been checked when they were created.
+        fixed = [
+            one.name for one in fields if one.is_immutable and isinstance(one.type, ObjectType)
+        ]
         skipped = ("metadata", *_SKIPPED.get(resource.built_in_kind, ("status",)))
-        skipped += fixed_objects(object_type)
-        check_rules(object_type, new, _CHECKS, errors, skipped=skipped)
+        check_rules(object_type, new, _CHECKS, errors, skipped=(*skipped, *fixed))
         check_changes(object_type, new, old, errors)
     elif status is not None and isinstance(status.type, ObjectType):
         check_rules(status.type, new.get("status") or {}, _CHECKS, errors, "status")

@@ -108,15 +108,6 @@ def _entries(value: Any, path: str) -> Iterator[tuple[Any, str]]:
         yield value, path
 
 
-def fixed_objects(object_type: ObjectType) -> tuple[str, ...]:
-    """Return the fields whose objects are immutable, and not checked again."""
-    return tuple(
-        name
-        for name, field in object_type.fields.items()
-        if isinstance(field.type, ObjectType) and field.is_immutable
-    )
-
-
 def check_changes(
     object_type: ObjectType, new: Plain, old: Plain, errors: FieldErrors, path: str = ""
 ) -> None:

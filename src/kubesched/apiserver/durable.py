@@ -51,11 +51,7 @@ class GroupCommit:
         self._begin()
 
     async def flushed(self) -> None:
-        """Return when everything queued so far is on the disk.
-
-        Raises:
-            JournalError: It cannot be stored.
-        """
+        """Return when all that is queued is on the disk; raises JournalError if that fails."""
         wanted = self._added
         while self._kept < wanted:
             if self.failure is not None:

@@ -186,11 +186,7 @@ class Patch:
     """
 
     def __init__(self, operation: Operation, resource: Resource, clock: Clock) -> None:
-        """Read a patch of a resource, or of the kind of a subresource that has one of its own.
-
-        Raises:
-            StatusError: It cannot be read.
-        """
+        """Read a patch of a resource or of a subresource; raises StatusError if that fails."""
         self._operation = operation
         self._resource = resource
         self._clock = clock
@@ -211,11 +207,7 @@ class Patch:
             raise bad_request(f"error decoding patch: {error}") from None
 
     def apply(self, current: Plain | None) -> Plain:
-        """Return the changed object, which may be new only for a server-side apply.
-
-        Raises:
-            StatusError: The patch does not apply.
-        """
+        """Return the changed object; raises StatusError if the patch does not apply."""
         resource, operation = self._resource, self._operation
         if self.is_apply:
             changed = managed_fields.apply(

@@ -98,12 +98,9 @@ class ObjectRegistry:
     # Creating.
 
     def create(self, operation: Operation, obj: Plain, *, is_tracked: bool = True) -> StoredObject:
-        """Store a new object with its defaults, in its namespace; `obj` may be changed.
+        """Store a new object with its defaults, in its namespace; raises ApiError if refused.
 
-        With `is_tracked`, the manager of its fields is recorded.
-
-        Raises:
-            ApiError: It is refused.
+        `obj` may be changed. With `is_tracked`, the manager of its fields is recorded.
         """
         resource = operation.resource
         version = obj["metadata"].get("resourceVersion", "")

@@ -38,7 +38,7 @@ def _updated(old: Plain, subresource: str = "", **changes: Plain) -> Plain:
     new = deepcopy(old)
     for part, fields in changes.items():
         new[part] |= fields
-    return prepare_for_update(resource, new, old, subresource, "2024-06-07T08:09:10Z")
+    return prepare_for_update(resource, new, old, subresource)
 
 
 def test_new_pods_are_pending() -> None:
@@ -189,7 +189,7 @@ def test_nothing_that_comes_in_is_changed() -> None:
         once = prepare_for_create(resource, obj)
         assert before == obj
         old, new = deepcopy(once), deepcopy(once)
-        prepare_for_update(resource, new, old, "", NOW)
+        prepare_for_update(resource, new, old)
         assert (once, once) == (old, new)
 
 

@@ -114,7 +114,7 @@ def changed(resource: Resource, old: Plain, new: Plain, subresource: str) -> dic
     obj = admission.admit(
         AdmissionRequest(resource, objects, old=old, subresource=subresource), obj
     )
-    obj = strategy.prepare_for_update(resource, obj, old, subresource, NOW)
+    obj = strategy.prepare_for_update(resource, obj, old, subresource)
     faults = validation.errors_of_update(resource, obj, old, subresource)
     return {"status": 422, "causes": causes(faults)} if faults else {"status": 200, "object": obj}
 

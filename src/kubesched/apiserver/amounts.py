@@ -93,7 +93,6 @@ _STANDARD_RESOURCES: Final = (
     *("limits.cpu", "limits.ephemeral-storage", "limits.memory"),
     *("requests.cpu", "requests.ephemeral-storage", "requests.memory"),
 )
-_NO_OVERCOMMIT: Final = "Limit must be set for non overcommitable resources"
 _NameCheck: TypeAlias = Callable[[str, str, FieldErrors], None]
 
 
@@ -185,7 +184,7 @@ def _check_limit(
     may_exceed = is_native_resource(name) and not is_huge_page_resource_name(name)
     if limit is None:
         if not may_exceed:
-            errors.required(f"{path}.limits", _NO_OVERCOMMIT)
+            errors.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
         return
     order = parse_quantity(quantity).compare(parse_quantity(limit))
     if order and not may_exceed:

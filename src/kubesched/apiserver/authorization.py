@@ -109,12 +109,9 @@ class StoredRoles:
             raise refusal(wanted, decision.reason)
 
     def check_grants(self, user: User, resource: Resource, old: Plain | None, new: Plain) -> None:
-        """Check that a user who writes a role or a binding grants only rights that it has.
+        """Raise StatusError if a role or a binding grants rights that its writer does not have.
 
         The verb `escalate` on a role allows any rules, `bind` on a role any binding of it.
-
-        Raises:
-            StatusError: It grants others, or binds a role that does not exist.
         """
         is_binding = resource.kind.endswith("Binding")
         fields = ("roleRef", "subjects") if is_binding else ("rules", "aggregationRule")
@@ -244,15 +241,8 @@ def attributes_of(request: ApiRequest, target: Target | None) -> Attributes:
     """Return the action that a request needs permission for."""
     if target is None:
         return Attributes(request.user, request.method.lower(), path=request.path)
-    return Attributes(
-        request.user,
-        target.verb,
-        target.group,
-        target.plural,
-        target.subresource,
-        target.namespace,
-        target.name,
-    )
+    names = target.plural, target.subresource, target.namespace, target.name
+    return Attributes(request.user, target.verb, target.group, *names)
 
 
 def impersonated(headers: Mapping[str, str], user: User, roles: StoredRoles) -> User:
@@ -292,9 +282,7 @@ def refusal(wanted: Attributes, reason: str = "") -> StatusError:
     if not wanted.resource:
         message = f'forbidden: User "{user}" cannot {wanted.verb} path "{wanted.path}"{why}'
         return StatusError(403, "Forbidden", message, {})
-    resource = wanted.resource
-    if wanted.subresource:
-        resource = f"{resource}/{wanted.subresource}"
+    resource = "/".join(filter(None, (wanted.resource, wanted.subresource)))
     place = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
     qualified = f"{wanted.resource}.{wanted.group}" if wanted.group else wanted.resource
     subject = f'{qualified} "{wanted.name}"' if wanted.name else qualified
@@ -309,7 +297,6 @@ def refusal(wanted: Attributes, reason: str = "") -> StatusError:
 
 # Tokens.
 
-_AUDIENCE: Final = "https://kubernetes.default.svc"
 _SECONDS_MIN: Final = 600
 _SECONDS_MAX: Final = 2**32
 
@@ -346,8 +333,7 @@ class Tokens:
         seconds, errors = spec["expirationSeconds"], FieldErrors()
         if not _SECONDS_MIN <= seconds <= _SECONDS_MAX:
             limit = "less than 10 minutes" if seconds < _SECONDS_MIN else "larger than 2^32 seconds"
-            detail = f"may not specify a duration {limit}"
-            errors.invalid("spec.expirationSeconds", seconds, detail)
+            errors.invalid("spec.expirationSeconds", seconds, f"may not specify a duration {limit}")
             raise invalid_kind("authentication.k8s.io", "TokenRequest", "", errors)
         now = self.clock.now()
         namespace, name = metadata["namespace"], metadata["name"]
@@ -360,7 +346,7 @@ class Tokens:
         return {
             **asked,
             "metadata": {**asked["metadata"], **kept},
-            "spec": {**spec, "audiences": spec["audiences"] or [_AUDIENCE]},
+            "spec": {**spec, "audiences": spec["audiences"] or ["https://kubernetes.default.svc"]},
             "status": {"token": token, "expirationTimestamp": second_time(end)},
         }
 

@@ -18,10 +18,10 @@ from __future__ import annotations
 import base64
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -46,29 +46,13 @@ _NUMBERS: Final = ("bool", "int32", "int64")
 _NO_SECONDS: Final = -62135596800
 
 
-class _Message:
-    """A message whose fields are read: by number, a field, or a message that is embedded."""
-
-    def __init__(self) -> None:
-        self.fields: dict[int, Field | _Message] = {}
-
-    def add(self, field: Field, tag: tuple[int, ...]) -> None:
-        first, *rest = tag
-        if not rest:
-            self.fields[first] = field
-            return
-        inner = self.fields.setdefault(first, _Message())
-        assert isinstance(inner, _Message), f"{field.name} is embedded in a field"
-        inner.add(field, tuple(rest))
+_Tags: TypeAlias = tuple[int, ...]
 
 
 @cache
-def _message_of(object_type: ObjectType) -> _Message:
-    message = _Message()
-    for field in object_type.fields.values():
-        if field.tag:
-            message.add(field, field.tag)
-    return message
+def _fields_of(object_type: ObjectType) -> Mapping[_Tags, Field]:
+    """Return the fields of a type by the numbers that lead to them; embedded ones have several."""
+    return {field.tag: field for field in object_type.fields.values() if field.tag}
 
 
 def decode_protobuf(text: bytes) -> Plain:
@@ -93,22 +77,23 @@ def _object(text: bytes) -> Plain:
     type_meta = _numbered(_bytes(whole.get(1, b"")))
     api_version, kind = _text(type_meta.get(1, b"")), _text(type_meta.get(2, b""))
     object_type = type_of(api_version, kind) or type_of("meta/v1", kind)
-    if object_type is None or not _message_of(object_type).fields:
+    if object_type is None or not _fields_of(object_type):
         if RESOURCES.find_kind(api_version, kind) is not None:
             raise unsupported_media_type(JSON, YAML)
         raise ProtobufError(f'no kind "{kind}" is registered for version "{api_version}"')
-    read = _read(_message_of(object_type), _bytes(whole.get(2, b"")))
+    read = _read(_fields_of(object_type), _bytes(whole.get(2, b"")))
     return {"kind": kind, "apiVersion": api_version, **read}
 
 
-def _read(message: _Message, text: bytes) -> Plain:
+def _read(fields: Mapping[_Tags, Field], text: bytes, above: _Tags = ()) -> Plain:
+    """Return the fields of a message, or of one that is embedded in those `above`."""
     read: Plain = {}
     for number, value, _ in fields_of(text):
-        field = message.fields.get(number)
-        if isinstance(field, _Message):
-            read |= _read(field, _bytes(value))
-        elif field is not None:
-            _read_field(field, value, read)
+        tag = (*above, number)
+        if tag in fields:
+            _read_field(fields[tag], value, read)
+        elif any(tag == one[: len(tag)] for one in fields):
+            read |= _read(fields, _bytes(value), tag)
     return read
 
 
@@ -141,7 +126,7 @@ def _value(value_type: ValueType, value: int | bytes) -> Any:
     if isinstance(value_type, Scalar):
         return _scalar(value_type.form, text)
     if isinstance(value_type, ObjectType):
-        read = _read(_message_of(value_type), text)
+        read = _read(_fields_of(value_type), text)
         # Go writes the fields of a union in order; the last one is the one that counts.
         return [None, *read.values()][-1] if value_type.is_union else read
     # A list in a map is a message of its own, with the entries in its first field.
@@ -211,7 +196,6 @@ _TYPE_META: Final = (
 # Versions with the same fields, by kind.
 _OLD_VERSIONS: Final = {"Eviction": "policy/v1beta1"}
 _SCHEME: Final = "pkg/api/legacyscheme/scheme.go:30"
-_PATCH_FIELDS: Final = frozenset(("op", "path", "from", "value"))
 
 
 class BodyError(Exception):
@@ -312,11 +296,7 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
 
 
 def _set_kind(value: Plain, resources: Resources, resource: Resource) -> None:
-    """Fill in the kind and the version of an object, which may be left out.
-
-    Raises:
-        StatusError: They differ from those of the path.
-    """
+    """Fill in kind and version; raises StatusError if they differ from those of the path."""
     kind, version = value.get("kind"), value.get("apiVersion")
     kind = resource.kind if kind in (None, "") else kind
     version = resource.api_version if version in (None, "") else version
@@ -373,7 +353,7 @@ def patch_problems(patch: bytes) -> list[str]:
         for index, operation in enumerate(operations)
         if isinstance(operation, dict)
         for name in operation
-        if name not in _PATCH_FIELDS
+        if name not in ("op", "path", "from", "value")
     )
     return [f"json patch {text}" for text in (*found, *unknown)]
 

@@ -62,8 +62,7 @@ def completed(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
 
 
 def _fill_in(object_type: ObjectType, obj: Plain) -> None:
-    function = _FUNCTIONS.get(object_type.name)
-    if function is not None:
+    if (function := _FUNCTIONS.get(object_type.name)) is not None:
         function(obj)
     for field in object_type.defaulted:
         value = obj.get(field.name)
@@ -78,8 +77,6 @@ def _fill_in(object_type: ObjectType, obj: Plain) -> None:
 
 # The core group.
 
-_CLIENT_IP_SECONDS: Final = 10_800
-
 
 def _pod(pod: Plain) -> None:
     spec: Plain = pod["spec"]
@@ -87,7 +84,9 @@ def _pod(pod: Plain) -> None:
         spec["terminationGracePeriodSeconds"] = 1
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     for container in containers:
-        _requests_from_limits(container["resources"])
+        resources = container["resources"]
+        if limits := resources.get("limits"):
+            resources["requests"] = {**limits, **(resources.get("requests") or {})}
     if spec.get("resources") is not None:
         _fill_in_pod_requests(spec)
     if spec.get("enableServiceLinks") is None:
@@ -96,13 +95,6 @@ def _pod(pod: Plain) -> None:
         for container in containers:
             for port in container.get("ports") or ():
                 port["hostPort"] = port.get("hostPort") or port["containerPort"]
-
-
-def _requests_from_limits(resources: Plain) -> None:
-    limits = resources.get("limits")
-    if limits:
-        requests = resources.get("requests") or {}
-        resources["requests"] = {**limits, **requests}
 
 
 def _fill_in_pod_requests(spec: Plain) -> None:
@@ -141,7 +133,7 @@ def _service(service: Plain) -> None:
     spec: Plain = service["spec"]
     kind = spec.get("type") or "ClusterIP"
     if spec.get("sessionAffinity") == "ClientIP":
-        config = {"clientIP": {"timeoutSeconds": _CLIENT_IP_SECONDS}}
+        config = {"clientIP": {"timeoutSeconds": 10_800}}
         spec.setdefault("sessionAffinityConfig", config)
     for port in spec.get("ports") or ():
         port["targetPort"] = port["targetPort"] or port["port"]
@@ -169,8 +161,7 @@ def _node_status(status: Plain) -> None:
 
 def _replication_controller(controller: Plain) -> None:
     template = controller["spec"].get("template") or {}
-    labels = template.get("metadata", {}).get("labels")
-    if labels:
+    if labels := template.get("metadata", {}).get("labels"):
         controller["spec"].setdefault("selector", dict(labels))
         controller["metadata"].setdefault("labels", dict(labels))
 
@@ -190,8 +181,7 @@ def _limit_range_item(item: Plain) -> None:
 
 
 def _pod_spec(spec: Plain) -> None:
-    name = spec.get("serviceAccountName") or spec.get("serviceAccount")
-    if name:
+    if name := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = name
 
 
@@ -226,8 +216,6 @@ def _stateful_set_spec(spec: Plain) -> None:
 # Workloads.
 
 _ROLLING_UPDATE: Final = "RollingUpdate"
-_BACKOFF_LIMIT: Final = 6
-_BACKOFF_LIMIT_PER_INDEX: Final = 2**31 - 1
 
 
 def _rolling_update(strategy: Plain) -> None:
@@ -247,9 +235,8 @@ def _job(job: Plain) -> None:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
     per_index = spec.get("backoffLimitPerIndex") is not None
-    spec.setdefault("backoffLimit", _BACKOFF_LIMIT_PER_INDEX if per_index else _BACKOFF_LIMIT)
-    labels = spec["template"]["metadata"].get("labels")
-    if labels:
+    spec.setdefault("backoffLimit", 2**31 - 1 if per_index else 6)
+    if labels := spec["template"]["metadata"].get("labels"):
         job["metadata"].setdefault("labels", dict(labels))
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)

@@ -33,23 +33,16 @@ FOREGROUND: Final = "Foreground"
 BACKGROUND: Final = "Background"
 ORPHAN: Final = "Orphan"
 _FINALIZER_OF: Final = {ORPHAN: "orphan", FOREGROUND: "foregroundDeletion"}
-_GC_FINALIZERS: Final = ("orphan", "foregroundDeletion")
 _JOB_WARNING: Final = (
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
     "to remove them or set propagationPolicy=Orphan to suppress this warning"
 )
-_OPTION_KINDS: Final = ("", "DeleteOptions")
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
-    """Options of a deletion.
+    """Options of a deletion; None if not given, which leaves the object its own grace period.
 
-    Attributes:
-        grace_period_seconds: The time to end in; None for the object's own grace period.
-        propagation_policy: `Foreground`, `Background` or `Orphan`; None if not given.
-        orphan_dependents: The older form of the policy; None if not given.
-        preconditions: The `uid` and `resourceVersion` that the object must have.
-        dry_run: Stages that are only tried.
+    The policy is `Foreground`, `Background` or `Orphan`; `orphan_dependents` is its older form.
     """
 
     grace_period_seconds: Int64 | None = None
@@ -78,26 +71,22 @@ def delete_options(request: ApiRequest, resource: Resource) -> DeleteOptions:
     Raises:
         StatusError: They are invalid.
     """
-    options = _from_body(request) if request.body else _from_query(request)
-    errors = _option_errors(options)
-    if errors:
+    try:
+        body = parsed(request.body, request.content_type) if request.body else None
+    except BodyError as error:
+        raise bad_request(str(error)) from None
+    options = _from_query(request) if body is None else options_of(body)
+    if errors := _option_errors(options):
         raise invalid_kind("meta.k8s.io", "DeleteOptions", "", errors)
     if resource.group_resource == "jobs.batch" and options.policy is None:
         request.warnings.append(_JOB_WARNING)
     return options
 
 
-def _from_body(request: ApiRequest) -> DeleteOptions:
-    try:
-        return options_of(parsed(request.body, request.content_type))
-    except BodyError as error:
-        raise bad_request(str(error)) from None
-
-
 def options_of(value: Plain) -> DeleteOptions:
     """Return the options in an object; raises StatusError if it is not a DeleteOptions."""
     kind = value.get("kind", "")
-    if kind not in _OPTION_KINDS:
+    if kind not in ("", "DeleteOptions"):
         raise bad_request(f'no kind "{kind}" is registered for DeleteOptions')
     try:
         return msgspec.convert(value, DeleteOptions)
@@ -124,8 +113,7 @@ def _option_errors(options: DeleteOptions) -> FieldErrors:
     errors = FieldErrors()
     field, policy = "propagationPolicy", options.propagation_policy
     if policy is not None and options.orphan_dependents is not None:
-        detail = "orphanDependents and deletionPropagation cannot be both set"
-        errors.invalid(field, policy, detail)
+        errors.invalid(field, policy, "orphanDependents and deletionPropagation cannot be both set")
     if policy not in {None, FOREGROUND, BACKGROUND, ORPHAN}:
         errors.not_supported(field, policy, (FOREGROUND, BACKGROUND, ORPHAN, "nil"))
     check_dry_run(options.dry_run or (), errors)
@@ -228,8 +216,9 @@ class _Deleter:
         return 1 if seconds < 0 else seconds
 
     def _marks(self, metadata: Plain, grace_seconds: int) -> Plain:
+        generation = metadata.get("generation")
         return {
-            **_next_generation(metadata),
+            **({"generation": generation + 1} if generation else {}),
             "deletionTimestamp": self._registry.clock.timestamp(grace_seconds),
             "deletionGracePeriodSeconds": grace_seconds,
         }
@@ -247,21 +236,15 @@ class _Deleter:
         present = metadata.get("finalizers", [])
         if self._resource.built_in_kind == "Event":
             return list(present)
-        kept = [one for one in present if one not in _GC_FINALIZERS]
+        kept = [one for one in present if one not in ("orphan", "foregroundDeletion")]
         policy = self._options.policy
         if policy is None:
             policy = next((p for p, name in _FINALIZER_OF.items() if name in present), None)
-        if policy is None and self._resource.orphans_dependents:
+        if policy is None and "orphans" in self._resource.flags:
             policy = ORPHAN
-        wanted = _FINALIZER_OF.get(policy or "")
-        if wanted is not None:
+        if (wanted := _FINALIZER_OF.get(policy or "")) is not None:
             kept.append(wanted)
         return list(present) if sorted(kept) == sorted(present) else kept
-
-
-def _next_generation(metadata: Plain) -> Plain:
-    generation = metadata.get("generation")
-    return {"generation": generation + 1} if generation else {}
 
 
 def _with_metadata(plain: Plain, marks: Plain) -> Plain:
@@ -276,11 +259,7 @@ def _with_metadata(plain: Plain, marks: Plain) -> Plain:
 
 
 def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOptions) -> None:
-    """Check that an object meets the preconditions.
-
-    Raises:
-        StatusError: It has another uid, or it has changed.
-    """
+    """Raise StatusError if an object has another uid than it must have, or has changed."""
     # Events of both groups are kept in the older one.
     group = "" if resource.built_in_kind == "Event" else resource.group
     for field, name, change in (
@@ -297,10 +276,7 @@ def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOpti
 
 
 def _terminating(registry: ObjectRegistry, namespace: Plain, options: DeleteOptions) -> Plain:
-    metadata = {
-        **namespace["metadata"],
-        "deletionTimestamp": registry.clock.timestamp(),
-    }
+    metadata = {**namespace["metadata"], "deletionTimestamp": registry.clock.timestamp()}
     finalizer = _FINALIZER_OF.get(options.policy or "")
     if finalizer is not None and finalizer not in metadata.get("finalizers", []):
         metadata["finalizers"] = [*metadata.get("finalizers", []), finalizer]

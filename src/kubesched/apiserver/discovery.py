@@ -29,11 +29,8 @@ _INFO: Final = {"title": "Kubernetes", "version": "v1.36"}
 _KIND_EXTENSION: Final = "x-kubernetes-group-version-kind"
 _PATCH_OPTIONS: Final = ("dryRun", "fieldManager", "fieldValidation", "force")
 _OTHER_PATHS: Final = (
-    ".well-known/openid-configuration",
-    "api",
-    "apis",
-    "openid/v1/jwks",
-    "version",
+    *(".well-known/openid-configuration", "api", "apis"),
+    *("openid/v1/jwks", "version"),
 )
 
 
@@ -191,24 +188,13 @@ def _value(value_type: ValueType) -> Plain:
 
 _GROUP: Final = "apidiscovery.k8s.io"
 _KIND: Final = "APIGroupDiscoveryList"
-_VERSIONS: Final = ("v2", "v2beta1")
-
-
-def _versions(resources: Resources, address: str) -> Plain:
-    """Return the versions of the core group, and the address of the server."""
-    return {
-        "kind": "APIVersions",
-        "versions": [one.version for one in resources.group_versions if not one.group],
-        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
-    }
 
 
 def _by_group(resources: Resources) -> dict[str, list[GroupVersion]]:
-    """Return all groups but the core group."""
+    """Return the versions of all groups."""
     groups: dict[str, list[GroupVersion]] = {}
     for served in resources.group_versions:
-        if served.group:
-            groups.setdefault(served.group, []).append(served)
+        groups.setdefault(served.group, []).append(served)
     return groups
 
 
@@ -234,17 +220,17 @@ def _group_version(resources: Resources, group: str, version: str) -> Plain:
 def _aggregated_groups(resources: Resources, version: str, *, is_core: bool) -> Plain:
     """Return groups with all their resources, in a version of this form."""
     items: list[Plain] = []
-    for name in ("",) if is_core else _by_group(resources):
+    for name, served in _by_group(resources).items():
         versions = [
             {
-                "version": served.version,
-                "resources": [_aggregated(resource) for resource in served.resources],
+                "version": one.version,
+                "resources": [_aggregated(resource) for resource in one.resources],
                 "freshness": "Current",
             }
-            for served in resources.group_versions
-            if served.group == name
+            for one in served
         ]
-        items.append({"metadata": {"name": name} if name else {}, "versions": versions})
+        if is_core is not bool(name):
+            items.append({"metadata": {"name": name} if name else {}, "versions": versions})
     return {"kind": _KIND, "apiVersion": f"{_GROUP}/{version}", "metadata": {}, "items": items}
 
 
@@ -260,7 +246,7 @@ def aggregated_form(accept: str) -> MediaType | None:
             continue
         if not one.kind:
             return None
-        if (one.group, one.kind) == (_GROUP, _KIND) and one.version in _VERSIONS:
+        if (one.group, one.kind) == (_GROUP, _KIND) and one.version in ("v2", "v2beta1"):
             return one
     if not accept or not any(one.kind for one in accepted):
         return None
@@ -326,7 +312,6 @@ def _aggregated(resource: Resource) -> Plain:
 
 # Paths that name no resource.
 
-_HEALTH: Final = ("healthz", "livez", "readyz")
 _VERSION: Final[Plain] = {
     "major": "1",
     "minor": "36",
@@ -358,7 +343,7 @@ class NonResource:
         if not parts:
             return json_response(200, {"paths": ["/api", "/apis", "/healthz", "/version"]})
         first = parts[0]
-        if first in _HEALTH:
+        if first in ("healthz", "livez", "readyz"):
             return _health(request, parts)
         if first == "openapi":
             return self._document(request, parts[1:])
@@ -375,8 +360,7 @@ class NonResource:
             index = encode(openapi_index(self._resources))
             return _tagged(request, Response(200, index, PLAIN_TEXT))
         if parts[:1] == ("v3",):
-            document = openapi_document(self._resources, "/".join(parts[1:]))
-            if document is not None:
+            if (document := openapi_document(self._resources, "/".join(parts[1:]))) is not None:
                 return _tagged(request, json_response(200, document))
             return Response(404, b"", "")
         return page_not_found()
@@ -395,14 +379,18 @@ class NonResource:
         return json_response(200, _group_version(self._resources, parts[1], parts[2]))
 
     def _roots(self, request: ApiRequest, *, is_core: bool) -> Response:
-        form = aggregated_form(request.accept)
-        if form is not None:
+        if (form := aggregated_form(request.accept)) is not None:
             document = _aggregated_groups(self._resources, form.version, is_core=is_core)
             media_type = f"application/json;g={form.group};v={form.version};as={form.kind}"
             return _tagged(request, Response(200, encode(document), media_type))
         if is_core:
-            return json_response(200, _versions(self._resources, self._address()))
-        groups = [_group(name, served) for name, served in _by_group(self._resources).items()]
+            address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._address()}
+            versions = [one.version for one in _by_group(self._resources)[""]]
+            core = {"kind": "APIVersions", "versions": versions}
+            return json_response(200, {**core, "serverAddressByClientCIDRs": [address]})
+        groups = [
+            _group(name, served) for name, served in _by_group(self._resources).items() if name
+        ]
         return json_response(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
 

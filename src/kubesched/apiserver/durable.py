@@ -42,50 +42,41 @@ class GroupCommit:
         self._pending: list[Entry] = []
         self._added = self._kept = 0
         self._writing: asyncio.Task[None] | None = None
-        self._is_due = False
 
     def add(self, change: Change[StoredObject]) -> None:
         """Queue a write; it goes to the disk soon, even if no request waits for it."""
         plain = None if change.type is ChangeType.DELETED else change.value.plain
         self._pending.append(Entry(change.key, change.version, plain))
         self._added += 1
-        if not self._is_due and self._writing is None:
-            self._is_due = True
-            asyncio.get_running_loop().call_soon(self._begin)
+        self._begin()
 
     async def flushed(self) -> None:
-        """Return when everything queued so far is on the disk.
-
-        Raises:
-            JournalError: It cannot be stored.
-        """
+        """Return when all that is queued is on the disk; raises JournalError if that fails."""
         wanted = self._added
         while self._kept < wanted:
             if self.failure is not None:
                 raise self.failure
+            assert self._writing is not None, "a write begins when something is queued"
             # Cancelling one waiter must not cancel the write that others wait for.
-            await asyncio.shield(self._begin())
+            await asyncio.shield(self._writing)
 
-    def _begin(self) -> asyncio.Task[None]:
-        self._is_due = False
-        if self._writing is None:
+    def _begin(self) -> None:
+        if self._pending and self._writing is None and self.failure is None:
+            # The task starts in the next turn of the loop, and takes what is queued until then.
             self._writing = asyncio.get_running_loop().create_task(self._write())
-        return self._writing
 
     async def _write(self) -> None:
         entries, self._pending = self._pending, []
         loop = asyncio.get_running_loop()
         try:
-            if entries and self.failure is None:
-                await loop.run_in_executor(self._thread, self._journal.write, entries)
-                self._kept += len(entries)
+            await loop.run_in_executor(self._thread, self._journal.write, entries)
+            self._kept += len(entries)
         except JournalError as error:
             self.failure = error
             self._on_failure(error)
         finally:
             self._writing = None
-        if self._pending and self.failure is None:
-            self._begin()
+        self._begin()
 
     async def close(self) -> None:
         """Store what is still queued, and close the file; closing twice is fine."""
@@ -189,8 +180,6 @@ _PUT: Final = (
     "INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (kind, namespace, name)"
     " DO UPDATE SET version = excluded.version, body = excluded.body"
 )
-_REMOVE: Final = "DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?"
-_NEWEST: Final = "UPDATE newest SET version = ?"
 _ALL: Final = "SELECT kind, namespace, name, body FROM objects ORDER BY created"
 
 
@@ -264,20 +253,16 @@ class Journal:
         return [(Key(*key), decode(body)) for *key, body in rows], version
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Store writes in order; return when they are on the disk.
-
-        Raises:
-            JournalError: They are not.
-        """
+        """Store writes on the disk, in order; raises JournalError if that fails."""
         with self._named():
             run = self._connection.execute
             run("BEGIN IMMEDIATE")
             for key, version, plain in entries:
                 if plain is None:
-                    run(_REMOVE, key)
+                    run("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", key)
                 else:
                     run(_PUT, (*key, version, version, encode(plain)))
-            run(_NEWEST, (entries[-1].version,))
+            run("UPDATE newest SET version = ?", (entries[-1].version,))
             run("COMMIT")
 
     def close(self) -> None:

@@ -18,10 +18,10 @@ from kubesched.apiserver.decoding import decoded, read_object
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.listing import ObjectList, exact_version, list_objects, list_options
-from kubesched.apiserver.patching import Patch, check_name, check_type, same_object
+from kubesched.apiserver.patching import Patch, check_name, check_namespace, check_type, same_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation, negotiate
-from kubesched.apiserver.registry import ObjectRegistry, check_namespace
+from kubesched.apiserver.registry import ObjectRegistry
 from kubesched.apiserver.request import (
     ApiRequest,
     Operation,
@@ -45,7 +45,6 @@ from kubesched.apiserver.watching import WatchStream
 _COLLECTION_VERBS: Final = frozenset(("create", "deletecollection", "list", "watch"))
 _EVERYWHERE: Final = frozenset(("list", "watch"))
 _OF_KUBELETS: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
-_REVIEW_GROUPS: Final = ("authentication.k8s.io", "authorization.k8s.io")
 _DEPRECATED: Final = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
@@ -78,14 +77,16 @@ class Handler:
         self._of_verbs = {
             "create": self._create,
             "delete": self._delete,
+            "deletecollection": self._delete_collection,
             "get": self._get,
+            "list": self._list,
             "patch": self._patch,
             "update": self._update,
             "watch": self._watch,
         }
         self._of_subresources = {
-            "binding": self._bind,
-            "eviction": self._evict,
+            "binding": self._bind_or_evict,
+            "eviction": self._bind_or_evict,
             "scale": self._scale,
             "token": self._token,
         }
@@ -102,16 +103,12 @@ class Handler:
         namespace = target.namespace if resource.is_namespaced else ""
         call = _Call(request, target, resource, namespace, presentation)
         if target.subresource in self._of_subresources:
-            return self._of_subresources[target.subresource](call)
+            return await self._of_subresources[target.subresource](call)
         if target.subresource in _OF_KUBELETS:
             self._registry.get(resource, namespace, target.name)
             raise unreachable()
         # Other subresources are read and written as the whole object.
-        if target.verb == "list":
-            return await self._list(call)
-        if target.verb == "deletecollection":
-            return await self._delete_collection(call)
-        return self._of_verbs[target.verb](call)
+        return await self._of_verbs[target.verb](call)
 
     def _resource(self, target: Target) -> Resource:
         resource = self._resources.find(target.group, target.version, target.plural)
@@ -127,7 +124,7 @@ class Handler:
 
     # Reading.
 
-    def _get(self, call: _Call) -> Response:
+    async def _get(self, call: _Call) -> Response:
         exact_version(call.request.parameter("resourceVersion"))
         stored = self._registry.get(call.resource, call.namespace, call.target.name)
         return Response(200, call.presentation.one(stored))
@@ -137,7 +134,7 @@ class Handler:
         found = await list_objects(self._registry.store, call.resource, call.namespace, options)
         return Response(200, call.presentation.many(found))
 
-    def _watch(self, call: _Call) -> Response:
+    async def _watch(self, call: _Call) -> Response:
         request, _, resource, namespace, presentation = call
         presentation.check_single()
         if call.target.is_old_watch and call.target.name:
@@ -151,12 +148,11 @@ class Handler:
 
     # Writing.
 
-    def _create(self, call: _Call) -> Response:
+    async def _create(self, call: _Call) -> Response:
         operation = call.operation()
         obj = decoded(operation, self._resources, call.resource)
-        if call.resource.group in _REVIEW_GROUPS:
-            answer = self._reviewer.review(call.resource, call.request.user, obj)
-            return json_response(201, answer)
+        if call.resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
+            return json_response(201, self._reviewer.review(call.resource, call.request.user, obj))
         check_namespace(operation, obj)
         self._granting(call, None, obj)
         if call.resource.built_in_kind == "Binding":
@@ -164,17 +160,17 @@ class Handler:
             return json_response(201, success(201))
         return Response(201, call.presentation.one(self._registry.create(operation, obj)))
 
-    def _update(self, call: _Call) -> Response:
+    async def _update(self, call: _Call) -> Response:
         operation = call.operation()
         obj = same_object(operation, decoded(operation, self._resources, call.resource))
         stored, is_new = self._registry.update(
             operation,
             lambda current: self._granting(call, current, obj),
-            creates=call.resource.is_created_by_update,
+            creates="upsert" in call.resource.flags,
         )
         return Response(201 if is_new else 200, call.presentation.one(stored))
 
-    def _patch(self, call: _Call) -> Response:
+    async def _patch(self, call: _Call) -> Response:
         check_type(call.request.content_type, call.resource)
         operation = call.operation()
         patch = Patch(operation, call.resource, self._registry.clock)
@@ -193,12 +189,12 @@ class Handler:
         self._reviewer.roles.check_grants(call.request.user, call.resource, old, new)
         return new
 
-    def _delete(self, call: _Call) -> Response:
+    async def _delete(self, call: _Call) -> Response:
         resource, name = call.resource, call.target.name
         options = delete_options(call.request, resource)
         operation = Operation(call.request, resource, call.namespace, name)
         last, is_deleted = delete(self._registry, operation, options)
-        if not is_deleted or resource.is_shown_when_deleted:
+        if not is_deleted or "echoed" in resource.flags:
             is_accepted = not is_deleted and options.orphan_dependents is False
             return Response(202 if is_accepted else 200, call.presentation.one(last))
         details = details_of(resource.group, resource.plural, name)
@@ -222,22 +218,17 @@ class Handler:
                     raise
             else:
                 deleted.append(stored)
-        shown = ObjectList(tuple(deleted), found.version)
-        return Response(200, call.presentation.many(shown))
+        return Response(200, call.presentation.many(ObjectList(tuple(deleted), found.version)))
 
     # Subresources that are objects of their own.
 
-    def _bind(self, call: _Call) -> Response:
+    async def _bind_or_evict(self, call: _Call) -> Response:
         operation = call.operation()
-        bind(self._registry, operation, self._body(operation))
+        act = bind if call.target.subresource == "binding" else evict
+        act(self._registry, operation, self._body(operation))
         return json_response(201, success(201))
 
-    def _evict(self, call: _Call) -> Response:
-        operation = call.operation()
-        evict(self._registry, operation, self._body(operation))
-        return json_response(201, success(201))
-
-    def _token(self, call: _Call) -> Response:
+    async def _token(self, call: _Call) -> Response:
         account = self._registry.get(call.resource, call.namespace, call.target.name)
         asked = self._body(call.operation())
         return json_response(201, self._reviewer.tokens.issue(account.plain, asked))
@@ -245,11 +236,10 @@ class Handler:
     def _body(self, operation: Operation) -> Plain:
         kind = operation.resource.kind_of_subresource(operation.subresource)
         obj = decoded(operation, self._resources, kind)
-        obj.setdefault("metadata", {})
         check_namespace(operation, obj)
         return obj
 
-    def _scale(self, call: _Call) -> Response:
+    async def _scale(self, call: _Call) -> Response:
         resource, target = call.resource, call.target
         if target.verb == "get":
             stored = self._registry.get(resource, target.namespace, target.name)
@@ -260,9 +250,7 @@ class Handler:
         # The workload itself is changed, by the rules for the whole.
         whole = msgspec.structs.replace(operation, subresource="")
         stored, _ = self._registry.update(
-            whole,
-            lambda current: self._scaled(operation, resource, current),
-            is_tracked=False,
+            whole, lambda current: self._scaled(operation, resource, current), is_tracked=False
         )
         return json_response(200, scale_of(resource, stored.form(resource)))
 

@@ -78,11 +78,7 @@ Getter: TypeAlias = Callable[[Plain], str]
 
 
 def fields_selected(resource: Resource, text: str) -> Callable[[Plain], bool]:
-    """Compile a field selector to a predicate on plain objects in the version of the resource.
-
-    Raises:
-        ApiError: The text is no selector, or names a field that the resource does not offer.
-    """
+    """Compile a field selector to a predicate; raises ApiError for fields that are not offered."""
     try:
         requirements = parse_field_selector(text)
     except SelectorError as error:
@@ -150,13 +146,10 @@ class ListOptions(msgspec.Struct, frozen=True):
     """Options of a list or a watch.
 
     Attributes:
-        selection: Which objects.
         resource_version: As it was sent; "" for the newest.
         match: `Exact` or `NotOlderThan`; "" if not given.
         limit: How many objects a page has; 0 for all.
-        continue_token: Where the page begins; "" for the first.
         timeout_seconds: When a watch ends; None if the client does not care.
-        allows_bookmarks: Whether a watch may get bookmarks.
         sends_initial_events: Whether a watch starts with the existing objects; None if not given.
     """
 
@@ -180,25 +173,20 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
     limit = max(0, _number(request.parameter("limit") or "0"))
     timeout_seconds = _number(timeout) if timeout else None
     labels = _labels_selected(request.parameter("labelSelector"))
-    options = ListOptions(
-        selection=Selection(resource, labels),
+    if errors := _option_errors(request, is_watch=is_watch):
+        raise invalid_kind("meta.k8s.io", "ListOptions", "", errors)
+    selected = fields_selected(resource, fields) if fields else None
+    is_initial_given = "sendInitialEvents" in request.query
+    return ListOptions(
+        selection=Selection(resource, labels, selected),
         resource_version=request.parameter("resourceVersion"),
         match=request.parameter(_MATCH),
         limit=limit,
         continue_token=request.parameter("continue"),
         timeout_seconds=timeout_seconds,
         allows_bookmarks=request.flag("allowWatchBookmarks"),
-        sends_initial_events=(
-            request.flag("sendInitialEvents") if "sendInitialEvents" in request.query else None
-        ),
+        sends_initial_events=request.flag("sendInitialEvents") if is_initial_given else None,
     )
-    errors = _option_errors(options, is_watch=is_watch)
-    if errors:
-        raise invalid_kind("meta.k8s.io", "ListOptions", "", errors)
-    if not fields:
-        return options
-    selection = Selection(resource, labels, fields_selected(resource, fields))
-    return msgspec.structs.replace(options, selection=selection)
 
 
 def _labels_selected(text: str) -> CompiledSelector | None:
@@ -217,79 +205,71 @@ def _number(text: str) -> int:
     return number
 
 
-def _option_errors(options: ListOptions, *, is_watch: bool) -> FieldErrors:
+def _option_errors(request: ApiRequest, *, is_watch: bool) -> FieldErrors:
     errors = FieldErrors()
-    match, sends_initial = options.match, options.sends_initial_events
-    if sends_initial is not None and not is_watch:
+    match, version = request.parameter(_MATCH), request.parameter("resourceVersion")
+    is_initial_given = "sendInitialEvents" in request.query
+    if is_initial_given and not is_watch:
         errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
-    elif sends_initial is not None and match != NOT_OLDER_THAN:
-        detail = f"sendInitialEvents requires setting {_MATCH} to {NOT_OLDER_THAN}"
-        errors.forbidden(_MATCH, detail)
+    elif is_initial_given and match != NOT_OLDER_THAN:
+        errors.forbidden(_MATCH, f"sendInitialEvents requires setting {_MATCH} to {NOT_OLDER_THAN}")
     if not match:
         return errors
-    if is_watch and sends_initial is None:
+    if is_watch and not is_initial_given:
         detail = f"{_MATCH} is forbidden for watch unless sendInitialEvents is provided"
         errors.forbidden(_MATCH, detail)
-    if not is_watch and not options.resource_version:
-        detail = f"{_MATCH} is forbidden unless resourceVersion is provided"
-        errors.forbidden(_MATCH, detail)
-    if options.continue_token:
+    if not is_watch and not version:
+        errors.forbidden(_MATCH, f"{_MATCH} is forbidden unless resourceVersion is provided")
+    if request.parameter("continue"):
         errors.forbidden(_MATCH, f"{_MATCH} is forbidden when continue is provided")
     if is_watch and match != NOT_OLDER_THAN:
         errors.not_supported(_MATCH, match, (NOT_OLDER_THAN,))
     elif match not in {EXACT, NOT_OLDER_THAN}:
         errors.not_supported(_MATCH, match, (EXACT, NOT_OLDER_THAN, ""))
-    if not is_watch and match == EXACT and options.resource_version == "0":
-        detail = f'{_MATCH} "exact" is forbidden for resourceVersion "0"'
-        errors.forbidden(_MATCH, detail)
+    if not is_watch and match == EXACT and version == "0":
+        errors.forbidden(_MATCH, f'{_MATCH} "exact" is forbidden for resourceVersion "0"')
     return errors
 
 
-def _version(text: str) -> int | None:
-    """Return the version in a text, 0 for none; None if it is not a number of 64 bits."""
-    if not text:
-        return 0
-    return int(text) if _VERSION.fullmatch(text) and int(text) <= _UINT64_MAX else None
-
-
-def _parse_error(text: str) -> str:
-    what = "value out of range" if _VERSION.fullmatch(text) else "invalid syntax"
-    return f'strconv.ParseUint: parsing "{text}": {what}'
+def _version(text: str) -> int:
+    """Return the version in a text, 0 for none; raises ValueError unless it has 64 bits."""
+    if text and not _VERSION.fullmatch(text):
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
+    if int(text or 0) > _UINT64_MAX:
+        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+    return int(text or 0)
 
 
 def list_version(options: ListOptions) -> int:
     """Return the requested version of a list, 0 for any; raises StatusError if it is malformed."""
-    text = options.resource_version
-    found = _version(text)
-    if found is None:
-        why = f'resourceVersion: Invalid value: "{text}": {_parse_error(text)}'
-        raise bad_request(f"invalid resource version: {why}")
-    return found
+    try:
+        return exact_version(options.resource_version)
+    except StatusError as error:
+        raise bad_request(f"invalid resource version: {error.message}") from None
 
 
 def exact_version(text: str) -> int:
-    """Return the requested version of a get or a watch, 0 for any.
-
-    Raises:
-        StatusError: It is not a number.
-    """
-    found = _version(text)
-    if found is None:
-        raise internal(f'resourceVersion: Invalid value: "{text}": {_parse_error(text)}')
-    return found
+    """Return the version of a get or a watch, 0 for any; raises StatusError if it is malformed."""
+    try:
+        return _version(text)
+    except ValueError as error:
+        raise internal(f'resourceVersion: Invalid value: "{text}": {error}') from None
 
 
 def version_of_object(text: str) -> int:
     """Return the version of an object, 0 for none; raises StatusError if it is not a number."""
-    found = _version(text)
-    if found is None:
-        raise internal(_parse_error(text))
-    return found
+    try:
+        return _version(text)
+    except ValueError as error:
+        raise internal(str(error)) from None
 
 
 def is_version(text: str) -> bool:
     """Return whether a text is the version of an object; neither "0" nor a word is."""
-    return bool(_version(text))
+    try:
+        return _version(text) > 0
+    except ValueError:
+        return False
 
 
 # Lists.
@@ -301,14 +281,7 @@ _TOO_OLD: Final = "The resourceVersion for the provided list is too old."
 
 
 class ObjectList(msgspec.Struct, frozen=True):
-    """A page of a list.
-
-    Attributes:
-        items: In the order of their keys.
-        version: The version of the store that the page shows.
-        continue_token: Where the next page begins; "" for the last.
-        remaining: How many objects come after this page; None if it is not known.
-    """
+    """A page of a list, and how many objects come after it; None if that is not known."""
 
     items: tuple[StoredObject, ...]
     version: int
@@ -387,8 +360,7 @@ def _cut(
         return ObjectList(page, listing.version)
     next_start = sort_key(page[-1]).removeprefix(prefix) + "\0"
     token = token_of(Page(listing.version, next_start))
-    known = remaining if selection.is_everything else None
-    return ObjectList(page, listing.version, token, known)
+    return ObjectList(page, listing.version, token, remaining if selection.is_everything else None)
 
 
 # Pages.
@@ -406,11 +378,9 @@ _PAGE_TOO_OLD: Final = (
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Where a page begins.
+    """Where a page begins: the version of its list, -1 for the newest, and its first key.
 
-    Attributes:
-        version: Of the list that the page belongs to; -1 for the newest.
-        start: The first key of the page, without the prefix that all keys of the list share.
+    The key is without the prefix that all keys of the list share.
     """
 
     version: int

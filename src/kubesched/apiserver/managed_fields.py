@@ -44,7 +44,6 @@ from kubesched.apiserver.status import StatusError, bad_request, cause, internal
 
 APPLY: Final = "Apply"
 UPDATE: Final = "Update"
-_BEFORE_FIRST_APPLY: Final = "before-first-apply"
 # Fields without owners: the server fills them in, or they never change.
 _OF_SERVER: Final = (
     *("creationTimestamp", "generation", "managedFields", "name", "namespace"),
@@ -67,7 +66,6 @@ class Owner(NamedTuple):
     """The identity of a manager.
 
     Attributes:
-        manager: The name that the client gave.
         operation: `Apply` or `Update`.
         api_version: Of updates; "" for appliers, who stay the same in every version.
         subresource: What the fields were written through, "" for the object itself.
@@ -78,17 +76,11 @@ class Owner(NamedTuple):
     api_version: str
     subresource: str
 
-    @property
-    def is_applier(self) -> bool:
-        """Whether it applies a complete intent, instead of updating what it read."""
-        return self.operation == APPLY
-
 
 class Ownership(msgspec.Struct, frozen=True):
     """The fields that a manager owns.
 
     Attributes:
-        fields: The fields.
         api_version: That the fields are named by.
         time: Of the last change, as in objects; None if unknown.
         entry: The written form that it was read from, as long as nothing has changed; None if
@@ -170,20 +162,13 @@ def _entry(owner: Owner, ownership: Ownership) -> Plain:
 
 def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
     """Return the fields that a write through a subresource cannot change."""
-    if resource.subresource("status") is None:
-        return frozenset()
-    if not subresource:
+    if resource.has_status and not subresource:
         return _STATUS
     if subresource == "status":
         left = LEFT_BY_STATUS.get(resource.group_resource, ())
         metadata = {("f:metadata", f"f:{name}") for name in left}
-        return _SPEC | ({("f:metadata",)} if resource.is_status_only else metadata)
+        return _SPEC | ({("f:metadata",)} if "statusonly" in resource.flags else metadata)
     return frozenset()
-
-
-def stripped(fields: FieldSet) -> FieldSet:
-    """Leave out the fields that never have owners."""
-    return fields - _STRIPPED
 
 
 def disown(managers: Managers, changes: Comparison) -> Managers:
@@ -242,12 +227,6 @@ def _claimed(old: Plain | None, new: Plain, subresource: str) -> Managers:
     return decode(new) or decode(old)
 
 
-def adopt(resource: Resource, current: Plain, subresource: str, now: str | None) -> Managers:
-    """Return a manager that owns all fields of an object without managers."""
-    owner = owner_of(resource, _BEFORE_FIRST_APPLY, UPDATE, subresource)
-    return _updated(resource, None, current, {}, owner, now)
-
-
 def _updated(
     resource: Resource,
     old: Plain | None,
@@ -261,8 +240,7 @@ def _updated(
     ignored = ignored_fields(resource, owner.subresource)
     changes = compare(before, without_managed_fields(new), resource.type).besides(ignored)
     changed = disown(managers, changes)
-    mine = stripped(changes.changed)
-    if mine:
+    if mine := changes.changed - _STRIPPED:
         if owner in changed:
             mine |= changed[owner].fields
         changed[owner] = Ownership(mine, owner.api_version, now)
@@ -298,7 +276,8 @@ def apply(
     merged = merge(live, applied, object_type)
     managers = decode(current)
     if current is not None and not managers:
-        managers = adopt(resource, current, subresource, now)
+        first = owner_of(resource, "before-first-apply", UPDATE, subresource)
+        managers = _updated(resource, None, current, {}, first, now)
     owner = owner_of(resource, manager, APPLY, subresource)
     ignored = ignored_fields(resource, subresource)
     fields = without_below(field_set(applied, object_type), ignored)
@@ -311,7 +290,7 @@ def apply(
         own = _client_side_applied(resource, live) if manager == _KUBECTL else frozenset()
         _check_conflicts(managers, changes.changed - own)
     managers = disown(managers, changes)
-    if fields := stripped(fields):
+    if fields := fields - _STRIPPED:
         before = None if last is None else last.time
         time = now if merged != live else before
         managers[owner] = Ownership(fields, applied["apiVersion"], time)
@@ -322,18 +301,13 @@ def apply(
 
 
 def _check(resource: Resource, applied: Plain) -> None:
-    """Check that a declaration is of the kind, and has its fields only.
-
-    Raises:
-        StatusError: It is another kind, or a value does not fit.
-    """
+    """Raise StatusError if a declaration is of another kind, or a value does not fit."""
     version, kind = str(applied.get("apiVersion", "")), str(applied.get("kind", ""))
     if (version, kind) != (resource.api_version, resource.kind):
         raise bad_request(f"invalid object type: {_kind_text(version, kind)}")
     if get(applied, "metadata", "managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
-    found = list(type_errors(applied, resource.type))
-    if found:
+    if found := list(type_errors(applied, resource.type)):
         text = found[0] if len(found) == 1 else "\n  ".join(["errors:", *found])
         raise internal(f"failed to create typed patch object ({_shown(applied)}): {text}")
 
@@ -416,4 +390,4 @@ def _owner_text(owner: Owner) -> str:
     text = json.dumps(owner.manager, ensure_ascii=False)
     if owner.subresource:
         text += f' with subresource "{owner.subresource}"'
-    return text if owner.is_applier else f"{text} using {owner.api_version}"
+    return text if owner.operation == APPLY else f"{text} using {owner.api_version}"

@@ -43,16 +43,16 @@ def _compact(value: Any) -> str:
 def to_fields_v1(fields: FieldSet) -> Plain:
     """Return a set in its written form: objects in objects, named by elements."""
     written: Plain = {}
-    for path in sorted_paths(fields):
+    for path in fields:
         node = written
         for element in path:
             node = node.setdefault(element, {})
         node[_MEMBER] = {}
-    return {element: _leaves_emptied(node) for element, node in written.items()}
+    return _leaves_emptied(written)
 
 
 def _leaves_emptied(node: Plain) -> Plain:
-    """Drop the mark of a member that has nothing below it."""
+    """Return a sorted node without the mark of a member that has nothing below it."""
     if len(node) == 1 and _MEMBER in node:
         return {}
     return {
@@ -278,8 +278,7 @@ class _Parts:
         elif isinstance(value, dict):
             is_map = isinstance(value_type, MapType)
             for name, child in value.items():
-                child_type = value_type.child(name)
-                if child_type is not None:
+                if (child_type := value_type.child(name)) is not None:
                     self._add(child, child_type, (*path, f"f:{name}"), is_entry=is_map)
 
 
@@ -289,12 +288,7 @@ def field_set(value: Plain, object_type: ObjectType) -> FieldSet:
 
 
 class Comparison(NamedTuple):
-    """How one object differs from another.
-
-    Attributes:
-        changed: Fields that the newer one gave a value.
-        removed: Fields that only the older one has.
-    """
+    """The fields that a newer object gave a value, and those that only the older one has."""
 
     changed: FieldSet
     removed: FieldSet

@@ -17,6 +17,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from kubesched.api.codec import without_nulls
 from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.api.media_types import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
@@ -24,7 +26,6 @@ from kubesched.apiserver import managed_fields, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
 from kubesched.apiserver.defaults import completed
 from kubesched.apiserver.plain import Plain, decode, deep_copy, json_word
-from kubesched.apiserver.registry import check_namespace
 from kubesched.apiserver.request import APPLY_TYPE, Operation
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import (
@@ -48,11 +49,7 @@ _INDEX: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 def apply_json_patch(current: Any, operations: Any) -> Any:
-    """Return a patched copy of an object, which may be any JSON value.
-
-    Raises:
-        StatusError: The patch is malformed or does not apply.
-    """
+    """Return a patched copy of a JSON value; raises StatusError if the patch does not apply."""
     document = deep_copy(current)
     for operation in _checked(operations):
         document = _applied(document, operation)
@@ -114,7 +111,9 @@ def _applied(document: Any, operation: _Operation) -> Any:
             _insert(*_find(document, path), value)
         case "test":
             found = document if path == "" else _get(*_find(document, path))
-            if not _same(found, value):
+            # As text, in which 1 is neither 1.0 nor true.
+            texts = {msgspec.json.encode(one, order="deterministic") for one in (found, value)}
+            if len(texts) > 1:
                 raise rejected_patch()
         case _:
             raise rejected_patch()
@@ -171,16 +170,6 @@ def _index(container: list[Any], key: str) -> int:
     return index % len(container)
 
 
-def _same(one: Any, other: Any) -> bool:
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    if isinstance(one, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)
-
-
 # Patches of all kinds.
 
 _TYPES: Final = (JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, APPLY_TYPE)
@@ -197,11 +186,7 @@ class Patch:
     """
 
     def __init__(self, operation: Operation, resource: Resource, clock: Clock) -> None:
-        """Read a patch of a resource, or of the kind of a subresource that has one of its own.
-
-        Raises:
-            StatusError: It cannot be read.
-        """
+        """Read a patch of a resource or of a subresource; raises StatusError if that fails."""
         self._operation = operation
         self._resource = resource
         self._clock = clock
@@ -222,11 +207,7 @@ class Patch:
             raise bad_request(f"error decoding patch: {error}") from None
 
     def apply(self, current: Plain | None) -> Plain:
-        """Return the changed object, which may be new only for a server-side apply.
-
-        Raises:
-            StatusError: The patch does not apply.
-        """
+        """Return the changed object; raises StatusError if the patch does not apply."""
         resource, operation = self._resource, self._operation
         if self.is_apply:
             changed = managed_fields.apply(
@@ -259,11 +240,7 @@ class Patch:
         return apply_json_patch(current, self.value)
 
     def _of_kind(self, changed: Any) -> Plain:
-        """Return the object with its own kind and version.
-
-        Raises:
-            StatusError: The patch changed them, or leaves no object.
-        """
+        """Return the object with its own kind; raises StatusError if the patch changed it."""
         if not isinstance(changed, dict):
             raise bad_request("the patch leaves no object")
         own = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
@@ -288,11 +265,7 @@ class Patch:
 
 
 def check_type(media_type: str, resource: Resource) -> None:
-    """Check that the media type is that of a patch that the kind supports.
-
-    Raises:
-        StatusError: It is another one.
-    """
+    """Raise StatusError if a media type is not that of a patch that the kind supports."""
     if resource.definition is None:
         if media_type not in _TYPES:
             raise unsupported_patch_type()
@@ -301,18 +274,11 @@ def check_type(media_type: str, resource: Resource) -> None:
 
 
 def merge(current: Plain, patch: Any) -> Any:
-    """Return what a JSON merge patch (RFC 7386) makes of an object.
-
-    Raises:
-        StatusError: It is no patch.
-    """
+    """Return an object with a JSON merge patch (RFC 7386); raises StatusError if it is none."""
     if patch is None:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):
-        raise bad_request(
-            f"error decoding patch: json: cannot unmarshal {json_word(patch)} into Go value of "
-            "type map[string]interface {}"
-        )
+        raise _wrong_type(patch, "value of type map[string]interface {}")
     return _merged(current, patch)
 
 
@@ -353,12 +319,26 @@ def check_name(operation: Operation, obj: Plain) -> None:
         )
 
 
-def same_object(operation: Operation, obj: Plain) -> Plain:
-    """Return an object to write if the path names it.
+def check_namespace(operation: Operation, obj: Plain) -> None:
+    """Put an object into the namespace of its path, or into none where its kind has none.
 
     Raises:
-        StatusError: The path names another one.
+        StatusError: It names another namespace.
     """
+    metadata = obj["metadata"]
+    if not operation.resource.is_namespaced:
+        metadata.pop("namespace", None)
+        return
+    given = metadata.get("namespace")
+    if given and given != operation.namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    metadata["namespace"] = operation.namespace
+
+
+def same_object(operation: Operation, obj: Plain) -> Plain:
+    """Return an object to write; raises StatusError if the path names another one."""
     check_namespace(operation, obj)
     check_name(operation, obj)
     return obj

@@ -24,7 +24,6 @@ from kubesched.apiserver.status import (
     FieldErrors,
     StatusError,
     already_exists,
-    bad_request,
     conflict,
     internal,
     invalid_kind,
@@ -47,7 +46,6 @@ _REPEATED_OWNERS: Final = (
     "1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "
     "UID(s) observed: {}"
 )
-_SERVER_FIELDS: Final = ("deletionTimestamp", "deletionGracePeriodSeconds")
 
 
 class ObjectRegistry:
@@ -100,15 +98,11 @@ class ObjectRegistry:
     # Creating.
 
     def create(self, operation: Operation, obj: Plain, *, is_tracked: bool = True) -> StoredObject:
-        """Store a new object with its defaults; `obj` may be changed.
+        """Store a new object with its defaults, in its namespace; raises ApiError if refused.
 
-        With `is_tracked`, the manager of its fields is recorded.
-
-        Raises:
-            ApiError: It is refused.
+        `obj` may be changed. With `is_tracked`, the manager of its fields is recorded.
         """
         resource = operation.resource
-        check_namespace(operation, obj)
         version = obj["metadata"].get("resourceVersion", "")
         if is_tracked:
             obj = self.tracked(operation, None, obj)
@@ -117,12 +111,10 @@ class ObjectRegistry:
         _drop_repeated_owners(operation, obj["metadata"])
         obj = self._prepared(operation, obj)
         metadata = obj["metadata"]
-        errors = validation.errors_of_new(resource, obj)
-        if errors:
+        if errors := validation.errors_of_new(resource, obj):
             raise _invalid(resource, metadata.get("name", ""), errors)
         operation.request.warnings.extend(warnings_of_new(resource, obj))
-        missing = self.idle_kinds.get(resource.storage_kind)
-        if missing:
+        if missing := self.idle_kinds.get(resource.storage_kind):
             operation.request.warnings.append(f"{resource.kind} is stored, but here {missing}")
         admission.check(admitted, obj)
         if operation.is_dry_run and version:
@@ -131,8 +123,7 @@ class ObjectRegistry:
             raise internal("resourceVersion should not be set on objects to be created")
         name = metadata["name"]
         key = key_of(resource, operation.namespace, name)
-        found = self.store.find(key)
-        if found is not None:
+        if (found := self.store.find(key)) is not None:
             is_ending = "deletionTimestamp" in found.plain["metadata"]
             raise already_exists(resource, name, is_ending=is_ending)
         stored = StoredObject(_storage_form(resource, obj))
@@ -140,8 +131,6 @@ class ObjectRegistry:
 
     def _prepared(self, operation: Operation, obj: Plain) -> Plain:
         metadata = obj["metadata"]
-        for name in _SERVER_FIELDS:
-            metadata.pop(name, None)
         metadata.pop("resourceVersion", None)
         metadata |= {"uid": self.clock.uid(), "creationTimestamp": self.clock.timestamp()}
         prefix = metadata.get("generateName")
@@ -200,19 +189,19 @@ class ObjectRegistry:
     def _changed(self, operation: Operation, old: Plain, new: Plain) -> Plain:
         """Return the new object, admitted, prepared and validated."""
         resource = operation.resource
-        check_namespace(operation, new)
-        if operation.request.method == "PUT":
-            _check_uid(operation, old["metadata"], new["metadata"])
+        uid, wanted = old["metadata"]["uid"], new["metadata"].get("uid")
+        if operation.request.method == "PUT" and wanted not in (None, "", uid):
+            raise precondition_failed(
+                resource, operation.namespace, operation.name, "UID", wanted, uid
+            )
         admitted = AdmissionRequest(resource, self.lookup, old, operation.subresource)
         new = admission.admit(admitted, new)
         _drop_repeated_owners(operation, new["metadata"])
         _check_version(operation, old["metadata"], new["metadata"])
         version = old["metadata"]["resourceVersion"]
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
-        now = self.clock.timestamp()
-        new = strategy.prepare_for_update(resource, new, old, operation.subresource, now)
-        errors = validation.errors_of_update(resource, new, old, operation.subresource)
-        if errors:
+        new = strategy.prepare_for_update(resource, new, old, operation.subresource)
+        if errors := validation.errors_of_update(resource, new, old, operation.subresource):
             raise _invalid(resource, operation.name, errors)
         warnings = warnings_of_update(resource, new, old, operation.subresource)
         operation.request.warnings.extend(warnings)
@@ -238,24 +227,6 @@ class ObjectRegistry:
         return self.store.update(key, StoredObject(plain))
 
 
-def check_namespace(operation: Operation, obj: Plain) -> None:
-    """Put an object into the namespace of its path, or into none where its kind has none.
-
-    Raises:
-        StatusError: Its namespace is another one.
-    """
-    metadata = obj["metadata"]
-    if not operation.resource.is_namespaced:
-        metadata.pop("namespace", None)
-        return
-    given = metadata.get("namespace")
-    if given and given != operation.namespace:
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-    metadata["namespace"] = operation.namespace
-
-
 def _drop_repeated_owners(operation: Operation, metadata: Plain) -> None:
     """Remove repeated owner references, in place, with a warning."""
     owners = metadata.get("ownerReferences") or []
@@ -270,12 +241,9 @@ def _drop_repeated_owners(operation: Operation, metadata: Plain) -> None:
 def precondition_failed(
     resource: Resource, namespace: str, name: str, what: str, wanted: str, found: str
 ) -> StatusError:
-    """Return the error for an object that does not meet a precondition.
-
-    `what` is `UID` or `ResourceVersion`.
-    """
+    """Return the error for an object whose `UID` or `ResourceVersion` is not the wanted one."""
     path = f"{namespace}/{name}" if namespace else name
-    kept_at = resource.storage_path or resource.plural
+    kept_at = "minions" if resource.plural == "nodes" else resource.plural
     why = (
         f"StorageError: invalid object, Code: 4, Key: /registry/{kept_at}/{path}, "
         f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {what} in precondition: "
@@ -284,27 +252,12 @@ def precondition_failed(
     return conflict(resource.group, resource.plural, name, why)
 
 
-def _check_uid(operation: Operation, old: Plain, new: Plain) -> None:
-    wanted = new.get("uid")
-    if wanted and wanted != old["uid"]:
-        raise precondition_failed(
-            operation.resource, operation.namespace, operation.name, "UID", wanted, old["uid"]
-        )
-
-
 def _check_is_new(operation: Operation, metadata: Plain) -> None:
-    """Check that an object which an update creates does not have the uid of a deleted one.
-
-    Raises:
-        StatusError: It has the identity of another object.
-    """
-    uid = metadata.get("uid")
+    """Raise StatusError if an object that an update creates has the uid of another one."""
+    resource, uid = operation.resource, metadata.get("uid")
     if uid and operation.request.method == "PUT":
-        raise precondition_failed(
-            operation.resource, operation.namespace, operation.name, "UID", uid, ""
-        )
+        raise precondition_failed(resource, operation.namespace, operation.name, "UID", uid, "")
     if uid:
-        resource = operation.resource
         why = (
             f"uid mismatch: the provided object specified uid {uid}, and no existing object "
             "was found"
@@ -318,7 +271,7 @@ def _check_version(operation: Operation, old: Plain, new: Plain) -> None:
     resource = operation.resource
     wanted = version_of_object(new.get("resourceVersion", ""))
     if not wanted:
-        if resource.needs_version:
+        if "versioned" in resource.flags:
             errors = FieldErrors()
             errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
             raise invalid_kind(resource.group, resource.plural, operation.name, errors)

@@ -21,7 +21,6 @@ from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors, failure, invalid_kind
 
 _BODY_METHODS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_NOT_FALSE: Final = ("0", "false")
 
 
 class User(msgspec.Struct, frozen=True):
@@ -61,7 +60,7 @@ class ApiRequest(msgspec.Struct, frozen=True):
     def flag(self, name: str) -> bool:
         """Return whether a parameter is given and is neither `false` nor `0`."""
         values = self.query.get(name)
-        return bool(values and values[0].lower() not in _NOT_FALSE)
+        return bool(values and values[0].lower() not in ("0", "false"))
 
     @property
     def accept(self) -> str:
@@ -105,16 +104,10 @@ def refused(error: ApiError) -> Response:
 
 
 class Target(msgspec.Struct, frozen=True):
-    """The target of a path under `/api` or `/apis`.
+    """The target of a path under `/api` or `/apis`; parts that it does not have are "".
 
     Attributes:
         verb: What is to be done: `get`, `list`, `watch`, `create`, `deletecollection`, ...
-        group: "" for the core group.
-        version: Such as `v1`.
-        plural: The resource; "" if the path ends before it.
-        namespace: "" for none.
-        name: "" for the whole collection.
-        subresource: "" for the object itself.
         rest: Parts of the path behind the subresource.
         is_old_watch: Whether it goes through the older path `.../watch/...`.
     """
@@ -209,8 +202,7 @@ class Operation(msgspec.Struct):
 
 def operation_of(request: ApiRequest, target: Target, resource: Resource) -> Operation:
     """Return the operation of a request; raises StatusError if its options are invalid."""
-    errors = _option_errors(request)
-    if errors:
+    if errors := _option_errors(request):
         kind = _OPTIONS_KINDS.get(target.verb, "UpdateOptions")
         raise invalid_kind("meta.k8s.io", kind, "", errors)
     return Operation(

@@ -13,7 +13,6 @@ A line of the table is a kind, indented lines below it are its subresources:
     generation      the fields whose changes a generation counts, from 1
     counted         the same, from none
     name            the form of names, unless it is that of a DNS subdomain
-    stored          the path in upstream's storage, unless it is the plural
     versioned       an update must give the version that it changes
     upsert          an update of an object that does not exist creates it
     echoed          a deletion answers with the object, not with a Status
@@ -46,16 +45,11 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.schema import ObjectType, custom_type, type_of
 
 ALL_VERBS: Final = (
-    "create",
-    "delete",
-    "deletecollection",
-    "get",
-    "list",
-    "patch",
-    "update",
-    "watch",
+    *("create", "delete", "deletecollection", "get"),
+    *("list", "patch", "update", "watch"),
 )
 _READ_WRITE: Final = ("get", "patch", "update")
+_FLAGS: Final = frozenset(("echoed", "orphans", "plain", "statusonly", "upsert", "versioned"))
 _STORED_IN: Final = {"horizontalpodautoscalers.autoscaling": "v2"}
 _WORD: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 
@@ -85,6 +79,7 @@ class Resource(msgspec.Struct, frozen=True):
         singular_name: Its name for one object; "" for the kind in lower case.
         name_form: The form of names, as `formats` lists them.
         generation_fields: Fields whose changes the generation counts; None if nothing is counted.
+        flags: The words of the line that stand alone: `versioned`, `upsert`, ...
         definition: The CustomResourceDefinition that it comes from; None for built-in kinds.
     """
 
@@ -98,16 +93,10 @@ class Resource(msgspec.Struct, frozen=True):
     categories: tuple[str, ...] = ()
     subresources: tuple[Subresource, ...] = ()
     singular_name: str = ""
-    storage_path: str = ""
     name_form: str = "subdomain"
     generation_fields: tuple[str, ...] | None = None
     first_generation: int = 0
-    needs_version: bool = False
-    is_created_by_update: bool = False
-    is_shown_when_deleted: bool = False
-    is_plain: bool = False
-    is_status_only: bool = False
-    orphans_dependents: bool = False
+    flags: frozenset[str] = frozenset()
     selectable: tuple[str, ...] = ()
     definition: Plain | None = None
 
@@ -256,11 +245,9 @@ def _defined(definition: Plain) -> Iterator[Resource]:
             categories=tuple(names.get("categories") or ()),
             subresources=tuple(subresources),
             singular_name=names.get("singular") or "",
-            storage_path=f"{spec['group']}/{names['plural']}",
             generation_fields=("spec",),
             first_generation=1,
-            needs_version=True,
-            is_status_only=True,
+            flags=frozenset(("statusonly", "versioned")),
             definition=definition,
         )
 
@@ -300,16 +287,10 @@ def _resource(group: str, version: str, words: Sequence[str]) -> Resource:
         verbs=_listed(notes, "verbs") or ALL_VERBS,
         short_names=_listed(notes, "short"),
         categories=_listed(notes, "in"),
-        storage_path=notes.get("stored", ""),
         name_form=notes.get("name", "subdomain"),
         generation_fields=None if counted is None else tuple(filter(None, counted.split(","))),
         first_generation=int("generation" in notes),
-        needs_version="versioned" in notes,
-        is_created_by_update="upsert" in notes,
-        is_shown_when_deleted="echoed" in notes,
-        is_plain="plain" in notes,
-        is_status_only="statusonly" in notes,
-        orphans_dependents="orphans" in notes,
+        flags=_FLAGS & notes.keys(),
         selectable=_listed(notes, "select"),
     )
 

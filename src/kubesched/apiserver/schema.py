@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
@@ -56,21 +57,18 @@ _IMMUTABLE: Final = Rule("immutable")
 _NOTES: Final = frozenset(("map", "set", "atomic", "merge", "replace", "dropped"))
 
 
+@dataclass(frozen=True, eq=False)
 class ListType(ValueType):
     """A list; an empty one is None.
 
     Attributes:
-        element: The type of its entries.
         keys: The fields that identify entries in server-side apply; () for none.
         is_set: Whether server-side apply owns each entry.
     """
 
-    def __init__(
-        self, element: ValueType, keys: tuple[str, ...] = (), *, is_set: bool = False
-    ) -> None:
-        self.element = element
-        self.keys = keys
-        self.is_set = is_set
+    element: ValueType
+    keys: tuple[str, ...] = ()
+    is_set: bool = False
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the list with its entries read; null is an empty entry."""
@@ -93,17 +91,16 @@ class ListType(ValueType):
         return not (self.keys or self.is_set)
 
 
+@dataclass(frozen=True, eq=False)
 class MapType(ValueType):
     """A map from text; an empty one is None.
 
     Attributes:
-        element: The type of its values.
         is_atomic: Whether server-side apply owns it as a whole.
     """
 
-    def __init__(self, element: ValueType, *, is_atomic: bool = False) -> None:
-        self.element = element
-        self.is_atomic = is_atomic
+    element: ValueType
+    is_atomic: bool = False
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
         """Return the map with its values read; null is an empty value."""
@@ -300,11 +297,6 @@ def objects_in(value: Any, value_type: ValueType) -> Iterable[Plain]:
     return value if isinstance(value_type, ListType) else (value,)
 
 
-def _inner(value_type: ValueType) -> ObjectType | None:
-    element = value_type.element if isinstance(value_type, ListType | MapType) else value_type
-    return element if isinstance(element, ObjectType) else None
-
-
 class _Source(NamedTuple):
     """The definition of a type in a table: the type that it names, or the lines of its fields.
 
@@ -341,11 +333,13 @@ def _named(file: str, name: str) -> ValueType:
     return _type(source.meaning, file) if source.meaning else ObjectType(file, name, source)
 
 
-def _type(text: str, file: str) -> ValueType:
+def _type(text: str, file: str, notes: Mapping[str, str] = {}) -> ValueType:
+    """Return a type; the notes of a field determine which parts of its values have owners."""
     if text.startswith("[]"):
-        return ListType(_type(text[2:], file))
+        keys = tuple(notes["map"].split(",")) if "map" in notes else ()
+        return ListType(_type(text[2:], file), keys, is_set="set" in notes)
     if text.startswith("map[string]"):
-        return MapType(_type(text.removeprefix("map[string]"), file))
+        return MapType(_type(text.removeprefix("map[string]"), file), is_atomic="atomic" in notes)
     if text in SCALARS:
         return SCALARS[text]
     other, _, name = text.rpartition("/")
@@ -355,17 +349,21 @@ def _type(text: str, file: str) -> ValueType:
 def _field(line: str, file: str, owner: str) -> Field:
     match = _FIELD.fullmatch(line)
     assert match is not None, f"{file}: {line}"
-    flag, default, rules = match["flag"], match["default"], match["rules"]
-    is_pointer, value_type = bool(match["pointer"]), _type(match["type"], file)
-    is_bare_struct = value_type.is_struct and not is_pointer
+    flag, default = match["flag"], match["default"]
     notes: dict[str, str] = dict(_CALL.findall(match["notes"] or ""))
     assert notes.keys() <= _NOTES, line
-    found = [_rule(*call) for call in _CALL.findall(rules or "")]
+    is_pointer, value_type = bool(match["pointer"]), _type(match["type"], file, notes)
+    element = value_type.element if isinstance(value_type, ListType | MapType) else value_type
+    is_bare_struct = value_type.is_struct and not is_pointer
+    rules = [
+        Rule(name, tuple(arguments.split(",")) if arguments else ())
+        for name, arguments in _CALL.findall(match["rules"] or "")
+    ]
     return Field(
         name=match["name"],
         owner=owner,
-        type=_divided(value_type, notes),
-        inner=_inner(value_type),
+        type=value_type,
+        inner=element if isinstance(element, ObjectType) else None,
         is_pointer=is_pointer,
         is_left_out=bool(flag) and not is_pointer and not value_type.is_struct,
         is_always_written=not flag or (is_bare_struct and flag == "?"),
@@ -373,21 +371,7 @@ def _field(line: str, file: str, owner: str) -> Field:
         tag=tuple(map(int, match["tag"].split("."))) if match["tag"] else (),
         merge_key=notes.get("merge"),
         is_replaced="replace" in notes,
-        rules=tuple(one for one in found if one != _IMMUTABLE),
-        is_immutable=_IMMUTABLE in found,
+        rules=tuple(one for one in rules if one != _IMMUTABLE),
+        is_immutable=_IMMUTABLE in rules,
         is_dropped="dropped" in notes,
     )
-
-
-def _divided(value_type: ValueType, notes: Mapping[str, str]) -> ValueType:
-    """Return the type of a field; its notes determine which parts of a value have owners."""
-    if isinstance(value_type, ListType):
-        keys = tuple(notes["map"].split(",")) if "map" in notes else ()
-        return ListType(value_type.element, keys, is_set="set" in notes)
-    if isinstance(value_type, MapType):
-        return MapType(value_type.element, is_atomic="atomic" in notes)
-    return value_type
-
-
-def _rule(name: str, arguments: str) -> Rule:
-    return Rule(name, tuple(arguments.split(",")) if arguments else ())

@@ -137,8 +137,7 @@ class ApiServer:
         Raises:
             StatusError: Its token is unknown, or it may not impersonate the user that it names.
         """
-        user = self._bearer(headers.get("authorization", ""))
-        return impersonated(headers, user, self._roles)
+        return impersonated(headers, self._bearer(headers.get("authorization", "")), self._roles)
 
     def _bearer(self, authorization: str) -> User:
         if not authorization:
@@ -160,7 +159,10 @@ class ApiServer:
             log.exception("%s %s failed", request.method, request.path)
             answer = refused(StatusError(500, "InternalError", f"Internal error occurred: {error}"))
         answer.warnings = sendable(request.warnings)
-        return _in_yaml(answer) if prefers_yaml(request.accept) else answer
+        if answer.content_type == JSON and answer.body and prefers_yaml(request.accept):
+            answer.body = dump(decode(answer.body)).encode()
+            answer.content_type = YAML
+        return answer
 
     async def _answer(self, request: ApiRequest) -> Response:
         target = target_of(request)
@@ -170,13 +172,6 @@ class ApiServer:
         if target.group not in self.registry.resources.groups:
             return page_not_found()
         return await self._handler.handle(request, target)
-
-
-def _in_yaml(answer: Response) -> Response:
-    if answer.content_type == JSON and answer.body:
-        answer.body = dump(decode(answer.body)).encode()
-        answer.content_type = YAML
-    return answer
 
 
 # What every cluster has.

@@ -85,8 +85,7 @@ def details_of(group: str, kind: str, name: str = "", causes: Sequence[Plain] = 
 def not_found(resource: Resource, name: str) -> StatusError:
     """There is no object of that name."""
     message = f'{resource.group_resource} "{name}" not found'
-    details = details_of(resource.group, resource.plural, name)
-    return StatusError(404, "NotFound", message, details)
+    return StatusError(404, "NotFound", message, details_of(resource.group, resource.plural, name))
 
 
 def already_exists(resource: Resource, name: str, *, is_ending: bool = False) -> StatusError:
@@ -132,8 +131,7 @@ def cause(reason: str, field: str, message: str) -> Plain:
 
 def not_served() -> StatusError:
     """The path names no resource."""
-    message = "the server could not find the requested resource"
-    return StatusError(404, "NotFound", message, {})
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def unreachable() -> StatusError:
@@ -242,8 +240,7 @@ class FieldErrors(list[FieldError]):
 
     def drop(self, path: str) -> None:
         """Drop the errors at a path and below it, which another error makes redundant."""
-        below = (f"{path}.", f"{path}[")
-        self[:] = [one for one in self if one.path != path and not one.path.startswith(below)]
+        self[:] = [one for one in self if not field_errors.is_below(one.path, (path,))]
 
     def changed(self, field: str, new: Any, old: Any) -> None:
         """Add that a value has changed and may not, if it has."""

@@ -52,13 +52,10 @@ class StoredObject:
             return self.plain
         other = self._others.get(version)
         if other is None:
-            other = self._others[version] = self._converted(resource)
+            is_event = resource.group == EVENTS_GROUP
+            other = from_core(self.plain) if is_event else {**self.plain, "apiVersion": version}
+            self._others[version] = other
         return other
-
-    def _converted(self, resource: Resource) -> Plain:
-        if resource.group == EVENTS_GROUP:
-            return from_core(self.plain)
-        return {**self.plain, "apiVersion": resource.api_version}
 
     def item(self, resource: Resource) -> bytes:
         """Return the object as JSON without its kind, as lists show it."""
@@ -102,17 +99,16 @@ def sort_key(stored: StoredObject) -> str:
 
 EVENTS_GROUP: Final = "events.k8s.io"
 # Names in events.k8s.io, and in the core group.
-_RENAMED: Final = (
-    ("regarding", "involvedObject"),
-    ("note", "message"),
-    ("reportingController", "reportingComponent"),
-    ("deprecatedSource", "source"),
-    ("deprecatedFirstTimestamp", "firstTimestamp"),
-    ("deprecatedLastTimestamp", "lastTimestamp"),
-    ("deprecatedCount", "count"),
-)
-_TO_CORE: Final = dict(_RENAMED)
-_FROM_CORE: Final = {core: newer for newer, core in _RENAMED}
+_TO_CORE: Final = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_FROM_CORE: Final = {core: newer for newer, core in _TO_CORE.items()}
 # Fields that the core form always has, and the newer form only if they are not empty.
 _OPTIONAL_IN_NEWER: Final = ("reportingController", "reportingInstance")
 

@@ -15,26 +15,24 @@ Differs:  fields are merged in the order of the patch, not in random order; mess
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
 
 from kubesched.api.codec import without_nulls
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.schema import ObjectType
-from kubesched.apiserver.status import StatusError, bad_request, internal, rejected_patch
+from kubesched.apiserver.status import bad_request, internal, rejected_patch
 from kubesched.apiserver.values import Field
 
 _DIRECTIVE: Final = "$patch"
 _RETAIN_KEYS: Final = "$retainKeys"
 _DELETE_LIST: Final = "$deleteFromPrimitiveList"
 _SET_ORDER: Final = "$setElementOrder"
+_Fields: TypeAlias = Mapping[str, Field]
 
 
 def apply(object_type: ObjectType, current: Plain, patch: Any) -> Plain:
-    """Return an object with a decoded patch applied.
-
-    Raises:
-        StatusError: The patch is malformed, or cannot be applied.
-    """
+    """Return an object with a decoded patch applied; raises StatusError if it does not apply."""
     if not isinstance(patch, dict | None):
         raise bad_request("json: cannot unmarshal into Go value of type map[string]interface {}")
     # `_merge_map` changes both its arguments.
@@ -44,41 +42,33 @@ def apply(object_type: ObjectType, current: Plain, patch: Any) -> Plain:
         name: deep_copy(value) if is_directed or name in rest else value
         for name, value in current.items()
     }
-    return _merge_map(copied, rest, object_type)
+    return _merge_map(copied, rest, object_type.fields)
 
 
-def _field(object_type: ObjectType | None, name: str) -> Field | None:
-    """Return a field of a type; None if there is no type, as for the values of maps."""
-    return None if object_type is None else object_type.fields.get(name)
-
-
-def _type_below(field: Field | None) -> ObjectType | None:
-    return None if field is None else field.inner
+def _fields_below(field: Field | None) -> _Fields:
+    """Return the fields of an object in a field; none are known of the values of maps."""
+    return {} if field is None or field.inner is None else field.inner.fields
 
 
 # Objects.
 
 
-def _merge_map(original: Plain, patch: Plain, object_type: ObjectType | None) -> Plain:
+def _merge_map(original: Plain, patch: Plain, fields: _Fields) -> Plain:
     """Merge a patch into an object; both are changed."""
     if _DIRECTIVE in patch:
         directive = patch.pop(_DIRECTIVE)
         if directive not in ("delete", "replace"):
-            raise _unknown_directive(directive)
+            raise internal(f"unknown patch type: {directive}")
         return patch if directive == "replace" else {}
     _retain_keys(original, patch)
     for name in [name for name in patch if name.startswith(_SET_ORDER)]:
-        _merge_ordered(original, patch, name, object_type)
+        _merge_ordered(original, patch, name, fields)
     for name, value in patch.items():
         if name.startswith(_DELETE_LIST):
             _delete_from_list(original, _list_name(name, _DELETE_LIST), value)
         else:
-            _merge_field(original, name, value, object_type)
+            _merge_field(original, name, value, fields)
     return original
-
-
-def _unknown_directive(directive: Any) -> StatusError:
-    return internal(f"unknown patch type: {directive}")
 
 
 def _retain_keys(original: Plain, patch: Plain) -> None:
@@ -112,7 +102,7 @@ def _delete_from_list(original: Plain, name: str, unwanted: Any) -> None:
         original[name] = [value for value in current if value not in unwanted]
 
 
-def _merge_field(original: Plain, name: str, value: Any, object_type: ObjectType | None) -> None:
+def _merge_field(original: Plain, name: str, value: Any, fields: _Fields) -> None:
     if value is None:
         original.pop(name, None)
         return
@@ -121,13 +111,13 @@ def _merge_field(original: Plain, name: str, value: Any, object_type: ObjectType
         # The value is new or changes its type: nulls in it have nothing to delete.
         _put(original, name, without_nulls(value))
         return
-    field = _field(object_type, name)
+    field = fields.get(name)
     key = field.merge_key if field else None
     if isinstance(value, dict):
         is_replaced = field is not None and field.is_replaced
-        original[name] = value if is_replaced else _merge_map(current, value, _type_below(field))
+        original[name] = value if is_replaced else _merge_map(current, value, _fields_below(field))
     elif key is not None:
-        original[name] = _merge_list(current, value, _type_below(field), key)
+        original[name] = _merge_list(current, value, _fields_below(field), key)
     else:
         original[name] = value
 
@@ -156,9 +146,7 @@ def _without_directives(value: Any) -> tuple[Any, bool]:
 # Lists. Entries are objects with a merge key, or scalars, for which the key is "".
 
 
-def _merge_list(
-    original: list[Any], patch: list[Any], element: ObjectType | None, key: str
-) -> list[Any]:
+def _merge_list(original: list[Any], patch: list[Any], fields: _Fields, key: str) -> list[Any]:
     if not original and not patch:
         return original
     if _element_kind(original, patch) is not dict:
@@ -167,7 +155,7 @@ def _merge_list(
         if not key:
             raise internal("cannot merge lists without merge key")
         original, patch = _apply_list_directives(original, patch, key)
-        merged = _merge_entries(original, patch, element, key)
+        merged = _merge_entries(original, patch, fields, key)
     return _in_order(merged, patch, original, key)
 
 
@@ -208,13 +196,11 @@ def _apply_list_directives(
             case "merge":
                 raise internal("merging lists cannot yet be specified in the patch")
             case unknown:
-                raise _unknown_directive(unknown)
+                raise internal(f"unknown patch type: {unknown}")
     return (entries, []) if is_replaced else (original, entries)
 
 
-def _merge_entries(
-    original: list[Any], patch: list[Any], element: ObjectType | None, key: str
-) -> list[Any]:
+def _merge_entries(original: list[Any], patch: list[Any], fields: _Fields, key: str) -> list[Any]:
     merged = list(original)
     for entry in patch:
         own = _key_of(entry, key)
@@ -222,18 +208,16 @@ def _merge_entries(
         if at is None:
             merged.append(entry)
         else:
-            merged[at] = _merge_map(merged[at], entry, element)
+            merged[at] = _merge_map(merged[at], entry, fields)
     return merged
 
 
-def _merge_ordered(
-    original: Plain, patch: Plain, directive: str, object_type: ObjectType | None
-) -> None:
+def _merge_ordered(original: Plain, patch: Plain, directive: str, fields: _Fields) -> None:
     """Merge a list in the order that a directive sets; remove list and directive from the patch."""
     order = _list(patch.pop(directive))
     name = _list_name(directive, _SET_ORDER)
     current, wanted = _list(original.get(name, [])), _list(patch.get(name, []))
-    field = _field(object_type, name)
+    field = fields.get(name)
     is_merged = field is not None and field.merge_key is not None
     key = (field.merge_key or "") if field else ""
     _check_order(wanted, order, key)
@@ -243,7 +227,7 @@ def _merge_ordered(
     if name not in original:
         merged, _ = _without_directives(wanted)
     elif name in patch and is_merged:
-        merged = _merge_list(list(current), wanted, _type_below(field), key)
+        merged = _merge_list(list(current), wanted, _fields_below(field), key)
     elif name in patch:
         merged = wanted
     _element_kind(current, wanted)

@@ -9,7 +9,8 @@ Invariants: neither the new nor the old object is changed; the returned one shar
 Differs:  a scheduling group is kept, although the feature is off by default. AppArmor annotations
           are not copied to the security context. Daemon sets do not note the generation of their
           template. Approvals of certificates and phases of volumes bear the times that they are
-          sent with. A CustomResourceDefinition is established at once.
+          sent with. A CustomResourceDefinition is established at once. Of conditions of one type,
+          the last one's observed generation is kept.
 """
 
 from __future__ import annotations
@@ -45,13 +46,8 @@ def prepare_for_create(resource: Resource, obj: Plain) -> Plain:
     return obj if prepare is None else prepare(resource, obj)
 
 
-def prepare_for_update(
-    resource: Resource, new: Plain, old: Plain, subresource: str = "", now: str = ""
-) -> Plain:
-    """Return a changed object as it will be validated.
-
-    `new` has its defaults; `now` is the time of the request, as objects have it.
-    """
+def prepare_for_update(resource: Resource, new: Plain, old: Plain, subresource: str = "") -> Plain:
+    """Return a changed object, with its defaults, as it will be validated."""
     new = {**new, "metadata": _metadata(new["metadata"], old["metadata"])}
     if resource.built_in_kind == "Pod":
         return _pod_update(resource, new, old, subresource)
@@ -59,9 +55,13 @@ def prepare_for_update(
         conditions = get(new, "status", "conditions") or []
         return {**old, "status": {**(old.get("status") or {}), "conditions": conditions}}
     if subresource == "status":
-        return _status_update(resource, new, old)
+        kept = {**old, "metadata": _metadata_left(resource, new, old)}
+        return with_fields_of(kept, new, "status")
     if resource.built_in_kind == "Namespace":
-        return _namespace_update(new, old, subresource)
+        spec = new["spec"]
+        if subresource != "finalize":
+            spec = with_fields_of(spec, old["spec"], "finalizers")
+        return {**new, "spec": spec, "status": old["status"]}
     if resource.has_status:
         new = _with_status(resource, new, old)
     if resource.built_in_kind == "PersistentVolumeClaim":
@@ -109,17 +109,6 @@ def _with_generation(resource: Resource, new: Plain, old: Plain) -> Plain:
     return new
 
 
-def _status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
-    """Return the old object with the new status."""
-    if resource.definition is not None:
-        kept = {**old, "metadata": _metadata_left(resource, new, old)}
-        return with_fields_of(kept, new, "status")
-    if "spec" in old:
-        new["spec"] = old["spec"]
-    new["metadata"] = _metadata_left(resource, new, old)
-    return new
-
-
 _OF_OBJECT: Final = (
     *("annotations", "deletionTimestamp", "finalizers", "generation", "labels"),
     *("ownerReferences", "selfLink"),
@@ -129,7 +118,7 @@ _OF_OBJECT: Final = (
 def _metadata_left(resource: Resource, new: Plain, old: Plain) -> Plain:
     """Return the metadata after a write of the status, which may not change all of them."""
     left = LEFT_BY_STATUS.get(resource.group_resource, ())
-    names = _OF_OBJECT if resource.is_status_only else left
+    names = _OF_OBJECT if "statusonly" in resource.flags else left
     return with_fields_of(new["metadata"], old["metadata"], *names)
 
 
@@ -142,8 +131,6 @@ _GATED: Final = {
     "reason": "SchedulingGated",
     "message": "Scheduling is blocked due to non-empty scheduling gates",
 }
-# Of a feature that is off.
-_CLAIM_STATUSES: Final = "nodeAllocatableResourceClaimStatuses"
 
 
 def _create_pod(_resource: Resource, pod: Plain) -> Plain:
@@ -158,8 +145,7 @@ def _create_pod(_resource: Resource, pod: Plain) -> Plain:
     if "affinity" in spec or "topologySpreadConstraints" in spec:
         spec = deep_copy(spec)
         _merge_label_keys(spec, pod["metadata"].get("labels", {}))
-    metadata = {**pod["metadata"], "generation": 1}
-    return {**pod, "metadata": metadata, "spec": spec, "status": status}
+    return {**pod, "spec": spec, "status": status}
 
 
 def _merge_label_keys(spec: Plain, labels: Plain) -> None:
@@ -204,8 +190,6 @@ def _with_spec_only(new: Plain, old: Plain, spec: Plain) -> Plain:
 def _pod_status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
     metadata = _metadata_left(resource, new, old)
     status = {**new["status"]}
-    if _CLAIM_STATUSES not in old["status"]:
-        status.pop(_CLAIM_STATUSES, None)
     for name in ("observedGeneration", "qosClass"):
         if not status.get(name) and name in old["status"]:
             status[name] = old["status"][name]
@@ -216,20 +200,12 @@ def _pod_status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
 
 def _conditions(new: Sequence[Plain], old: Sequence[Plain] | None) -> list[Plain]:
     """Return conditions; those without an observed generation keep their earlier one."""
-    generations: dict[str, list[int]] = {}
-    for condition in old or ():
-        generation = condition.get("observedGeneration", 0)
-        generations.setdefault(condition["type"], []).append(generation)
-    kept = []
-    for condition in new:
-        # A type may be repeated; then the generations are used in turn.
-        seen = generations.get(condition["type"])
-        generation = seen.pop(0) if seen else 0
-        if generation and not condition.get("observedGeneration"):
-            kept.append({**condition, "observedGeneration": generation})
-        else:
-            kept.append(condition)
-    return kept
+    before = {one["type"]: one.get("observedGeneration") for one in old or ()}
+    conditions = [dict(one) for one in new]
+    for condition in conditions:
+        if generation := before.get(condition["type"]):
+            condition.setdefault("observedGeneration", generation)
+    return conditions
 
 
 def _resize(new: Plain, old: Plain) -> Plain:
@@ -252,13 +228,6 @@ def _resized(new: Plain, old: Plain) -> Plain:
 
 
 # Other kinds.
-
-
-def _namespace_update(new: Plain, old: Plain, subresource: str) -> Plain:
-    new["status"] = old["status"]
-    if subresource != "finalize":
-        new["spec"] = with_fields_of(new["spec"], old["spec"], "finalizers")
-    return new
 
 
 def _create_namespace(_resource: Resource, obj: Plain) -> Plain:

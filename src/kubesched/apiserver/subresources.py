@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Pod
+from kubesched.api.field_errors import aggregate
 from kubesched.api.meta import LabelSelector
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import compile_label_selector
@@ -48,15 +49,9 @@ from kubesched.cluster.eviction import (
 from kubesched.cluster.server import since_changed
 from kubesched.cluster.store import Key
 
-_TARGET_KINDS: Final = ("", "Node")
-
 
 def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None:
-    """Give a pod the node of a binding.
-
-    Raises:
-        StatusError: The binding is malformed, or the pod cannot be bound.
-    """
+    """Give a pod the node of a binding; raises StatusError if it cannot have it."""
     metadata = binding.get("metadata", {})
     name = operation.name or metadata.get("name", "")
     _check(binding, name)
@@ -81,17 +76,14 @@ def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None
 def _check(binding: Plain, name: str) -> None:
     if binding.get("metadata", {}).get("name", "") != name:
         raise bad_request("name in URL does not match name in Binding object")
-    target = binding.get("target", {})
-    errors = []
+    target, errors = binding.get("target", {}), FieldErrors()
     kind = target.get("kind", "")
-    if kind not in _TARGET_KINDS:
-        errors.append(
-            f'target.kind: Unsupported value: "{kind}": supported values: "Node", "<empty>"'
-        )
+    if kind not in ("", "Node"):
+        errors.not_supported("target.kind", kind, ("Node", "<empty>"))
     if not target.get("name"):
-        errors.append("target.name: Required value")
+        errors.required("target.name")
     if errors:
-        raise internal(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+        raise internal(aggregate(map(str, errors)))
 
 
 def _check_pod(pod: Plain) -> None:
@@ -121,8 +113,7 @@ def _topology_labels(registry: ObjectRegistry, binding: Plain) -> Plain:
 
 def _bound(pod: Plain, binding: Plain, labels: Plain, now: str) -> Plain:
     metadata = dict(pod["metadata"])
-    annotations = binding.get("metadata", {}).get("annotations")
-    if annotations:
+    if annotations := binding.get("metadata", {}).get("annotations"):
         metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
     if labels:
         metadata["labels"] = {**metadata.get("labels", {}), **labels}
@@ -153,11 +144,7 @@ _EVICTED: Final = {
 
 
 def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> None:
-    """Delete the pod that the request names if its budget allows it.
-
-    Raises:
-        StatusError: The budget does not allow it, or there is no such pod.
-    """
+    """Delete the pod of a request; raises StatusError if its budget does not allow that."""
     if eviction.get("metadata", {}).get("name", "") != operation.name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = options_of(eviction.get("deleteOptions") or {})

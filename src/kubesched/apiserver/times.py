@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from random import Random
 from typing import Final
+from uuid import UUID
 
 from kubesched.api.integers import wrap
 from kubesched.api.times import second_time
@@ -17,7 +18,6 @@ from kubesched.api.times import second_time
 # Without letters that make words, and digits that look like letters.
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH: Final = 5
-_BILLION: Final = 1_000_000_000
 _GENERATED_MAX: Final = 63
 
 
@@ -35,10 +35,7 @@ class Clock:
 
     def uid(self) -> str:
         """Return a new identity, a random UUID."""
-        bits = self._random.getrandbits(128)
-        text = f"{bits:032x}"
-        variant = "89ab"[bits >> 62 & 3]
-        return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"
+        return str(UUID(int=self._random.getrandbits(128), version=4))
 
     def secret(self) -> str:
         """Return a random text of 256 bits; it is secret if the random source is the system's."""
@@ -56,5 +53,5 @@ class Clock:
 
 def after(moment: datetime, seconds: int) -> datetime:
     """Return a moment some seconds later; overflows as Go's 64-bit nanoseconds do."""
-    nanoseconds = wrap(seconds * _BILLION)
+    nanoseconds = wrap(seconds * 1_000_000_000)
     return moment + timedelta(microseconds=nanoseconds // 1000)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from kubesched.api.field_errors import child
 from kubesched.api.quantity import FORM_ERROR, Amount, QuantityError, canonical, parse_quantity
 from kubesched.api.times import micro_time, moment_at, parse_time, second_time
 from kubesched.api.yaml_syntax import Repeating
@@ -89,17 +90,13 @@ class Place(NamedTuple):
     outer: Place | None
     step: Step
 
+    def steps(self) -> list[Step]:
+        """Return the way to the value, from the outside."""
+        return [*(() if self.outer is None else self.outer.steps()), self.step]
+
     def __str__(self) -> str:
-        place: Place | None = self
-        parts: list[str] = []
-        while place is not None:
-            step = place.step
-            if isinstance(step, int):
-                parts.append(f"[{step}]")
-            else:
-                parts.append(f".{step if isinstance(step, str) else step.name}")
-            place = place.outer
-        return "".join(reversed(parts)).removeprefix(".")
+        names = (step.name if isinstance(step, Field) else step for step in self.steps())
+        return child("", *names)
 
 
 class Reading(msgspec.Struct):
@@ -140,15 +137,11 @@ def _type_error(value: Any, wanted: str, place: Place | None) -> str:
     word = json_word(value)
     if word == "number" and wanted.startswith("int"):
         word = f"number {value}"
-    names: list[str] = []
-    owner = ""
-    while place is not None:
-        # Go reports no positions.
-        if isinstance(place.step, Field):
-            owner = owner or place.step.owner
-            names.append(place.step.name)
-        place = place.outer
-    where = f"Go struct field {owner}.{'.'.join(reversed(names))}" if owner else "Go value"
+    where, steps = "Go value", [] if place is None else place.steps()
+    # Go reports no positions.
+    if fields := [step for step in steps if isinstance(step, Field)]:
+        path = ".".join(field.name for field in fields)
+        where = f"Go struct field {fields[-1].owner}.{path}"
     return f"json: cannot unmarshal {word} into {where} of type {wanted}"
 
 

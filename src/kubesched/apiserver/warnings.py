@@ -12,13 +12,15 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from kubesched.api.quantity import QuantityError, parse_quantity
+from kubesched.api.quantity import parse_quantity
 from kubesched.api.well_known import PREFERRED, REQUIRED
 from kubesched.apiserver.formats import dns_label
 from kubesched.apiserver.plain import Plain, entries, get
 from kubesched.apiserver.resources import Resource
 
-TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+# Where pods and their templates stand, by kind.
+_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "Pod": (),
     **dict.fromkeys(
         ("DaemonSet", "Deployment", "Job", "ReplicaSet", "ReplicationController", "StatefulSet"),
         ("spec", "template"),
@@ -26,7 +28,6 @@ TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "CronJob": ("spec", "jobTemplate", "spec", "template"),
     "PodTemplate": ("template",),
 }
-"""Where the templates of pods stand, by kind."""
 # What names are used in, by kind.
 _NAMES: Final[Mapping[str, str]] = {
     "Pod": "the Pod's hostname",
@@ -63,9 +64,8 @@ def warnings_of_update(resource: Resource, new: Plain, old: Plain, subresource: 
 
 
 def _of_template(resource: Resource, obj: Plain) -> Iterator[str]:
-    path = () if resource.built_in_kind == "Pod" else TEMPLATES.get(resource.built_in_kind)
-    spec = None if path is None else get(obj, *path, "spec")
-    if path is not None and spec is not None:
+    path = _TEMPLATES.get(resource.built_in_kind)
+    if path is not None and (spec := get(obj, *path, "spec")) is not None:
         yield from _of_spec(spec, ".".join((*path, "spec")))
 
 
@@ -98,15 +98,8 @@ def _of_selectors(terms: Iterable[tuple[str, Plain]]) -> Iterator[str]:
 def _of_amounts(amounts: Plain, at: str) -> Iterator[str]:
     for name in ("memory", "ephemeral-storage"):
         text = amounts.get(name)
-        if text is not None and _is_fraction(text):
+        if text is not None and parse_quantity(text).milli_value() % 1000:
             yield f'{at}[{name}]: fractional byte value "{text}" is invalid, must be an integer'
-
-
-def _is_fraction(text: str) -> bool:
-    try:
-        return parse_quantity(text).milli_value() % 1000 != 0
-    except QuantityError:
-        return False
 
 
 # Sending.
@@ -118,7 +111,13 @@ def sendable(texts: Iterable[str]) -> tuple[str, ...]:
     Together they have at most 4,096 characters. If they are longer, each is cut to 256 characters,
     and those that still do not fit are left out.
     """
-    fit = [text for text in dict.fromkeys(texts) if text and _is_sendable(text)]
+    # Category Cs cannot be encoded in UTF-8.
+    unsendable = {"Cc", "Cs"}
+    fit = [
+        text
+        for text in dict.fromkeys(texts)
+        if text and unsendable.isdisjoint(map(unicodedata.category, text))
+    ]
     if sum(map(len, fit)) <= _TOTAL_MAX:
         return tuple(fit)
     room, kept = _TOTAL_MAX, []
@@ -128,8 +127,3 @@ def sendable(texts: Iterable[str]) -> tuple[str, ...]:
             break
         kept.append(text[:_TEXT_MAX])
     return tuple(kept)
-
-
-def _is_sendable(text: str) -> bool:
-    # Category Cs cannot be encoded in UTF-8.
-    return not any(unicodedata.category(letter) in {"Cc", "Cs"} for letter in text)

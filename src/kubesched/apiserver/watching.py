@@ -88,8 +88,7 @@ class WatchStream:
                 yield first
             while True:
                 while watch.has_changes:
-                    lines = b"".join(self._event(change) for change in watch.read(_BATCH))
-                    if lines:
+                    if lines := b"".join(self._event(change) for change in watch.read(_BATCH)):
                         yield lines
                 now = loop.time()
                 if now >= end:
@@ -108,9 +107,7 @@ class WatchStream:
     def _next_bookmark(self, now: float, end: float) -> float:
         farewell = end - _FAREWELL_SECONDS
         regular = now + _BOOKMARK_SECONDS
-        if now < farewell < regular:
-            return farewell
-        return regular
+        return farewell if now < farewell < regular else regular
 
     async def _sleep_until(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
         # A timer and an event are cheaper than a task per wait.

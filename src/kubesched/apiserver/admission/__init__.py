@@ -45,11 +45,7 @@ _STEPS: Final[Mapping[tuple[str, str], Sequence[_Step]]] = {
         pods.apply_runtime_class,
         pods.add_topology_labels,
     ),
-    ("Pod", UPDATE): (
-        pods.keep_priority,
-        pods.add_default_tolerations,
-        pods.add_topology_labels,
-    ),
+    ("Pod", UPDATE): (pods.keep_priority, pods.add_default_tolerations, pods.add_topology_labels),
     ("Pod", "resize"): (limit_ranges.add_defaults,),
     ("PodGroup", CREATE): (pods.set_group_priority,),
     ("Service", CREATE): (storage_and_services.add_addresses,),
@@ -67,11 +63,7 @@ _CHECKS: Final[Mapping[tuple[str, str], Sequence[_Check]]] = {
 
 
 def admit(request: AdmissionRequest, obj: Plain) -> Plain:
-    """Return an object, with defaults and namespace, as admission completes it before validation.
-
-    Raises:
-        StatusError: The request is refused.
-    """
+    """Return an object as admission completes it; raises StatusError if the request is refused."""
     admit_into_namespace(request, obj)
     for step in _STEPS.get((request.resource.built_in_kind, request.operation), ()):
         obj = step(request, obj)

@@ -62,8 +62,7 @@ def _with_defaults(
     resources = {**container["resources"]}
     for kind, amounts in defaults.items():
         given = resources.get(kind) or {}
-        added = sorted(amounts.keys() - given.keys())
-        if added:
+        if added := sorted(amounts.keys() - given.keys()):
             resources[kind] = {**given, **{name: amounts[name] for name in added}}
             what = f"{', '.join(added)} {kind.removesuffix('s')}"
             notes.append(f"{what} for {word} {container['name']}")

@@ -20,8 +20,6 @@ from kubesched.apiserver.plain import Plain, only
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.stored_object import StoredObjects
 
-_TOLERATED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_TOLERATED_SECONDS: Final = 300
 _TOPOLOGY_LABELS: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 _NO_EXECUTE: Final = "NoExecute"
 
@@ -30,17 +28,10 @@ def add_default_tolerations(_request: AdmissionRequest, pod: Plain) -> Plain:
     """Return the pod with tolerations of failing nodes, unless it has its own."""
     tolerations = pod["spec"].get("tolerations") or []
     missing = [
-        {
-            "key": key,
-            "operator": "Exists",
-            "effect": _NO_EXECUTE,
-            "tolerationSeconds": _TOLERATED_SECONDS,
-        }
-        for key in _TOLERATED
+        {"key": key, "operator": "Exists", "effect": _NO_EXECUTE, "tolerationSeconds": 300}
+        for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
         if not any(_is_about(toleration, key) for toleration in tolerations)
     ]
-    if not missing:
-        return pod
     return {**pod, "spec": {**pod["spec"], "tolerations": [*tolerations, *missing]}}
 
 
@@ -102,11 +93,7 @@ def keep_priority(request: AdmissionRequest, pod: Plain) -> Plain:
 
 
 def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
-    """Return a new pod with the priority of its class.
-
-    Raises:
-        StatusError: There is no such class, or the pod contradicts it.
-    """
+    """Return a new pod with the priority of its class; raises StatusError if it has another."""
     spec, policy = _with_priority(request, pod, f"the integer value of priority ({{}}) {_COMPUTED}")
     given = spec.get("preemptionPolicy")
     if policy is not None:
@@ -118,11 +105,7 @@ def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
 
 
 def set_group_priority(request: AdmissionRequest, group: Plain) -> Plain:
-    """Return a new pod group with the priority of its class.
-
-    Raises:
-        StatusError: There is no such class, or the group contradicts it.
-    """
+    """Return a new group with the priority of its class; raises StatusError if it has another."""
     spec, _ = _with_priority(request, group, _GROUP_PRIORITY)
     return {**group, "spec": spec}
 
@@ -186,26 +169,19 @@ _NO_OVERHEAD: Final = (
 
 
 def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
-    """Return the pod with the overhead and the scheduling constraints of its runtime class.
-
-    Raises:
-        StatusError: There is no such class, or the pod contradicts it.
-    """
+    """Return the pod as its runtime class has it; raises StatusError if they contradict."""
     runtime_class = _class_of(request, pod)
     if runtime_class is None:
         return pod
     spec = {**pod["spec"]}
-    overhead = _overhead(runtime_class)
-    if overhead is not None:
+    if (overhead := _overhead(runtime_class)) is not None:
         if spec.get("overhead") and not _AMOUNTS.is_equal(spec["overhead"], overhead):
             raise request.refusal(pod, _OTHER_OVERHEAD)
         if overhead:
             spec["overhead"] = dict(overhead)
-    scheduling = runtime_class.get("scheduling")
-    if scheduling is not None:
+    if (scheduling := runtime_class.get("scheduling")) is not None:
         _select_nodes(request, pod, spec, scheduling.get("nodeSelector") or {})
-        tolerations = [*spec.get("tolerations", ()), *scheduling.get("tolerations", ())]
-        if tolerations:
+        if tolerations := [*spec.get("tolerations", ()), *scheduling.get("tolerations", ())]:
             spec["tolerations"] = [
                 one for at, one in enumerate(tolerations) if one not in tolerations[:at]
             ]
@@ -213,15 +189,11 @@ def apply_runtime_class(request: AdmissionRequest, pod: Plain) -> Plain:
 
 
 def check_overhead(request: AdmissionRequest, pod: Plain) -> None:
-    """Raise StatusError if a pod's overhead is not that of its class."""
+    """Raise StatusError if a pod has an overhead, and its class has none."""
     runtime_class = _class_of(request, pod)
-    overhead = None if runtime_class is None else _overhead(runtime_class)
-    given = pod["spec"].get("overhead")
-    if overhead is None:
-        if given is not None:
-            raise request.refusal(pod, _NO_OVERHEAD)
-    elif not _AMOUNTS.is_equal(given or {}, overhead):
-        raise request.refusal(pod, _OTHER_OVERHEAD)
+    has_none = runtime_class is None or _overhead(runtime_class) is None
+    if has_none and pod["spec"].get("overhead") is not None:
+        raise request.refusal(pod, _NO_OVERHEAD)
 
 
 def _class_of(request: AdmissionRequest, pod: Plain) -> Plain | None:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import StatusError, cause, details_of, forbidden
+from kubesched.apiserver.status import StatusError, cause, forbidden, not_found
 from kubesched.apiserver.stored_object import StoredObjects
 
 CREATE: Final = "CREATE"
@@ -51,8 +51,7 @@ def admit_into_namespace(request: AdmissionRequest, obj: Plain) -> None:
         return
     namespace = request.lookup.get("namespaces", "", name)
     if namespace is None:
-        message = f'namespaces "{name}" not found'
-        raise StatusError(404, "NotFound", message, details_of("", "namespaces", name))
+        raise not_found(Resource("namespaces", "Namespace"), name)
     if request.operation == CREATE and namespace["status"].get("phase") == "Terminating":
         why = cause(
             "NamespaceTerminating", "metadata.namespace", f"namespace {name} is being terminated"

@@ -30,10 +30,6 @@ _FINALIZERS: Final[Mapping[str, str]] = {
     "PersistentVolumeClaim": "kubernetes.io/pvc-protection",
     "VolumeAttributesClass": "kubernetes.io/vac-protection",
 }
-_CANNOT_GROW: Final = (
-    "only dynamically provisioned pvc can be resized and "
-    "the storageclass that provisions the pvc must support resize"
-)
 
 
 def protect(request: AdmissionRequest, obj: Plain) -> Plain:
@@ -59,16 +55,15 @@ def add_default_class(request: AdmissionRequest, claim: Plain) -> Plain:
 def _default_class_name(request: AdmissionRequest) -> str | None:
     """Return the name of the newest default class; of several the first by name."""
     newest: Plain | None = max(
-        filter(_is_default, request.lookup.items(_CLASSES)),
-        key=lambda one: str(one["metadata"].get("creationTimestamp") or ""),
+        (
+            one["metadata"]
+            for one in request.lookup.items(_CLASSES)
+            if get(one, "metadata", "annotations", _DEFAULT_ANNOTATION) == "true"
+        ),
+        key=lambda metadata: str(metadata.get("creationTimestamp") or ""),
         default=None,
     )
-    return None if newest is None else newest["metadata"]["name"]
-
-
-def _is_default(storage_class: Plain) -> bool:
-    annotations = storage_class["metadata"].get("annotations", {})
-    return bool(annotations.get(_DEFAULT_ANNOTATION) == "true")
+    return None if newest is None else newest["name"]
 
 
 def check_growth(request: AdmissionRequest, claim: Plain) -> None:
@@ -85,7 +80,7 @@ def check_growth(request: AdmissionRequest, claim: Plain) -> None:
     name, earlier = (one["spec"].get("storageClassName") or "" for one in (claim, before))
     found = request.lookup.get(_CLASSES, "", name)
     if name != earlier or found is None or not found.get("allowVolumeExpansion"):
-        raise request.refusal(claim, _CANNOT_GROW)
+        raise request.refusal(claim, "its storage class does not allow claims to be expanded")
 
 
 # Services.

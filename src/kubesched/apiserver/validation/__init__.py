@@ -9,7 +9,6 @@ Differs:  kinds whose fields are not known are only checked for their metadata.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from kubesched.api.field_errors import FieldError
@@ -17,26 +16,13 @@ from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.status import FieldErrors
-from kubesched.apiserver.validation import kinds, pod_updates, pods
-from kubesched.apiserver.validation.kinds import UpdateCheck
+from kubesched.apiserver.validation import kinds, pods
 from kubesched.apiserver.validation.metadata import check_metadata, check_metadata_update
-from kubesched.apiserver.validation.rules import (
-    TypeChecks,
-    check_changes,
-    check_rules,
-    fixed_objects,
-)
+from kubesched.apiserver.validation.rules import TypeChecks, check_changes, check_rules
 
 _CHECKS: Final = TypeChecks(
     {**pods.CHECKS, **kinds.CHECKS}, {**pods.LATE_CHECKS, **kinds.LATE_CHECKS}
 )
-_UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
-    **kinds.UPDATE_CHECKS,
-    ("Pod", ""): pod_updates.check_pod_update,
-    ("Pod", "ephemeralcontainers"): pod_updates.check_ephemeral_update,
-    ("Pod", "resize"): pod_updates.check_resize,
-    ("Pod", "status"): pod_updates.check_status_update,
-}
 # Fields that an update does not check.
 _SKIPPED: Final = {"Node": (), "PriorityClass": ("preemptionPolicy",)}
 
@@ -45,14 +31,13 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
     """Return the field errors of a new object, prepared by its strategy and with its name."""
     errors = FieldErrors()
     # Kinds with only the rules of all objects are checked for these last.
-    is_first = not (resource.is_plain and resource.name_form == "path_segment")
+    is_first = not ("plain" in resource.flags and resource.name_form == "path_segment")
     if is_first:
         check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
     # The statuses of pods are set by the server.
     skipped = ("metadata", "status") if resource.built_in_kind == "Pod" else ("metadata",)
     check_rules(resource.type, obj, _CHECKS, errors, skipped=skipped)
-    check = kinds.NEW_CHECKS.get(resource.built_in_kind)
-    if check is not None:
+    if (check := kinds.NEW_CHECKS.get(resource.built_in_kind)) is not None:
         check(obj, errors)
     if not is_first and not errors:
         check_metadata(resource, obj["metadata"], (resource.name_form,), errors)
@@ -62,25 +47,24 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
 def errors_of_update(
     resource: Resource, new: Plain, old: Plain, subresource: str = ""
 ) -> list[FieldError]:
-    """Return the field errors of a changed object, prepared by its strategy.
-
-    `new` has a resource version.
-    """
+    """Return the field errors of a changed object, prepared by its strategy."""
     errors = FieldErrors()
-    is_held = not resource.is_plain and subresource != "status"
+    is_held = "plain" not in resource.flags and subresource != "status"
     forms = ("path_segment", resource.name_form) if is_held else ("path_segment",)
     check_metadata(resource, new["metadata"], dict.fromkeys(forms), errors)
     check_metadata_update(new["metadata"], old["metadata"], errors)
-    object_type = resource.type
-    status = object_type.fields.get("status")
+    object_type, fields = resource.type, resource.type.fields.values()
+    status = resource.type.fields.get("status")
     if subresource != "status" or resource.built_in_kind == "Node":
+        # Immutable objects have been checked when they were created.
+        fixed = [
+            one.name for one in fields if one.is_immutable and isinstance(one.type, ObjectType)
+        ]
         skipped = ("metadata", *_SKIPPED.get(resource.built_in_kind, ("status",)))
-        skipped += fixed_objects(object_type)
-        check_rules(object_type, new, _CHECKS, errors, skipped=skipped)
+        check_rules(object_type, new, _CHECKS, errors, skipped=(*skipped, *fixed))
         check_changes(object_type, new, old, errors)
     elif status is not None and isinstance(status.type, ObjectType):
         check_rules(status.type, new.get("status") or {}, _CHECKS, errors, "status")
-    check = _UPDATE_CHECKS.get((resource.built_in_kind, subresource))
-    if check is not None:
+    if (check := kinds.UPDATE_CHECKS.get((resource.built_in_kind, subresource))) is not None:
         check(new, old, errors)
     return errors

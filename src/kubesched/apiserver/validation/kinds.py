@@ -22,6 +22,7 @@ from kubesched.apiserver.amounts import check_amount, check_overhead
 from kubesched.apiserver.plain import Plain, entries, get, with_fields_of, without
 from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
+from kubesched.apiserver.validation import pod_updates
 from kubesched.apiserver.validation.metadata import check_finalizer
 from kubesched.apiserver.validation.pods import VOLUME_SOURCES, check_new_pod, check_taints, one_of
 from kubesched.apiserver.validation.rules import POSITIVE, Check
@@ -92,8 +93,7 @@ def _check_priority_class_update(new: Plain, old: Plain, errors: FieldErrors) ->
 
 
 def _check_runtime_class(runtime_class: Plain, path: str, errors: FieldErrors) -> None:
-    fixed = (runtime_class.get("overhead") or {}).get("podFixed")
-    if fixed:
+    if fixed := (runtime_class.get("overhead") or {}).get("podFixed"):
         check_overhead(fixed, "overhead", errors)
 
 
@@ -103,11 +103,6 @@ def _check_namespace_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 
 # Claims, volumes and classes.
-
-_IMMUTABLE_SPEC: Final = (
-    "spec is immutable after creation except resources.requests and volumeAttributesClassName "
-    "for bound claims"
-)
 
 
 def _check_claim_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
@@ -122,8 +117,7 @@ def _check_claim_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
 def _check_access_modes(spec: Plain, path: str, errors: FieldErrors) -> None:
     modes = spec.get("accessModes") or ()
     if "ReadWriteOncePod" in modes and len(modes) > 1:
-        detail = "may not use ReadWriteOncePod with other access modes"
-        errors.forbidden(f"{path}.accessModes", detail)
+        errors.forbidden(f"{path}.accessModes", "ReadWriteOncePod excludes other modes")
 
 
 def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
@@ -133,14 +127,13 @@ def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         changeable += ("resources", "volumeAttributesClassName")
     after = with_fields_of(new["spec"], before, *changeable)
     if not known_type("core_v1", "PersistentVolumeClaimSpec").is_equal(after, before):
-        errors.forbidden("spec", f"{_IMMUTABLE_SPEC}\n")
+        errors.forbidden("spec", "only what is requested of a bound claim and its class may change")
     errors.changed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
     path = ("resources", "requests", "storage")
     size, old_size = (parse_quantity(get(one["spec"], *path) or "0") for one in (new, old))
     actual = parse_quantity(get(old, "status", "capacity", "storage") or "0")
     if size.compare(old_size) < 0 and size.compare(actual) <= 0:
-        field = "spec.resources.requests.storage"
-        errors.forbidden(field, "field can not be less than status.capacity")
+        errors.forbidden("spec.resources.requests.storage", "is less than the capacity")
 
 
 _RESIZE_STATUSES: Final = (
@@ -180,9 +173,6 @@ def _check_volume(spec: Plain, path: str, errors: FieldErrors) -> Sequence[str] 
     _check_access_modes(spec, path, errors)
     if spec.get("local") is not None and spec.get("nodeAffinity") is None:
         errors.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
-    if spec.get("volumeAttributesClassName") is not None and spec.get("csi") is None:
-        detail = "has to be specified when using volumeAttributesClassName"
-        errors.required(f"{path}.csi", detail)
     return surplus
 
 
@@ -194,15 +184,9 @@ def _check_volume_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         spec = {**spec, "csi": without(spec.get("csi") or {}, reference)}
     errors.changed("volumeMode", spec.get("volumeMode"), before.get("volumeMode"))
     if any(spec.get(name) != before.get(name) for name in VOLUME_SOURCES):
-        detail = "spec.persistentvolumesource is immutable after creation\n"
-        errors.forbidden("spec.persistentvolumesource", detail)
-    affinity = before.get("nodeAffinity")
-    if affinity is not None and spec.get("nodeAffinity") != affinity:
-        detail = "field is immutable, except for updating from beta label to GA"
-        errors.invalid("nodeAffinity", spec.get("nodeAffinity"), detail)
-    if before.get("volumeAttributesClassName") and not spec.get("volumeAttributesClassName"):
-        detail = "update from non-nil value to nil is forbidden"
-        errors.forbidden("spec.volumeAttributesClassName", detail)
+        errors.forbidden("spec.persistentvolumesource", "is immutable after creation")
+    if before.get("nodeAffinity") is not None:
+        errors.changed("nodeAffinity", spec.get("nodeAffinity"), before["nodeAffinity"])
 
 
 # Claims on devices, and slices of them.
@@ -241,7 +225,7 @@ _NO_MATCH: Final = "`selector` does not match template `labels`"
 
 
 def _check_workload(spec: Plain, path: str, errors: FieldErrors) -> None:
-    selector, labels = spec.get("selector"), _template_labels(spec)
+    selector, labels = spec.get("selector"), get(spec, "template", "metadata", "labels") or {}
     if isinstance(selector, dict) and not any(selector.values()):
         errors.invalid(f"{path}.selector", selector, "empty selector is invalid for deployment")
     elif any(error.path.startswith(f"{path}.selector.") for error in errors):
@@ -257,16 +241,12 @@ def _check_workload(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 def _check_controller(spec: Plain, path: str, errors: FieldErrors) -> None:
     """Add field errors for a replication controller, whose selector is a map."""
-    selector, labels = spec.get("selector"), _template_labels(spec)
+    selector, labels = spec.get("selector"), get(spec, "template", "metadata", "labels") or {}
     if not selector:
         errors.required(f"{path}.selector")
     elif not matches_set(selector, labels):
         errors.invalid(f"{path}.template.metadata.labels", labels or None, _NO_MATCH)
     _check_restarts(spec, path, errors)
-
-
-def _template_labels(spec: Plain) -> Mapping[str, str]:
-    return get(spec, "template", "metadata", "labels") or {}
 
 
 def _check_restarts(spec: Plain, path: str, errors: FieldErrors) -> None:
@@ -294,10 +274,8 @@ def _check_job(spec: Plain, path: str, errors: FieldErrors) -> None:
     # Jobs get a selector when they are created; the template of a cron job has none yet.
     if path == "spec" and not spec.get("selector"):
         errors.required(f"{path}.selector")
-    policy, at = (
-        get(spec, "template", "spec", "restartPolicy"),
-        f"{path}.template.spec.restartPolicy",
-    )
+    policy = get(spec, "template", "spec", "restartPolicy")
+    at = f"{path}.template.spec.restartPolicy"
     if policy in (None, "", "Always"):
         # It may not have been given: Always is the default of pods.
         errors.required(at, 'valid values: "OnFailure", "Never"')
@@ -334,12 +312,7 @@ _SET_FIELDS: Final = (
 def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     after = with_fields_of(new["spec"], old["spec"], *_SET_FIELDS)
     if not known_type("apps_v1", "StatefulSetSpec").is_equal(after, old["spec"]):
-        detail = (
-            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
-            "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
-            "'minReadySeconds' are forbidden"
-        )
-        errors.forbidden("spec", detail)
+        errors.forbidden("spec", f"only {', '.join(_SET_FIELDS)} may change")
 
 
 # Roles and who has them.
@@ -410,21 +383,15 @@ def _check_definition(definition: Plain, errors: FieldErrors) -> None:
     wanted = f"{spec['names'].get('plural', '')}.{spec.get('group', '')}"
     name = definition["metadata"].get("name", "")
     if name != wanted:
-        detail = 'must be spec.names.plural+"."+spec.group'
-        errors.invalid("metadata.name", name, detail)
+        errors.invalid("metadata.name", name, f"must be {wanted}")
     stored = [one for one in spec.get("versions") or () if one.get("storage")]
     if len(stored) != 1:
-        detail = "must have exactly one version marked as storage version"
-        errors.invalid("spec.versions", spec.get("versions"), detail)
+        errors.invalid("spec.versions", spec.get("versions"), "must have one storage version")
 
 
 def _check_fixed(new: Plain, old: Plain, errors: FieldErrors) -> None:
     """Add field errors for changes of an immutable ConfigMap or Secret."""
-    if not old.get("immutable"):
-        return
-    if not new.get("immutable"):
-        errors.forbidden("immutable", "field is immutable when `immutable` is set")
-    for name in ("data", "binaryData"):
+    for name in ("immutable", "data", "binaryData") if old.get("immutable") else ():
         if new.get(name) != old.get(name):
             errors.forbidden(name, "field is immutable when `immutable` is set")
 
@@ -468,6 +435,10 @@ UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
     ("Node", "status"): _check_node_update,
     ("PersistentVolume", ""): _check_volume_update,
     ("PersistentVolumeClaim", ""): _check_claim_update,
+    ("Pod", ""): pod_updates.check_pod_update,
+    ("Pod", "ephemeralcontainers"): pod_updates.check_ephemeral_update,
+    ("Pod", "resize"): pod_updates.check_resize,
+    ("Pod", "status"): pod_updates.check_status_update,
     ("PriorityClass", ""): _check_priority_class_update,
     ("Secret", ""): _check_fixed,
     ("StatefulSet", ""): _check_set_update,

@@ -13,12 +13,11 @@ from typing import Final
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.names import label_key_errors, label_value_errors
-from kubesched.apiserver.formats import FORMS, dns_label, prefix_of
+from kubesched.apiserver.formats import FORMS, prefix_of
 from kubesched.apiserver.plain import Plain, entries
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors
 
-_STANDARD_FINALIZERS: Final = ("foregroundDeletion", "kubernetes", "orphan")
 _NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _ANNOTATIONS_SIZE_MAX: Final = 256 * 1024
 
@@ -26,7 +25,7 @@ _ANNOTATIONS_SIZE_MAX: Final = 256 * 1024
 def check_metadata(
     resource: Resource, metadata: Plain, forms: Iterable[str], errors: FieldErrors
 ) -> None:
-    """Add field errors for the metadata of an object.
+    """Add field errors for the metadata of an object, whose namespace is that of the request.
 
     The name must have every one of the `forms`, which are names in `formats.FORMS`.
     """
@@ -36,25 +35,13 @@ def check_metadata(
         errors.each("metadata.name", name, rule(name) if name else ())
     if not name:
         errors.required("metadata.name", "name or generateName is required")
-    _check_namespace(metadata.get("namespace", ""), resource.is_namespaced, errors)
     if metadata.get("generation", 0) < 0:
         detail = "must be greater than or equal to 0"
         errors.invalid("metadata.generation", metadata["generation"], detail)
     check_labels(metadata.get("labels"), "metadata.labels", errors)
     check_annotations(metadata.get("annotations"), "metadata.annotations", errors)
     _check_owners(metadata.get("ownerReferences") or (), errors)
-    _check_finalizers(metadata.get("finalizers") or (), errors, is_plain=resource.is_plain)
-
-
-def _check_namespace(namespace: str, is_namespaced: bool, errors: FieldErrors) -> None:
-    path = "metadata.namespace"
-    if not is_namespaced:
-        if namespace:
-            errors.forbidden(path, "not allowed on this type")
-    elif namespace:
-        errors.each(path, namespace, dns_label(namespace))
-    else:
-        errors.required(path)
+    _check_finalizers(metadata.get("finalizers") or (), errors, is_plain="plain" in resource.flags)
 
 
 def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:
@@ -62,17 +49,13 @@ def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:
     first = ""
     for owner in owners:
         group, _, version = owner["apiVersion"].rpartition("/")
-        if "/" in group:
-            # Upstream reads neither where there is more than one slash.
-            group = version = ""
         if not version:
             errors.invalid(f"{path}.apiVersion", owner["apiVersion"], "version must not be empty")
         for name in ("kind", "name", "uid"):
             if not owner[name]:
                 errors.invalid(f"{path}.{name}", "", "must not be empty")
         if (group, version, owner["kind"]) == ("", "v1", "Event"):
-            detail = "/v1, Kind=Event is disallowed from being an owner"
-            errors.invalid(path, owner, detail)
+            errors.invalid(path, owner, "/v1, Kind=Event is disallowed from being an owner")
         if owner.get("controller"):
             who = f"{owner['kind']}/{owner['name']}"
             if first:
@@ -102,7 +85,7 @@ def check_finalizer(name: str, path: str, errors: FieldErrors) -> None:
 
 
 def _check_standard_name(name: str, path: str, errors: FieldErrors) -> None:
-    if "/" not in name and name not in _STANDARD_FINALIZERS:
+    if "/" not in name and name not in ("foregroundDeletion", "kubernetes", "orphan"):
         errors.invalid(path, name, _NOT_STANDARD)
 
 
@@ -118,10 +101,6 @@ def check_metadata_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
                 f"found new finalizers []string{{{shown}}}"
             )
             errors.forbidden("metadata.finalizers", detail)
-    if not new.get("resourceVersion"):
-        errors.invalid("metadata.resourceVersion", "", "must be specified for an update")
-    if new.get("generation", 0) < old.get("generation", 0):
-        errors.invalid("metadata.generation", new.get("generation", 0), "must not be decremented")
     for name in ("name", "namespace", "uid"):
         errors.changed(f"metadata.{name}", new.get(name, ""), old.get(name, ""))
     for name in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):

@@ -215,8 +215,6 @@ def _without_resized(resources: Plain) -> Plain:
 
 # Statuses.
 
-_SYSTEM_CONDITIONS: Final = ("Initialized", "PodScheduled", "Ready")
-
 
 def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     """Add field errors for a change of a pod's status."""
@@ -224,10 +222,9 @@ def check_status_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     for at, condition in (("status", status), *entries(status, "status", "conditions")):
         generation = condition.get("observedGeneration", 0)
         if generation < 0:
-            detail = "must be a non-negative integer"
-            errors.invalid(f"{at}.observedGeneration", generation, detail)
+            errors.invalid(f"{at}.observedGeneration", generation, "must be a non-negative integer")
     for at, condition in entries(status, "status", "conditions"):
-        if condition["type"] not in _SYSTEM_CONDITIONS:
+        if condition["type"] not in ("Initialized", "PodScheduled", "Ready"):
             errors.each(f"{at}.Type", condition["type"], label_key_errors(condition["type"]))
     name, path = status.get("nominatedNodeName", ""), "status.nominatedNodeName"
     if name and name != before.get("nominatedNodeName", ""):
@@ -250,8 +247,7 @@ def _check_claims(status: Plain, spec: Plain, errors: FieldErrors) -> None:
     names = [(f"{at}.name", claim["name"]) for at, claim in claims]
     for path, name in names:
         if name not in known:
-            detail = "must match the name of an entry in `spec.resourceClaims`"
-            errors.invalid(path, name, detail)
+            errors.invalid(path, name, "must match the name of an entry in `spec.resourceClaims`")
     errors.repeated(names)
 
 

@@ -16,7 +16,7 @@ from kubesched.api.go_text import go_quote
 from kubesched.api.names import label_key_errors, label_value_errors
 from kubesched.api.tolerations import EFFECTS
 from kubesched.apiserver.amounts import check_overhead, check_resources
-from kubesched.apiserver.formats import dns_label, dns_subdomain, no_backsteps
+from kubesched.apiserver.formats import FORMS, dns_label, dns_subdomain, no_backsteps
 from kubesched.apiserver.plain import Plain, entries
 from kubesched.apiserver.status import FieldErrors
 from kubesched.apiserver.validation.metadata import (
@@ -29,7 +29,6 @@ from kubesched.apiserver.validation.rules import Check
 _PROBES: Final = ("livenessProbe", "readinessProbe", "startupProbe")
 _ONLY_OF_SIDECARS: Final = "may not be set for init containers without restartPolicy=Always"
 _NO_POLICY: Final = "must specify restartPolicy when restart rules are used"
-_ENVIRONMENT: Final = ("configMapRef", "secretRef")
 _REFERENCES: Final = (
     *("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef"),
     "fileKeyRef",
@@ -101,7 +100,7 @@ def _check_variable(variable: Plain, path: str, errors: FieldErrors) -> None:
 
 def _check_variables(source: Plain, path: str, errors: FieldErrors) -> None:
     # Upstream does not report the position.
-    _check_source(source, _ENVIRONMENT, path.rpartition("[")[0], errors)
+    _check_source(source, ("configMapRef", "secretRef"), path.rpartition("[")[0], errors)
 
 
 def _check_source(source: Plain, kinds: Sequence[str], path: str, errors: FieldErrors) -> None:
@@ -179,7 +178,6 @@ VOLUME_SOURCES: Final = (
 )
 """In the order in which upstream looks for them."""
 _NO_SELECTOR: Final = "must not be specified when labelSelector is not set"
-_PADDED: Final = "must not have leading or trailing whitespace"
 
 
 def _check_pod_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
@@ -291,8 +289,7 @@ def check_toleration(toleration: Plain, path: str, errors: FieldErrors) -> None:
         words = ("Equal", "Exists", "Lt", "Gt") if is_comparison else ("Equal", "Exists")
         errors.not_supported(f"{path}.operator", operator, words)
     elif value:
-        detail = "value must be empty when `operator` is 'Exists'"
-        errors.invalid(f"{path}.operator", value, detail)
+        errors.invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
     if effect and effect not in EFFECTS:
         errors.not_supported(f"{path}.effect", effect, EFFECTS)
 
@@ -316,8 +313,7 @@ def check_taints(spec: Plain, errors: FieldErrors) -> None:
 
 def _check_node_selector(selector: Plain, path: str, errors: FieldErrors) -> None:
     if not selector.get("nodeSelectorTerms"):
-        detail = "must have at least one node selector term"
-        errors.required(f"{path}.nodeSelectorTerms", detail)
+        errors.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
     for at, term in entries(selector, path, "nodeSelectorTerms"):
         _check_node_term(term, at, errors)
 
@@ -392,15 +388,11 @@ def _check_label_keys(owner: Plain, path: str, errors: FieldErrors) -> None:
 
 def _check_claim(claim: Plain, path: str, errors: FieldErrors) -> None:
     names = ("resourceClaimName", "resourceClaimTemplateName")
-    given = [name for name in names if claim.get(name) is not None]
-    if not given:
-        detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-        errors.invalid(path, claim, detail)
-    elif len(given) > 1:
-        detail = (
-            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-        )
-        errors.invalid(path, claim, detail)
+    count, shown = sum(claim.get(name) is not None for name in names), [f"`{one}`" for one in names]
+    if not count:
+        errors.invalid(path, claim, f"must specify one of: {', '.join(shown)}")
+    elif count > 1:
+        errors.invalid(path, claim, f"at most one of {' or '.join(shown)} may be specified")
 
 
 def _check_template(template: Plain, path: str, errors: FieldErrors) -> None:
@@ -425,14 +417,12 @@ def _check_pod(pod: Plain, _path: str, errors: FieldErrors) -> None:
     spec, name = pod["spec"], pod["metadata"].get("name")
     for at, container in entries(spec, "spec", "containers", "initContainers"):
         image = container.get("image", "")
-        if image != image.strip():
-            errors.invalid(f"{at}.image", image, _PADDED)
+        errors.each(f"{at}.image", image, FORMS["not_padded"](image))
     for at, volume in entries(spec, "spec", "volumes"):
         if volume.get("ephemeral") is not None and volume["name"] and name:
             claim = f"{name}-{volume['name']}"
             for wrong in dns_subdomain(claim):
-                detail = f"PVC name {go_quote(claim)}: {wrong}"
-                errors.invalid(f"{at}.name", volume["name"], detail)
+                errors.invalid(f"{at}.name", volume["name"], f"PVC name {go_quote(claim)}: {wrong}")
 
 
 CHECKS: Final[Mapping[str, Check]] = {

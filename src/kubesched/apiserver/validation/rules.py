@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.apiserver.formats import FORMS, between, percent, port_name, valid_port
@@ -41,7 +42,6 @@ Check: TypeAlias = Callable[[Plain, str, FieldErrors], Sequence[str] | None]
 _FieldCheck: TypeAlias = Callable[[Any, str, FieldErrors], None]
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 POSITIVE: Final = "must be greater than zero"
-_MODE_RULE: Final = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
 class TypeChecks(NamedTuple):
@@ -108,15 +108,6 @@ def _entries(value: Any, path: str) -> Iterator[tuple[Any, str]]:
         yield value, path
 
 
-def fixed_objects(object_type: ObjectType) -> tuple[str, ...]:
-    """Return the fields whose objects are immutable, and not checked again."""
-    return tuple(
-        name
-        for name, field in object_type.fields.items()
-        if isinstance(field.type, ObjectType) and field.is_immutable
-    )
-
-
 def check_changes(
     object_type: ObjectType, new: Plain, old: Plain, errors: FieldErrors, path: str = ""
 ) -> None:
@@ -158,8 +149,8 @@ _OF_NUMBERS: Final = frozenset(("above", "between", "min", "positive"))
 _Details: TypeAlias = Callable[[Any], Sequence[str]]
 
 
-def _number(is_sound: Callable[[Any], bool], detail: str) -> _Details:
-    return lambda value: () if is_sound(value) else (detail,)
+def _range(least: int, most: float, detail: str) -> _Details:
+    return lambda value: () if least <= value <= most else (detail,)
 
 
 def _port(value: int | str) -> Sequence[str]:
@@ -177,22 +168,16 @@ def _number_or_percent(most: str = "") -> _Details:
 
 
 _DETAILS: Final[Mapping[str, Callable[..., _Details]]] = {
-    "above": lambda least: _number(
-        lambda value: value > int(least), f"must be greater than {least}"
-    ),
-    "between": lambda least, most: _number(
-        lambda value: int(least) <= value <= int(most), between(int(least), int(most))
-    ),
+    "above": lambda number: _range(int(number) + 1, inf, f"must be greater than {number}"),
+    "between": lambda least, most: _range(int(least), int(most), between(int(least), int(most))),
     "filled": FORMS.__getitem__,
     "is": FORMS.__getitem__,
-    "min": lambda least: _number(
-        lambda value: value >= int(least), f"must be greater than or equal to {least}"
-    ),
-    "mode": lambda: _number(lambda value: 0 <= value <= 0o777, _MODE_RULE),
+    "min": lambda least: _range(int(least), inf, f"must be greater than or equal to {least}"),
+    "mode": lambda: _range(0, 0o777, "must be a number between 0 and 0777 (octal), both inclusive"),
     "number_or_percent": _number_or_percent,
     "port": lambda: _port,
-    "positive": lambda: _number(lambda value: value > 0, POSITIVE),
-    "weight": lambda: _number(lambda value: 1 <= value <= 100, "must be in the range 1-100"),
+    "positive": lambda: _range(1, inf, POSITIVE),
+    "weight": lambda: _range(1, 100, "must be in the range 1-100"),
 }
 """What a value, or each entry of a list, breaks; by the arguments of the rule."""
 

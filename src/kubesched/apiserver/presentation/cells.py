@@ -15,32 +15,18 @@ from typing import Any, Final, NamedTuple
 from kubesched.apiserver.plain import Plain, get
 
 UNKNOWN: Final = "<unknown>"
-_MINUTE: Final = 60
-_HOUR: Final = 60 * _MINUTE
-_DAY: Final = 24 * _HOUR
-_YEAR: Final = 365 * _DAY
-
-
-class _Step(NamedTuple):
-    """The units of durations below a limit: one, and perhaps a smaller one for the rest."""
-
-    limit_seconds: float
-    unit_seconds: int
-    unit: str
-    rest_seconds: int = 1
-    rest_unit: str = ""
-
-
+_UNITS: Final = {"y": 365 * 86_400, "d": 86_400, "h": 3600, "m": 60, "s": 1}
+# Durations below so many seconds are shown in these units, the smaller one only for a rest.
 _STEPS: Final = (
-    _Step(2 * _MINUTE, 1, "s"),
-    _Step(10 * _MINUTE, _MINUTE, "m", 1, "s"),
-    _Step(3 * _HOUR, _MINUTE, "m"),
-    _Step(8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
-    _Step(2 * _DAY, _HOUR, "h"),
-    _Step(8 * _DAY, _DAY, "d", _HOUR, "h"),
-    _Step(2 * _YEAR, _DAY, "d"),
-    _Step(8 * _YEAR, _YEAR, "y", _DAY, "d"),
-    _Step(math.inf, _YEAR, "y"),
+    (2 * _UNITS["m"], "s"),
+    (10 * _UNITS["m"], "ms"),
+    (3 * _UNITS["h"], "m"),
+    (8 * _UNITS["h"], "hm"),
+    (2 * _UNITS["d"], "h"),
+    (8 * _UNITS["d"], "dh"),
+    (2 * _UNITS["y"], "d"),
+    (8 * _UNITS["y"], "yd"),
+    (math.inf, "y"),
 )
 
 
@@ -56,12 +42,12 @@ def human_duration(duration_seconds: float) -> str:
     seconds = int(duration_seconds)
     if seconds < -1:
         return "<invalid>"
-    seconds = max(seconds, 0)
-    step = next(step for step in _STEPS if seconds < step.limit_seconds)
-    rest = seconds % step.unit_seconds // step.rest_seconds if step.rest_unit else 0
-    return f"{seconds // step.unit_seconds}{step.unit}" + (
-        f"{rest}{step.rest_unit}" if rest else ""
-    )
+    text, rest = "", max(seconds, 0)
+    for unit in next(units for limit, units in _STEPS if rest < limit):
+        count, rest = divmod(rest, _UNITS[unit])
+        if count or not text:
+            text += f"{count}{unit}"
+    return text
 
 
 NONE: Final = "<none>"
@@ -74,10 +60,7 @@ def join(labels: Mapping[str, str] | None) -> str:
 
 # Pods.
 
-_ENDS: Final = {
-    "Succeeded": "The pod has completed successfully.",
-    "Failed": "The pod failed.",
-}
+_ENDS: Final = {"Succeeded": "The pod has completed successfully.", "Failed": "The pod failed."}
 
 
 def pod_row_conditions(pod: Plain) -> list[Plain]:
@@ -89,13 +72,9 @@ def pod_row_conditions(pod: Plain) -> list[Plain]:
 
 
 class _Progress(NamedTuple):
-    """How far a pod has come.
+    """The status to show for a pod, and how many of its containers are ready.
 
-    Attributes:
-        reason: The status to show.
-        ready: The number of containers that are ready.
-        total: The number of those that can be.
-        counted: The statuses of the containers whose restarts count.
+    The restarts of the containers with the `counted` statuses are shown.
     """
 
     reason: str
@@ -162,8 +141,7 @@ def _first_reason(status: Plain) -> str:
 
 
 def _init_reason(container: Plain, index: int, total: int) -> str:
-    terminated = get(container, "state", "terminated")
-    if terminated is not None:
+    if (terminated := get(container, "state", "terminated")) is not None:
         return f"Init:{_end_of(terminated)}"
     waits_for = get(container, "state", "waiting", "reason") or ""
     if waits_for not in ("", "PodInitializing"):
@@ -219,10 +197,7 @@ def _pod_gates(pod: Plain, _now: datetime) -> str:
     gates, status = get(pod, "spec", "readinessGates") or (), pod.get("status") or {}
     if not gates:
         return NONE
-    conditions: dict[str, str] = {}
-    for condition in status.get("conditions") or ():
-        conditions.setdefault(condition.get("type", ""), condition.get("status", ""))
-    passed = sum(conditions.get(gate["conditionType"]) == "True" for gate in gates)
+    passed = sum(_is_true(status, gate["conditionType"]) for gate in gates)
     return f"{passed}/{len(gates)}"
 
 
@@ -230,11 +205,9 @@ def _pod_gates(pod: Plain, _now: datetime) -> str:
 
 
 def _node_status(node: Plain, _now: datetime) -> str:
-    conditions = get(node, "status", "conditions") or ()
-    status = {one.get("type"): one.get("status") for one in conditions}
     ready = "Unknown"
-    if "Ready" in status:
-        ready = "Ready" if status["Ready"] == "True" else "NotReady"
+    if condition := _conditions(node).get("Ready"):
+        ready = "Ready" if condition.get("status") == "True" else "NotReady"
     return f"{ready},SchedulingDisabled" if get(node, "spec", "unschedulable") else ready
 
 
@@ -279,10 +252,6 @@ def _event_source(event: Plain, _now: datetime) -> str:
     return f"{component}, {instance}" if instance else component
 
 
-def _event_message(event: Plain, _now: datetime) -> str:
-    return str(event.get("message", "")).strip()
-
-
 # Volumes, claims and classes.
 
 
@@ -290,11 +259,6 @@ def _phase(value: Plain, _now: datetime) -> str:
     if get(value, "metadata", "deletionTimestamp"):
         return "Terminating"
     return str(get(value, "status", "phase") or "")
-
-
-def _claim_of_volume(volume: Plain, _now: datetime) -> str:
-    claim = get(volume, "spec", "claimRef")
-    return f"{claim.get('namespace', '')}/{claim.get('name', '')}" if claim else ""
 
 
 _ACCESS_MODES: Final = {
@@ -372,8 +336,7 @@ def _job_status(job: Plain, _now: datetime) -> str:
 
 def _completions(job: Plain, _now: datetime) -> str:
     succeeded = get(job, "status", "succeeded") or 0
-    wanted = get(job, "spec", "completions")
-    if wanted is not None:
+    if (wanted := get(job, "spec", "completions")) is not None:
         return f"{succeeded}/{wanted}"
     parallelism = get(job, "spec", "parallelism") or 0
     return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
@@ -402,11 +365,9 @@ def _group_status(group: Plain, _now: datetime) -> str:
 
 
 CELLS: Final[Mapping[str, Callable[[Plain, datetime], Any]]] = {
-    "claim_of_volume": _claim_of_volume,
     "claim_state": _claim_state,
     "class_name": _class_name,
     "completions": _completions,
-    "event_message": _event_message,
     "event_object": _event_object,
     "event_source": _event_source,
     "external_address": _node_address("ExternalIP"),

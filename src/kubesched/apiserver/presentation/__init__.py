@@ -1,11 +1,13 @@
-"""Tables: objects as rows of cells, which is what `kubectl get` prints.
+"""Presentation of objects, lists and events: plain, as a table, or metadata only.
 
-The columns of built-in kinds are in `columns.txt`, those of custom resources in their definitions;
-other kinds have a name and an age.
+Tables are what `kubectl get` prints. The columns of built-in kinds are in `columns.txt`, those of
+custom resources in their definitions; other kinds have a name and an age.
 
-Upstream: pkg/printers, apiserver/pkg/registry/rest/table.go (v1.36)
-Differs:  columns of kinds that scheduling does not read have other descriptions. An event whose
-          series has no time or no count shows the event's own; upstream shows <unknown> and 0.
+Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go, pkg/printers,
+          apiserver/pkg/registry/rest/table.go (v1.36)
+Differs:  a list of metadata without items is [], where upstream writes null. Columns of kinds that
+          scheduling does not read have other descriptions. An event whose series has no time or no
+          count shows the event's own; upstream shows <unknown> and 0.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from kubesched.api.media_types import JSON, YAML, accepted_types
 from kubesched.api.meta import LabelSelector
 from kubesched.api.requirements import SelectorError
 from kubesched.api.selectors import compile_label_selector
-from kubesched.apiserver.plain import Plain, get
-from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.stored_object import EVENTS_GROUP, to_core
-from kubesched.apiserver.tables.cells import (
+from kubesched.apiserver.listing import ObjectList
+from kubesched.apiserver.plain import Plain, encode, get, only
+from kubesched.apiserver.presentation.cells import (
     CELLS,
     NONE,
     UNKNOWN,
@@ -34,8 +36,170 @@ from kubesched.apiserver.tables.cells import (
     pod_row_conditions,
     since,
 )
+from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.status import StatusError, bad_request, no_representation, not_acceptable
+from kubesched.apiserver.stored_object import EVENTS_GROUP, StoredObject, to_core
 
-__all__ = ["columns_of", "table_of"]
+_META_GROUP: Final = "meta.k8s.io"
+
+
+class Presentation:
+    """The form of the answers to one client; `is_plain` if objects are sent as they are."""
+
+    def __init__(
+        self,
+        resource: Resource,
+        media_type: MediaType,
+        include_object: str,
+        now: Callable[[], datetime],
+    ) -> None:
+        """Set up; `include_object` is what rows of a table contain, "" for metadata.
+
+        Raises:
+            StatusError: There is no such form.
+        """
+        if media_type.kind == "Table" and include_object not in ("", "Metadata", "None", "Object"):
+            raise bad_request(
+                "Unable to convert to Table as requested: includeObject: Invalid value: "
+                f"\"{include_object}\": must be 'Metadata', 'Object', 'None', or empty"
+            )
+        self._resource = resource
+        self._kind = media_type.kind
+        self._version = media_type.version or "v1"
+        self._api_version = f"{_META_GROUP}/{self._version}"
+        self._include = include_object or "Metadata"
+        self._now = now
+        self.is_plain = not media_type.kind
+
+    def check_single(self) -> None:
+        """Raise StatusError if the form is one of lists."""
+        if self._kind == "PartialObjectMetadataList":
+            raise self._mismatch("not a list", "")
+
+    def one(self, stored: StoredObject) -> bytes:
+        """Return an object."""
+        if self.is_plain:
+            return stored.json(self._resource)
+        return encode(self.transformed(stored.form(self._resource)))
+
+    def transformed(self, plain: Plain, *, has_columns: bool = True) -> Plain:
+        """Return one object as a table, with or without column definitions, or as its metadata."""
+        if self._kind == "PartialObjectMetadata":
+            return _metadata_only(plain, self._api_version)
+        self.check_single()
+        table = self._table([plain], only(plain["metadata"], "resourceVersion"))
+        if not has_columns:
+            table["columnDefinitions"] = None
+        return table
+
+    def many(self, found: ObjectList) -> bytes:
+        """Return a list."""
+        if self.is_plain:
+            return self._plain_list(found)
+        items = [stored.form(self._resource) for stored in found.items]
+        if self._kind == "Table":
+            return encode(self._table(items, found.metadata()))
+        if self._kind != "PartialObjectMetadataList":
+            raise self._mismatch("a list", "List")
+        return encode(
+            {
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": self._api_version,
+                "metadata": found.metadata(),
+                "items": [_metadata_only(item, self._api_version) for item in items],
+            }
+        )
+
+    def _mismatch(self, what: str, suffix: str) -> StatusError:
+        package = self._resource.group.partition(".")[0] or "core"
+        return StatusError(
+            406,
+            "NotAcceptable",
+            f"you requested {self._kind}, but the requested object is {what} "
+            f"(*{package}.{self._resource.kind}{suffix})",
+        )
+
+    def _plain_list(self, found: ObjectList) -> bytes:
+        resource, metadata = self._resource, found.metadata()
+        if resource.definition is None:
+            items = [stored.item(resource) for stored in found.items]
+        else:
+            # Custom resources keep their kind, and their lists say that they are whole.
+            items = [stored.json(resource) for stored in found.items]
+            metadata.setdefault("continue", "")
+        return b"".join(
+            (
+                f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}",'.encode(),
+                b'"metadata":',
+                encode(metadata),
+                b',"items":[',
+                b",".join(items),
+                b"]}",
+            )
+        )
+
+    def _table(self, items: Sequence[Plain], metadata: Plain) -> Plain:
+        return table_of(self._resource, items, metadata, self._now(), self._include, self._version)
+
+
+# Media types that clients accept.
+
+_ACCEPTED: Final = (JSON, YAML, "*/*")
+_TRANSFORMED: Final = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+
+
+class MediaType(msgspec.Struct, frozen=True):
+    """One form that a client takes, such as `application/json`.
+
+    The answer is turned into an object of the kind, "" for none.
+    """
+
+    name: str
+    kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+PLAIN: Final = MediaType(JSON)
+
+
+def parse_accept(header: str) -> list[MediaType]:
+    """Return what an `Accept` header names, best first."""
+    return [
+        MediaType(
+            name, kind=values.get("as", ""), group=values.get("g", ""), version=values.get("v", "")
+        )
+        for name, values in accepted_types(header)
+    ]
+
+
+def prefers_yaml(header: str) -> bool:
+    """Return whether a client prefers YAML to JSON."""
+    if YAML not in header:
+        return False
+    best = next((one for one in parse_accept(header) if one.name in _ACCEPTED), PLAIN)
+    return best.name == YAML
+
+
+def negotiate(header: str) -> MediaType:
+    """Return the form of an answer; raises StatusError if the client accepts none."""
+    if header in {"", "application/json", "*/*"}:
+        return PLAIN
+    accepted = parse_accept(header)
+    if not any(one.name in _ACCEPTED for one in accepted):
+        raise no_representation()
+    for one in accepted:
+        if one.name not in _ACCEPTED:
+            continue
+        if not one.kind:
+            return one if one.name == YAML else PLAIN
+        is_known = one.kind in _TRANSFORMED and one.group == _META_GROUP
+        if is_known and one.version in ("v1", "v1beta1"):
+            return one
+    raise not_acceptable()
+
+
+# Tables.
 
 Cell: TypeAlias = Callable[[Plain, datetime], Any]
 _DEFAULT: Final = "@default"
@@ -69,7 +233,9 @@ def table_of(
         row: Plain = {"cells": [column.cell(shown, now) for column in columns]}
         if resource.group_resource == "pods" and (ends := pod_row_conditions(value)):
             row["conditions"] = ends
-        row["object"] = _included(value, include_object, api_version)
+        row["object"] = value if include_object == "Object" else None
+        if include_object == "Metadata":
+            row["object"] = _metadata_only(value, api_version)
         rows.append(row)
     return {
         "kind": "Table",
@@ -80,11 +246,7 @@ def table_of(
     }
 
 
-def _included(value: Plain, include_object: str, api_version: str) -> Plain | None:
-    if include_object == "None":
-        return None
-    if include_object == "Object":
-        return value
+def _metadata_only(value: Plain, api_version: str) -> Plain:
     metadata = value.get("metadata", {})
     return {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
 
@@ -231,8 +393,10 @@ _WORDS: Final[Mapping[str, Callable[..., Any]]] = {
     "modes": modes_text,
     "names": lambda found: _of_containers(found, "name"),
     "number": lambda found: found or 0,
+    "path": lambda *names: "/".join(name or "" for name in names) if any(names) else "",
     "ratio": lambda one, other: f"{one or 0}/{other or 0}",
     "selector": _selector,
     "times": lambda *found: next(filter(None, found), 1),
+    "trimmed": lambda found: (found or "").strip(),
 }
 """What cells show of the values at their paths."""

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.presentation import columns_of, table_of
+from kubesched.apiserver.presentation.cells import CELLS, human_duration
 from kubesched.apiserver.resources import Resources
 from kubesched.apiserver.stored_object import from_core
-from kubesched.apiserver.tables import columns_of, table_of
-from kubesched.apiserver.tables.cells import CELLS, human_duration
 
 from .recorded import read
 from .verdicts import served

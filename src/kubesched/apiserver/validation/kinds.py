@@ -104,6 +104,11 @@ def _check_namespace_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 # Claims, volumes and classes.
 
+_IMMUTABLE_SPEC: Final = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName "
+    "for bound claims"
+)
+
 
 def _check_claim_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
     _check_access_modes(spec, path, errors)
@@ -127,13 +132,14 @@ def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         changeable += ("resources", "volumeAttributesClassName")
     after = with_fields_of(new["spec"], before, *changeable)
     if not known_type("core_v1", "PersistentVolumeClaimSpec").is_equal(after, before):
-        errors.forbidden("spec", "only what is requested of a bound claim and its class may change")
+        errors.forbidden("spec", _IMMUTABLE_SPEC)
     errors.changed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
     path = ("resources", "requests", "storage")
     size, old_size = (parse_quantity(get(one["spec"], *path) or "0") for one in (new, old))
     actual = parse_quantity(get(old, "status", "capacity", "storage") or "0")
     if size.compare(old_size) < 0 and size.compare(actual) <= 0:
-        errors.forbidden("spec.resources.requests.storage", "is less than the capacity")
+        field = "spec.resources.requests.storage"
+        errors.forbidden(field, "field can not be less than status.capacity")
 
 
 _RESIZE_STATUSES: Final = (
@@ -304,15 +310,17 @@ def _without_placement(spec: Plain) -> Plain:
 
 
 _SET_FIELDS: Final = (
-    *("minReadySeconds", "ordinals", "persistentVolumeClaimRetentionPolicy", "replicas"),
-    *("revisionHistoryLimit", "template", "updateStrategy"),
+    *("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"),
+    *("persistentVolumeClaimRetentionPolicy", "minReadySeconds"),
 )
 
 
 def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     after = with_fields_of(new["spec"], old["spec"], *_SET_FIELDS)
     if not known_type("apps_v1", "StatefulSetSpec").is_equal(after, old["spec"]):
-        errors.forbidden("spec", f"only {', '.join(_SET_FIELDS)} may change")
+        *others, last = [f"'{name}'" for name in _SET_FIELDS]
+        named = f"fields other than {', '.join(others)} and {last}"
+        errors.forbidden("spec", f"updates to statefulset spec for {named} are forbidden")
 
 
 # Roles and who has them.

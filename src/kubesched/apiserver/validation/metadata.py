@@ -49,7 +49,7 @@ def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:
     first = ""
     for owner in owners:
         group, _, version = owner["apiVersion"].rpartition("/")
-        if not version:
+        if not version or "/" in group:
             errors.invalid(f"{path}.apiVersion", owner["apiVersion"], "version must not be empty")
         for name in ("kind", "name", "uid"):
             if not owner[name]:

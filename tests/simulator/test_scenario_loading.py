@@ -154,6 +154,11 @@ def _workload(**fields: Any) -> dict[str, Any]:
             id="negative-count",
         ),
         pytest.param(
+            _scenario(nodes=[{"name": "a", "count": 10_000_001}]),
+            ["nodes[0].count: Invalid value: 10000001: expected integer <= 10000000"],
+            id="too-many-nodes",
+        ),
+        pytest.param(
             _scenario(nodes=[{"name": "a", "at": "-5s"}]),
             ["nodes[0].at: Invalid value: -5.0: must not be negative"],
             id="negative-time",

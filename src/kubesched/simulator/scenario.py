@@ -19,7 +19,8 @@ from kubesched.simulator.faults import FaultPlan, Latencies
 
 VERSION: Final = 1
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
+# More nodes or pods than this, ten times what has been simulated, do not fit into memory.
+Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Amounts = dict[str, str | int | float]
 

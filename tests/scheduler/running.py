@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
 from random import Random
@@ -31,7 +31,9 @@ from kubesched.scheduler.assembly import NO_WRITERS, Writers, assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Instruments, Observer
+from kubesched.simulator import virtual_loop
 from kubesched.testing.builders import make_pod
+from tests.loops import as_test
 
 GANGS: Final = {"GenericWorkload": True, "GangScheduling": True}
 
@@ -270,6 +272,18 @@ async def running(
         scheduler.stop()
         await task
         await scheduler.drain()
+
+
+def with_scheduler(
+    **options: Any,
+) -> Callable[[Callable[..., Awaitable[object]]], Callable[..., None]]:
+    """Run a test on virtual time; its first argument is a running scheduler with these options."""
+
+    async def play(story: Callable[..., Awaitable[object]]) -> None:
+        async with running(**options) as cluster:
+            await story(cluster)
+
+    return lambda test: as_test(test, lambda story: virtual_loop.run(play(story)))
 
 
 def make_member(name: str, group: str = "gang", **fields: Any) -> Pod:

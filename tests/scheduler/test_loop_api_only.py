@@ -10,9 +10,9 @@ from kubesched.framework.plugin import BindPlugin, PostBindPlugin, PreBindPlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
 from tests.scheduler.running import running
 
 
@@ -41,7 +41,8 @@ class Writes(PreBindPlugin, BindPlugin, PostBindPlugin):
         self.asked.append("post_bind")
 
 
-def test_plugins_that_may_write_do_not_run() -> None:
+@on_virtual_time
+async def test_plugins_that_may_write_do_not_run() -> None:
     """The API client binds; no plugin runs from PreBind on."""
     registry = in_tree_registry()
     registry.merge(Registry(Writes))
@@ -52,13 +53,9 @@ def test_plugins_that_may_write_do_not_run() -> None:
         },
     }
     Writes.asked.clear()
-
-    async def main() -> None:
-        async with running(registry=registry, profile=profile) as cluster:
-            cluster.scheduler.bind_through_api_only()
-            cluster.api.create(make_node("node"), make_pod("pod"))
-            await asyncio.sleep(0.1)
-            assert {"pod": "node"} == cluster.nodes
-
-    run(main())
+    async with running(registry=registry, profile=profile) as cluster:
+        cluster.scheduler.bind_through_api_only()
+        cluster.api.create(make_node("node"), make_pod("pod"))
+        await asyncio.sleep(0.1)
+        assert {"pod": "node"} == cluster.nodes
     assert [] == Writes.asked

@@ -11,10 +11,10 @@ from kubesched.framework.plugin import PermitPlugin, PreBindPlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
-from tests.scheduler.running import running
+from tests.loops import on_virtual_time
+from tests.scheduler.running import Running, running, with_scheduler
 
 PRE_BIND_SECONDS = {"claim-nobody-binds": 600.0, "claim-soon-bound": 0.2}
 
@@ -39,7 +39,8 @@ class Waits(PermitPlugin, PreBindPlugin):
         return SUCCESS
 
 
-def test_the_end_cancels_waits_but_not_writes() -> None:
+@on_virtual_time
+async def test_the_end_cancels_waits_but_not_writes() -> None:
     """Pods that are ready soon are bound; bindings in progress are awaited."""
     registry = in_tree_registry()
     registry.merge(Registry(Waits))
@@ -47,39 +48,31 @@ def test_the_end_cancels_waits_but_not_writes() -> None:
         "schedulerName": "default-scheduler",
         "plugins": {"multiPoint": {"enabled": [{"name": "Waits"}]}},
     }
+    async with running(registry=registry, profile=profile) as cluster:
+        bind = cluster.api.bind
 
-    async def main() -> None:
-        async with running(registry=registry, profile=profile) as cluster:
-            bind = cluster.api.bind
+        async def bind_slowly(pod: Pod, node_name: str) -> None:
+            await asyncio.sleep(5)
+            await bind(pod, node_name)
 
-            async def bind_slowly(pod: Pod, node_name: str) -> None:
-                await asyncio.sleep(5)
-                await bind(pod, node_name)
-
-            cluster.api.bind = bind_slowly  # type: ignore[method-assign]
-            cluster.api.create(make_node("node"))
-            cluster.api.create(*map(make_pod, ("gang-member", "plain", *PRE_BIND_SECONDS)))
-            await asyncio.sleep(0.1)
-            assert 4 == len(cluster.scheduler.bindings)
-            began = asyncio.get_running_loop().time()
-            await cluster.scheduler.end_preparations(0.5)
-            assert 0.5 == round(asyncio.get_running_loop().time() - began, 6)
-            await cluster.scheduler.drain()
-            assert {"plain", "claim-soon-bound"} == cluster.nodes.keys()
-            assert {"Scheduled"} == {event.partition(" ")[0] for event in cluster.api.events}
-            assert [] == cluster.waiting
-            assert ("", "") == cluster.condition("claim-nobody-binds")
-
-    run(main())
+        cluster.api.bind = bind_slowly  # type: ignore[method-assign]
+        cluster.api.create(make_node("node"))
+        cluster.api.create(*map(make_pod, ("gang-member", "plain", *PRE_BIND_SECONDS)))
+        await asyncio.sleep(0.1)
+        assert 4 == len(cluster.scheduler.bindings)
+        began = asyncio.get_running_loop().time()
+        await cluster.scheduler.end_preparations(0.5)
+        assert 0.5 == round(asyncio.get_running_loop().time() - began, 6)
+        await cluster.scheduler.drain()
+        assert {"plain", "claim-soon-bound"} == cluster.nodes.keys()
+        assert {"Scheduled"} == {event.partition(" ")[0] for event in cluster.api.events}
+        assert [] == cluster.waiting
+        assert ("", "") == cluster.condition("claim-nobody-binds")
 
 
-def test_the_end_is_immediate_without_bindings() -> None:
+@with_scheduler()
+async def test_the_end_is_immediate_without_bindings(cluster: Running) -> None:
     """No time passes."""
-
-    async def main() -> float:
-        async with running() as cluster:
-            began = asyncio.get_running_loop().time()
-            await cluster.scheduler.end_preparations(0.5)
-            return asyncio.get_running_loop().time() - began
-
-    assert 0.0 == run(main())
+    began = asyncio.get_running_loop().time()
+    await cluster.scheduler.end_preparations(0.5)
+    assert 0.0 == asyncio.get_running_loop().time() - began

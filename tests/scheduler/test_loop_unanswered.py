@@ -18,6 +18,7 @@ from kubesched.scheduler.loop import Scheduler
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
 from tests.scheduler.running import Running, running
 
 AT_ONCE: Final = 4
@@ -96,60 +97,51 @@ def test_the_limit_changes_no_decision() -> None:
     assert AT_ONCE <= most <= AT_ONCE + Scheduler.pods_per_slice
 
 
-def test_refused_bindings_are_answered() -> None:
+@on_virtual_time
+async def test_refused_bindings_are_answered() -> None:
     """They no longer count."""
-
-    async def main() -> tuple[int, int]:
-        async with slow() as (cluster, _server):
-            cluster.api.refused = {f"refused-{number}" for number in range(PODS)}
-            cluster.api.create(*names("refused"), *names("pod"))
-            await cluster.settle(PODS)
-            cluster.api.refused.clear()
-            bound = len(cluster.api.bindings)
-            await cluster.settle(10 * PODS)
-            return bound, len(cluster.api.bindings)
-
-    assert (PODS, 2 * PODS) == run(main())
+    async with slow() as (cluster, _server):
+        cluster.api.refused = {f"refused-{number}" for number in range(PODS)}
+        cluster.api.create(*names("refused"), *names("pod"))
+        await cluster.settle(PODS)
+        cluster.api.refused.clear()
+        bound = len(cluster.api.bindings)
+        await cluster.settle(10 * PODS)
+        assert (PODS, 2 * PODS) == (bound, len(cluster.api.bindings))
 
 
-def test_pods_that_wait_on_permit_do_not_count() -> None:
+@on_virtual_time
+async def test_pods_that_wait_on_permit_do_not_count() -> None:
     """Other pods are bound meanwhile, and they are bound once allowed."""
-
-    async def main() -> tuple[int, int]:
-        async with slow() as (cluster, _server):
-            cluster.api.create(*names("waits"), *names("pod"))
-            await cluster.settle(PODS)
-            bound, waiting = len(cluster.api.bindings), list(cluster.scheduler.waiting_pods)
-            assert PODS == len(waiting)
-            for pod in waiting:
-                pod.allow("Hesitates")
-            await cluster.settle(PODS)
-            return bound, len(cluster.api.bindings)
-
-    assert (PODS, 2 * PODS) == run(main())
+    async with slow() as (cluster, _server):
+        cluster.api.create(*names("waits"), *names("pod"))
+        await cluster.settle(PODS)
+        bound, waiting = len(cluster.api.bindings), list(cluster.scheduler.waiting_pods)
+        assert PODS == len(waiting)
+        for pod in waiting:
+            pod.allow("Hesitates")
+        await cluster.settle(PODS)
+        assert (PODS, 2 * PODS) == (bound, len(cluster.api.bindings))
 
 
-def test_a_loop_ends_with_unanswered_bindings() -> None:
+@on_virtual_time
+async def test_a_loop_ends_with_unanswered_bindings() -> None:
     """Whether the process is stopped or has lost its lease."""
-
-    async def main() -> None:
-        async with slow() as (cluster, server):
-            server.answers = False
-            cluster.api.create(*names("pod"))
-            await asyncio.sleep(1)
-            under_way = len(cluster.scheduler.bindings)
-            assert AT_ONCE <= under_way == server.unanswered < PODS
-            lost = asyncio.ensure_future(cluster.scheduler.run())
-            await asyncio.sleep(1)
-            lost.cancel()
-            await asyncio.wait([lost])
-            assert lost.cancelled()
-            # The end of the block stops the other run, and waits for it.
-            cluster.scheduler.stop()
-            for task in cluster.scheduler.bindings.values():
-                task.cancel()
-            await asyncio.sleep(1)
-            assert (0, 0) == (len(cluster.scheduler.bindings), server.unanswered)
-            assert [] == cluster.api.bindings
-
-    run(main())
+    async with slow() as (cluster, server):
+        server.answers = False
+        cluster.api.create(*names("pod"))
+        await asyncio.sleep(1)
+        under_way = len(cluster.scheduler.bindings)
+        assert AT_ONCE <= under_way == server.unanswered < PODS
+        lost = asyncio.ensure_future(cluster.scheduler.run())
+        await asyncio.sleep(1)
+        lost.cancel()
+        await asyncio.wait([lost])
+        assert lost.cancelled()
+        # The end of the block stops the other run, and waits for it.
+        cluster.scheduler.stop()
+        for task in cluster.scheduler.bindings.values():
+            task.cancel()
+        await asyncio.sleep(1)
+        assert (0, 0) == (len(cluster.scheduler.bindings), server.unanswered)
+        assert [] == cluster.api.bindings

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kubesched.framework.status import Code, Status, failure, unresolvable, unschedulable
-from kubesched.simulator.virtual_loop import run
+from tests.loops import on_virtual_time
 from tests.scheduler.running import running
 from tests.scheduler.scripted import arrive, scripted
 
@@ -138,24 +138,21 @@ CASES = [
 
 
 @pytest.mark.parametrize(("says", "expected"), CASES)
-def test_outcome_of_a_group(says: dict[str, Mapping[str, object]], expected: Outcome) -> None:
+@on_virtual_time
+async def test_outcome_of_a_group(says: dict[str, Mapping[str, object]], expected: Outcome) -> None:
     """Bound, waiting and rejected pods, nominations, and the group's condition."""
-
-    async def main() -> Outcome:
-        _, options = scripted(**says)
-        async with running(**options) as cluster:
-            await arrive(cluster)
-            nominator = cluster.scheduler.queue.nominator
-            found = Outcome(
-                bound=" ".join(cluster.nodes),
-                waiting=" ".join(cluster.waiting),
-                group=cluster.group("gang"),
-                messages={name: cluster.condition(name)[1] for name in expected.messages},
-                nominated=" ".join(sorted(pod.name for pod in nominator.on_node("node"))),
-            )
-            kept = {*cluster.nodes, *cluster.waiting}
-            on_table = cluster.scheduler.cache.nodes.pods[0].values()
-            assert kept == {pod.name for pod in on_table}
-            return found
-
-    assert expected == run(main())
+    _, options = scripted(**says)
+    async with running(**options) as cluster:
+        await arrive(cluster)
+        nominator = cluster.scheduler.queue.nominator
+        found = Outcome(
+            bound=" ".join(cluster.nodes),
+            waiting=" ".join(cluster.waiting),
+            group=cluster.group("gang"),
+            messages={name: cluster.condition(name)[1] for name in expected.messages},
+            nominated=" ".join(sorted(pod.name for pod in nominator.on_node("node"))),
+        )
+        kept = {*cluster.nodes, *cluster.waiting}
+        on_table = cluster.scheduler.cache.nodes.pods[0].values()
+        assert kept == {pod.name for pod in on_table}
+        assert expected == found

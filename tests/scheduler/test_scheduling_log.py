@@ -17,6 +17,7 @@ from kubesched.scheduler.scheduling_log import log_move
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
+from tests.loops import on_virtual_time
 from tests.scheduler.fake_extender import FakeExtender
 
 from .running import GANGS, make_group, make_member, running
@@ -213,17 +214,14 @@ def test_members_of_a_rejected_group(
     assert expected == {str(fields["pod"])[8:]: text for text, fields in logged(caplog)}
 
 
-def test_errors_are_logged_at_any_verbosity(caplog: pytest.LogCaptureFixture) -> None:
+@on_virtual_time
+async def test_errors_are_logged_at_any_verbosity(caplog: pytest.LogCaptureFixture) -> None:
     """A refused binding is an error, with upstream's mark."""
-
-    async def refused() -> None:
-        async with running() as cluster:
-            cluster.api.refused.add("p")
-            cluster.api.create(make_node("n1", allocatable={"cpu": "4", "pods": 9}))
-            cluster.api.create(make_pod("p", requests={"cpu": "1"}))
-            await cluster.settle()
-
-    run(refused())
+    async with running() as cluster:
+        cluster.api.refused.add("p")
+        cluster.api.create(make_node("n1", allocatable={"cpu": "4", "pods": 9}))
+        cluster.api.create(make_pod("p", requests={"cpu": "1"}))
+        await cluster.settle()
     (line,) = [record for record in caplog.records if hasattr(record, FIELDS)]
     assert ("Error scheduling pod; retrying", logging.ERROR) == (line.getMessage(), line.levelno)
     fields = getattr(line, FIELDS)

@@ -27,10 +27,8 @@ async def test_declared_features_need_their_gate(enabled: bool, expected: list[s
     )
     handled = HandledEvents()
     async with running(gates=gates, instruments=handled) as cluster:
-        handlers = cluster.api.handlers
-        assert handlers is not None
         node = make_node("n")
-        handlers.added(node)
+        cluster.api.create(node)
         handled.labels.clear()
-        handlers.updated(node, make_node("n", declared_features=["F"]))
+        cluster.api.handlers.updated(node, make_node("n", declared_features=["F"]))
         assert expected == handled.labels

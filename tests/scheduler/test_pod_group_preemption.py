@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from msgspec.structs import replace
 
 from kubesched.api.core import Pod
-from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
+from kubesched.api.scheduling import PodGroup
 from kubesched.framework.status import SUCCESS, Status, unschedulable
 from kubesched.scheduler.pod_group_outcome import Outcome
 from kubesched.scheduler.pod_group_preemption import Trial
@@ -30,10 +29,9 @@ GATES = {**GANGS, "WorkloadAwarePreemption": True}
 GROUP = "pod group is unschedulable"
 
 
-def group_of(min_count: int, priority: int | None = 9, **spec: object) -> PodGroup:
+def group_of(min_count: int, priority: int | None = 9, key: str = "") -> PodGroup:
     """Return a gang with a priority."""
-    group = make_group(min_count=min_count)
-    return replace(group, spec=replace(group.spec, priority=priority, **spec))
+    return make_group(min_count=min_count, priority=priority, key=key)
 
 
 def victim(name: str, node: str = "node", priority: int = 1, **fields: object) -> Pod:
@@ -127,12 +125,7 @@ async def test_members_that_fit_before_preemption_are_nominated(cluster: Running
         ),
         pytest.param(group_of(3), GROUP, id="it does not help"),
         pytest.param(
-            group_of(
-                2,
-                scheduling_constraints=PodGroupSchedulingConstraints(
-                    topology=(TopologyConstraint(key="zone"),)
-                ),
-            ),
+            group_of(2, key="zone"),
             "workload aware preemption is not supported for pod groups with scheduling constraints",
             id="topology",
         ),
@@ -175,7 +168,6 @@ async def test_a_deleted_group_is_an_error(cluster: Running) -> None:
     cluster.api.create(make_node("node", allocatable={"cpu": "2"}), victim("v"))
     cluster.api.create(group_of(2), make_member("p0"))
     await cluster.settle(0.1)
-    assert cluster.api.handlers is not None
     cluster.api.create(make_member("p1"))
     cluster.api.handlers.deleted(cluster.api.groups.pop("gang"))
     await cluster.settle(0.1)

@@ -60,6 +60,7 @@ def _score(
         pytest.param(amounts(3000, 5000), amounts(3000, 0), amounts(0, 5000), 100, id="evens out"),
         pytest.param(amounts(3000, 5000), {}, amounts(0, 5000), 50, id="unbalances"),
         pytest.param(amounts(0, 0), {}, amounts(3000, 5000), 75, id="a node without resources"),
+        pytest.param(amounts(0, 10000), {}, amounts(3000, 5000), 75, id="a node without cpu"),
         pytest.param(amounts(4000, 10000), {}, {}, None, id="best effort"),
     ],
 )

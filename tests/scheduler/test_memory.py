@@ -29,9 +29,11 @@ from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
+from kubesched.testing.builders import make_node, make_pod_info
 from tests.scheduler.toys import (
     Toy,
+    alike,
+    cluster,
     comparable,
     cycle_of,
     failed,
@@ -175,12 +177,8 @@ def test_decisions_do_not_depend_on_resource_columns(
 # Which answers are computed again, and when.
 
 
-def _sign(self: object, pod: object) -> tuple[()]:
-    return ()
-
-
 def _cluster(*names: str) -> Snapshot:
-    return make_snapshot([make_node(name) for name in names or NODES])
+    return cluster(*(names or NODES))
 
 
 class _Signed(Toy):
@@ -209,7 +207,7 @@ def test_answers_for_a_unique_pod_are_not_kept() -> None:
     def sign(self: object, pod: PodInfo) -> object:
         return pod.labels["number"]
 
-    by_node = toy("N", filter={}, score={}, scope=Scope.NODE, sign=_sign)
+    by_node = toy("N", filter={}, score={}, scope=Scope.NODE, sign=alike)
     by_row = toy("R", filter={}, scope=Scope.ROW, sign=sign)
     snapshot, cycle = _cluster(), _remembering(by_node, by_row)
     for number in range(3):
@@ -226,8 +224,8 @@ def test_pods_restricted_to_nodes_share_answers_of_scope_node() -> None:
     """A plugin of scope row is called for the named rows only, however many such pods there are."""
     names = PreFilterResult[None](node_names=frozenset({"b"}))
     naming = toy("P", pre_filter=names, filter={}, scope=Scope.NODE, sign=lambda *_: NOT_SHARED)
-    by_node = toy("N", filter={}, scope=Scope.NODE, sign=_sign)
-    by_row = toy("R", filter={}, scope=Scope.ROW, sign=_sign)
+    by_node = toy("N", filter={}, scope=Scope.NODE, sign=alike)
+    by_row = toy("R", filter={}, scope=Scope.ROW, sign=alike)
     snapshot, cycle = _cluster(), _remembering(naming, by_node, by_row)
     for _ in range(3):
         assert "b" == placed(cycle.schedule_one(POD, snapshot)).node_name
@@ -259,7 +257,7 @@ def test_rejections_of_pods_restricted_to_nodes_are_kept() -> None:
 )
 def test_a_bound_pod_invalidates_its_row(scope: Scope, expected: list[object]) -> None:
     """Depending on the plugin's scope, its answers for this row, for none or for all."""
-    plugin = toy("P", filter={}, pre_score=PreScoreResult(), score={}, scope=scope, sign=_sign)
+    plugin = toy("P", filter={}, pre_score=PreScoreResult(), score={}, scope=scope, sign=alike)
     snapshot = _cluster()
     cycle = _remembering(plugin)
     _schedule_twice(cycle, snapshot)
@@ -271,7 +269,7 @@ def test_a_bound_pod_invalidates_its_row(scope: Scope, expected: list[object]) -
 
 def test_remembered_scores_of_infeasible_rows_are_not_checked() -> None:
     """On a feasible row an invalid score fails the cycle."""
-    by_node = toy("N", filter={"a": NO}, scope=Scope.NODE, sign=_sign)
+    by_node = toy("N", filter={"a": NO}, scope=Scope.NODE, sign=alike)
     lenient = _remembering(by_node, toy("S", score={"a": 5000, "b": 7}))
     strict = _remembering(by_node, toy("S", score={"b": 5000, "c": 7}))
     for _ in range(2):
@@ -281,7 +279,7 @@ def test_remembered_scores_of_infeasible_rows_are_not_checked() -> None:
 
 def test_filter_and_score_may_differ_in_scope() -> None:
     """Filter of scope node, score of scope row."""
-    plugin = toy("P", filter={}, score={}, scope=Scope.NODE, score_scope=Scope.ROW, sign=_sign)
+    plugin = toy("P", filter={}, score={}, scope=Scope.NODE, score_scope=Scope.ROW, sign=alike)
     snapshot = _cluster()
     cycle = _remembering(plugin)
     _schedule_twice(cycle, snapshot)
@@ -299,7 +297,7 @@ def test_changed_rows_become_infeasible_and_feasible(rows: int) -> None:
         return NO if pods else SUCCESS
 
     names = [f"node-{number}" for number in range(10)]
-    plugin = toy("P", filter=dict.fromkeys(names, full), scope=Scope.ROW, sign=_sign)
+    plugin = toy("P", filter=dict.fromkeys(names, full), scope=Scope.ROW, sign=alike)
     snapshot = _cluster(*names)
     cycle = _remembering(plugin)
     _schedule_twice(cycle, snapshot)
@@ -316,7 +314,7 @@ def test_changed_rows_become_infeasible_and_feasible(rows: int) -> None:
 @pytest.mark.parametrize("change", ["add", "update", "remove"])
 def test_a_changed_node_invalidates_all_answers(change: str) -> None:
     """So does an added or removed one."""
-    plugin = toy("P", filter={}, scope=Scope.NODE, sign=_sign)
+    plugin = toy("P", filter={}, scope=Scope.NODE, sign=alike)
     snapshot = _cluster()
     cycle = _remembering(plugin)
     cycle.schedule_one(POD, snapshot)
@@ -333,7 +331,7 @@ def test_a_changed_node_invalidates_all_answers(change: str) -> None:
 
 def test_all_rows_are_asked_again_if_changes_were_dropped() -> None:
     """The table keeps a bounded number of changes."""
-    plugin = toy("P", filter={}, scope=Scope.ROW, sign=_sign)
+    plugin = toy("P", filter={}, scope=Scope.ROW, sign=alike)
     snapshot = _cluster(*(f"node-{number}" for number in range(10)))
     cycle = _remembering(plugin)
     _schedule_twice(cycle, snapshot)
@@ -388,7 +386,7 @@ def test_a_sign_may_read_more_than_the_template(names: str) -> None:
 @pytest.mark.parametrize(("scope", "times"), [(Scope.CLUSTER, 2), (Scope.NODE, 1)])
 def test_rejections_of_scope_cluster_are_not_kept(scope: Scope, times: int) -> None:
     """They may depend on the time, or on another system."""
-    plugin = toy("P", filter=dict.fromkeys(NODES, NO), scope=scope, sign=_sign)
+    plugin = toy("P", filter=dict.fromkeys(NODES, NO), scope=scope, sign=alike)
     snapshot, cycle = _cluster(), _remembering(plugin)
     for _ in range(2):
         rejected(cycle.schedule_one(POD, snapshot))
@@ -423,7 +421,7 @@ def test_a_sign_that_raises_disables_memory(sign: object) -> None:
 def test_a_change_of_a_signed_kind_invalidates_all_answers() -> None:
     """The plugin's signature reads objects of that kind."""
     node = make_node("other")
-    plugin = toy("P", filter={}, scope=Scope.NODE, sign=_sign, signed_kinds=(type(node),))
+    plugin = toy("P", filter={}, scope=Scope.NODE, sign=alike, signed_kinds=(type(node),))
     snapshot = _cluster()
     cycle = _remembering(plugin)
     for _ in range(2):
@@ -441,7 +439,7 @@ def test_pods_that_pre_filter_rejects_or_restricts() -> None:
         PreFilterResult[None](node_names=frozenset({"a"})),
     ):
         for scope in Scope:
-            plugin = toy("P", pre_filter=result, filter={"a": NO}, scope=scope, sign=_sign)
+            plugin = toy("P", pre_filter=result, filter={"a": NO}, scope=scope, sign=alike)
             expected = cycle_of(plugin).schedule_one(POD, _cluster())
             cycle = _remembering(plugin)
             for _ in range(3):
@@ -458,7 +456,7 @@ def test_skip_is_remembered() -> None:
         pre_score=PreScoreResult[None](status=SKIP),
         score={"a": 1000},
         scope=Scope.ROW,
-        sign=_sign,
+        sign=alike,
     )
     cycle = _remembering(plugin)
     for _ in range(3):
@@ -502,7 +500,7 @@ def test_a_failure_on_a_changed_row_fails_the_cycle(rows: int) -> None:
         return failure("broken") if pods else SUCCESS
 
     names = [f"node-{number}" for number in range(10)]
-    plugin = toy("P", filter=dict.fromkeys(names, answer), scope=Scope.ROW, sign=_sign)
+    plugin = toy("P", filter=dict.fromkeys(names, answer), scope=Scope.ROW, sign=alike)
     snapshot = _cluster(*names)
     cycle = _remembering(plugin)
     _schedule_twice(cycle, snapshot)
@@ -520,7 +518,7 @@ def test_a_failure_on_a_changed_row_fails_the_cycle(rows: int) -> None:
 def test_a_rejection_by_a_fresh_filter_hides_a_remembered_failure() -> None:
     """If it is the earlier one in the profile."""
     fresh = toy("Fresh", filter={"a": NO})
-    kept = toy("Kept", filter={"a": failure("broken")}, scope=Scope.ROW, sign=_sign)
+    kept = toy("Kept", filter={"a": failure("broken")}, scope=Scope.ROW, sign=alike)
     cycle = _remembering(fresh, kept)
     for _ in range(3):
         assert 3 == placed(cycle.schedule_one(POD, _cluster())).feasible
@@ -568,7 +566,7 @@ def test_later_decisions_do_not_change_the_statuses_of_earlier_ones() -> None:
     def full(pods: list[str]) -> Status:
         return unschedulable(f"{len(pods)} pods")
 
-    plugin = toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=_sign)
+    plugin = toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=alike)
     snapshot = _cluster()
     cycle = _remembering(plugin)
     _schedule_twice(cycle, snapshot)
@@ -588,7 +586,7 @@ def test_rejections_for_equal_reasons_share_the_diagnosis() -> None:
 
     post_filter = PostFilterResult(unschedulable("nobody to evict"), "")
     plugins = [
-        toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=_sign),
+        toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=alike),
         toy("Q", post_filter=post_filter),
     ]
     snapshot, cycle = _cluster(), _remembering(*plugins)
@@ -610,8 +608,8 @@ def test_a_rejection_of_scope_node_stays_the_first() -> None:
         return unschedulable("full") if pods else SUCCESS
 
     plugins = [
-        toy("Node", filter={"a": NO}, scope=Scope.NODE, sign=_sign),
-        toy("Row", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=_sign),
+        toy("Node", filter={"a": NO}, scope=Scope.NODE, sign=alike),
+        toy("Row", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=alike),
         toy("Rest", filter=dict.fromkeys(NODES[1:], NO)),
     ]
     snapshot, cycle = _cluster(), _remembering(*plugins)
@@ -623,9 +621,9 @@ def test_a_rejection_of_scope_node_stays_the_first() -> None:
 def test_a_later_rejection_of_scope_node_is_not_the_first() -> None:
     """Filters before it are asked, though no row passes any more."""
     plugins = [
-        toy("Port", filter=dict.fromkeys(NODES[1:], NO), scope=Scope.ROW, sign=_sign),
-        toy("Row", filter={"a": NO}, scope=Scope.ROW, sign=_sign),
-        toy("Node", filter={"a": NO}, scope=Scope.NODE, sign=_sign),
+        toy("Port", filter=dict.fromkeys(NODES[1:], NO), scope=Scope.ROW, sign=alike),
+        toy("Row", filter={"a": NO}, scope=Scope.ROW, sign=alike),
+        toy("Node", filter={"a": NO}, scope=Scope.NODE, sign=alike),
     ]
     snapshot, cycle = _cluster(), _remembering(*plugins)
     for _ in range(3):
@@ -671,7 +669,7 @@ def test_pods_of_one_base_share_the_result_of_pre_filter() -> None:
         pre_filter=PreFilterResult(),
         filter={},
         scope=Scope.ROW,
-        sign=_sign,
+        sign=alike,
         signs_base=True,
     )
     other = toy("Other", filter={}, scope=Scope.ROW, sign=lambda _, pod: pod.name)
@@ -683,8 +681,8 @@ def test_pods_of_one_base_share_the_result_of_pre_filter() -> None:
 
 def test_a_subclass_with_its_own_sign_does_not_sign_the_base() -> None:
     """Its signature may read more than the base."""
-    parent = toy("P", filter={}, sign=_sign, signs_base=True)
-    child = type("Child", (parent,), {"sign": _sign})
+    parent = toy("P", filter={}, sign=alike, signs_base=True)
+    child = type("Child", (parent,), {"sign": alike})
     assert [True, False] == [each.signs_base for each in (parent, child) if issubclass(each, Toy)]
 
 

@@ -6,32 +6,37 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import Pod
 from kubesched.api.meta import Condition
+from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup
-from kubesched.framework.status import Code, Status, unschedulable
+from kubesched.framework.status import Status
+from kubesched.scheduler.assembly import Writers
 from kubesched.scheduler.decision import Decision
+from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.observer import Observer
-from kubesched.simulator.virtual_loop import run
+from kubesched.snapshot.objects import ObjectStore
 from kubesched.testing.builders import make_node, make_pod
 from tests.loops import on_virtual_time
+from tests.plugins.dynamic_resources.cluster import FakeWriter, local
+from tests.plugins.dynamic_resources.objects import claim, device_class, request
 from tests.scheduler.running import GANGS, Running, make_group, make_member, running, with_scheduler
-from tests.scheduler.scripted import GENERIC, arrive, scripted
-
-NO = unschedulable("no")
-WAIT = Status(Code.WAIT, ("wait a little",))
-GROUP = "pod group is unschedulable"
-WAITS = "pod group is unschedulable, pod group is waiting for preemption to complete"
-
-
-ALL_NO = {"p1": NO, "p2": NO, "p3": NO}
-ALL_WAIT = {"p1": WAIT, "p2": WAIT, "p3": WAIT}
-SCHEDULED = ("True", "Scheduled", "")
-REJECTED = ("False", "Unschedulable", GROUP)
-WAITING = ("False", "Unschedulable", WAITS)
+from tests.scheduler.scripted import (
+    ALL_NO,
+    ALL_WAIT,
+    GENERIC,
+    GROUP,
+    NO,
+    REJECTED,
+    SCHEDULED,
+    WAITING,
+    arrive,
+    scripted,
+)
 
 
 @on_virtual_time
@@ -222,29 +227,20 @@ async def test_the_condition_has_the_observed_generation() -> None:
         assert 1 == cluster.api.groups["gang"].status.conditions[0].observed_generation
 
 
-def test_observers_get_final_decisions() -> None:
+@pytest.mark.parametrize(("permit", "others"), [({}, "Placed"), (ALL_WAIT, "Failed")])
+@on_virtual_time
+async def test_observers_get_final_decisions(permit: Mapping[str, Status], others: str) -> None:
     """Not the placement of a pod whose group does not fit."""
+    heard: list[tuple[str, str]] = []
 
     class Listener(Observer):
-        def __init__(self) -> None:
-            self.heard: list[tuple[str, str]] = []
-
         def decided(self, decision: Decision, now: float) -> None:
-            self.heard.append((decision.pod.name, type(decision).__name__))
+            heard.append((decision.pod.name, type(decision).__name__))
 
-    async def main(says: dict[str, Mapping[str, object]]) -> list[tuple[str, str]]:
-        listener = Listener()
-        _, options = scripted(**says)
-        async with running(**options, observers=[listener]) as cluster:
-            await arrive(cluster)
-        return listener.heard[:3]
-
-    assert [("p1", "Placed"), ("p2", "Rejected"), ("p3", "Placed")] == run(
-        main({"filter": {"p2": NO}})
-    )
-    assert [("p1", "Failed"), ("p2", "Rejected"), ("p3", "Failed")] == run(
-        main({"filter": {"p2": NO}, "permit": ALL_WAIT})
-    )
+    _, options = scripted(filter={"p2": NO}, permit=permit)
+    async with running(**options, observers=[Listener()]) as cluster:
+        await arrive(cluster)
+    assert [("p1", others), ("p2", "Rejected"), ("p3", others)] == heard[:3]
 
 
 @with_scheduler()
@@ -297,3 +293,49 @@ async def test_events_during_synchronous_evictions_are_handled_after_the_cycle()
         await cluster.settle(10)
         assert {"p0", "p1"} == set(cluster.nodes)
         assert "victim" not in cluster.api.pods
+
+
+# A gang whose pods share one claim.
+
+
+class EchoingWriter(FakeWriter):
+    """Writes claims, and passes them to the scheduler as a watch would."""
+
+    def __init__(self) -> None:
+        super().__init__(ObjectStore())
+        self.handlers: EventHandlers | None = None
+
+    def _put(self, claim: ResourceClaim) -> ResourceClaim:
+        before = self.store.get(ResourceClaim, claim.metadata.name, claim.metadata.namespace)
+        stored = super()._put(claim)
+        assert self.handlers is not None
+        assert before is not None
+        self.handlers.updated(before, stored)
+        return stored
+
+
+@pytest.mark.parametrize(("count", "min_count"), [(2, 2), (20, 20), (5, 2), (20, None)])
+@on_virtual_time
+async def test_a_gang_that_shares_a_claim(count: int, min_count: int | None) -> None:
+    """All pods are bound in the first attempt, on the node with the device."""
+    spec: dict[str, Any] = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "c1"}]}
+    members = [make_member(f"p{at}", spec=spec) for at in range(count)]
+    writer = EchoingWriter()
+    async with running(gates=GANGS, writers=Writers(claims=writer)) as cluster:
+        writer.handlers = handlers = cluster.api.handlers
+        assert handlers is not None
+        asked = claim(request())
+        writer.store.put(asked)
+        for item in (asked, device_class(), local("s1", "here")):
+            handlers.added(item)
+        cluster.api.create(
+            *(make_node(name, allocatable={"cpu": "99"}) for name in ("here", "other"))
+        )
+        cluster.api.create(make_group(min_count=min_count), *members)
+        await cluster.settle()
+        assert {pod.metadata.name: "here" for pod in members} == cluster.nodes
+        assert count == cluster.scheduler.queue.scheduling_cycle
+    stored = writer.store.get(ResourceClaim, "c1", "default")
+    assert stored is not None
+    assert count == len(stored.status.reserved_for)
+    assert 0 == writer.conflicted

@@ -7,20 +7,31 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from kubesched.framework.status import Code, Status, failure, unresolvable, unschedulable
+from kubesched.framework.status import failure, unresolvable
 from tests.loops import on_virtual_time
 from tests.scheduler.running import running
-from tests.scheduler.scripted import arrive, scripted
+from tests.scheduler.scripted import (
+    ALL_NO,
+    ALL_WAIT,
+    GROUP,
+    NO,
+    REJECTED,
+    SCHEDULED,
+    WAIT,
+    WAITING,
+    WAITS,
+    arrive,
+    scripted,
+)
 
-NO = unschedulable("no")
-WAIT = Status(Code.WAIT, ("wait a little",))
 NOT_YET = "wait a little, one or more plugins asked to wait and no plugin rejected pod"
 UNFIT = "0/1 nodes are available: 1 no."
-GROUP = "pod group is unschedulable"
-WAITS = "pod group is unschedulable, pod group is waiting for preemption to complete"
 BROKEN = 'running "Script" filter plugin: broken'
-OTHER_BROKEN = f"failed to schedule other pod from a pod group: {BROKEN}"
+OTHER = "failed to schedule other pod from a pod group: "
+OTHER_BROKEN = OTHER + BROKEN
 PERMIT_BROKEN = 'running Permit plugin "Script": broken'
+FAILED = ("False", "SchedulerError", OTHER_BROKEN)
+FAILED_MESSAGES = {"p1": OTHER_BROKEN, "p2": BROKEN, "p3": OTHER_BROKEN}
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -33,12 +44,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     nominated: str = ""
 
 
-ALL_NO = {"p1": NO, "p2": NO, "p3": NO}
-ALL_WAIT = {"p1": WAIT, "p2": WAIT, "p3": WAIT}
 ALL_ON_NODE = {"p1": "node", "p2": "node", "p3": "node"}
-SCHEDULED = ("True", "Scheduled", "")
-REJECTED = ("False", "Unschedulable", GROUP)
-WAITING = ("False", "Unschedulable", WAITS)
 
 CASES = [
     pytest.param({}, Outcome(bound="p1 p2 p3", group=SCHEDULED), id="all-feasible"),
@@ -88,12 +94,7 @@ CASES = [
     ),
     pytest.param(
         {"filter": {"p2": NO}, "nominate": {"p2": "node"}, "permit": {"p2": WAIT, "p3": WAIT}},
-        Outcome(
-            bound="p1",
-            waiting="p3",
-            group=SCHEDULED,
-            messages={"p2": f"{GROUP}, {NOT_YET}"},
-        ),
+        Outcome(bound="p1", waiting="p3", group=SCHEDULED, messages={"p2": f"{GROUP}, {NOT_YET}"}),
         id="enough-before-the-one-that-would-preempt",
     ),
     pytest.param(
@@ -103,28 +104,18 @@ CASES = [
     ),
     pytest.param(
         {"filter": {"p2": failure("broken")}},
-        Outcome(
-            group=("False", "SchedulerError", OTHER_BROKEN),
-            messages={"p1": OTHER_BROKEN, "p2": BROKEN, "p3": OTHER_BROKEN},
-        ),
+        Outcome(group=FAILED, messages=FAILED_MESSAGES),
         id="filter-fails",
     ),
     pytest.param(
         {"filter": {"p1": NO, "p2": failure("broken")}, "nominate": {"p1": "node"}},
-        Outcome(
-            group=("False", "SchedulerError", OTHER_BROKEN),
-            messages={"p1": OTHER_BROKEN, "p2": BROKEN, "p3": OTHER_BROKEN},
-        ),
+        Outcome(group=FAILED, messages=FAILED_MESSAGES),
         id="filter-fails-after-a-preemption",
     ),
     pytest.param(
         {"permit": {"p3": failure("broken")}},
         Outcome(
-            group=(
-                "False",
-                "SchedulerError",
-                f"failed to schedule other pod from a pod group: {PERMIT_BROKEN}",
-            ),
+            group=("False", "SchedulerError", OTHER + PERMIT_BROKEN),
             messages={"p3": PERMIT_BROKEN},
         ),
         id="permit-fails",

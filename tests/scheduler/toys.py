@@ -36,7 +36,9 @@ from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_snapshot
 
+NODES: Final = ("a", "b", "c")
 Asked: TypeAlias = "tuple[str, tuple[str, ...]]"
 
 
@@ -182,6 +184,11 @@ def toy(name: str, *, weight: int = 0, normalize: object = None, **script: objec
     )
 
 
+def alike(plugin: object, pod: object) -> tuple[()]:
+    """Sign: all pods are alike."""
+    return ()
+
+
 _CLASS_KEYS: Final = (
     "scope",
     "score_scope",
@@ -234,6 +241,11 @@ def decide(
         remembering.profile.random.seed(seed)
         assert comparable(decision) == comparable(remembering.schedule_one(pod, snapshot))
     return decision
+
+
+def cluster(*names: str) -> Snapshot:
+    """Return empty nodes of these names; a, b and c if none is given."""
+    return make_snapshot([make_node(name) for name in names or NODES])
 
 
 def placed(decision: Decision) -> Placed:

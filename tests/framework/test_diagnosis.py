@@ -138,11 +138,6 @@ def test_with_rejection_by() -> None:
     assert frozenset({"Fit", "Extender"}) == diagnosis.unschedulable_plugins
 
 
-def test_rejected_nodes() -> None:
-    """Only rejected nodes are listed, in node order."""
-    assert [("node-0", TAINT), ("node-2", CPU)] == list(of(TAINT, SUCCESS, CPU).rejected_nodes())
-
-
 def test_status_per_row() -> None:
     """Rows that were not tried, and all rows after pre_filter, have the absent status."""
     tried = of(TAINT, SUCCESS, CPU, absent=UNSATISFIED).status_per_row(3)

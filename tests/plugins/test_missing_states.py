@@ -29,6 +29,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
 from tests.plugins.volume_objects import ZONE, claim_volumes, make_claim, make_csi_node, make_volume
+from tests.scheduler.toys import rejected_nodes
 
 GATES = FeatureGates({})
 STORAGE_SCORING = FeatureGates({"StorageCapacityScoring": True})
@@ -79,7 +80,7 @@ def _decide(
 
 def _told(decision: Decision) -> object:
     if isinstance(decision, Rejected):
-        return dict(decision.diagnosis.rejected_nodes()), decision.message
+        return rejected_nodes(decision.diagnosis), decision.message
     return decision.feasible if isinstance(decision, Placed) else decision.message
 
 

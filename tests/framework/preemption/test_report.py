@@ -141,117 +141,83 @@ def test_text_of_many_equal_statuses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("candidates", "best", "decided_by"),
+    ("priorities", "best", "decided_by"),
     [
-        pytest.param([candidate("n1", LOW)], ["n1"], Criterion.ONLY_CANDIDATE, id="one"),
+        pytest.param([(LOW,)], ["n0"], Criterion.ONLY_CANDIDATE, id="one"),
+        pytest.param([(MIDDLE,), (MIDDLE,)], ["n0", "n1"], Criterion.NAME, id="equal"),
         pytest.param(
-            [candidate("n2", MIDDLE), candidate("n1", MIDDLE)],
-            ["n1", "n2"],
-            Criterion.NAME,
-            id="equal-in-everything",
-        ),
-        pytest.param(
-            [candidate("n1", LOW, pdb_violations=1), candidate("n2", HIGH, HIGH)],
+            [(MIDDLE, MIDDLE), (MIDDLE, LOW), (LOW, LOW)],
             ["n2"],
-            Criterion.PDB_VIOLATIONS,
-            id="fewest-violations-first",
-        ),
-        pytest.param(
-            [
-                candidate("n1", MIDDLE, MIDDLE),
-                candidate("n2", MIDDLE, LOW),
-                candidate("n3", LOW, LOW),
-            ],
-            ["n3"],
             Criterion.HIGHEST_PRIORITY,
             id="lowest-highest-priority",
         ),
         pytest.param(
-            [
-                candidate("n1", MIDDLE, MIDDLE),
-                candidate("n2", MIDDLE, LOW),
-                candidate("n3", MIDDLE, MIDDLE),
-            ],
-            ["n2"],
+            [(MIDDLE, MIDDLE), (MIDDLE, LOW), (MIDDLE, MIDDLE)],
+            ["n1"],
             Criterion.PRIORITY_SUM,
             id="smallest-sum",
         ),
         pytest.param(
-            [
-                candidate("n1", MIDDLE, MIDDLE, NEGATIVE, NEGATIVE),
-                candidate("n2", MIDDLE, NEGATIVE),
-                candidate("n3", MIDDLE, LOW, NEGATIVE),
-            ],
-            ["n2"],
+            [(MIDDLE, MIDDLE, NEGATIVE, NEGATIVE), (MIDDLE, NEGATIVE), (MIDDLE, LOW, NEGATIVE)],
+            ["n1"],
             Criterion.PRIORITY_SUM,
             id="equal-plain-sums",
         ),
         pytest.param(
-            [
-                candidate("n1", MIDDLE, NEGATIVE, NEGATIVE),
-                candidate("n2", MIDDLE, NEGATIVE),
-                candidate("n3", MIDDLE, LOW, NEGATIVE),
-            ],
-            ["n2"],
+            [(MIDDLE, NEGATIVE, NEGATIVE), (MIDDLE, NEGATIVE), (MIDDLE, LOW, NEGATIVE)],
+            ["n1"],
             Criterion.PRIORITY_SUM,
             id="negative-priorities-do-not-pay-off",
         ),
         pytest.param(
             [
-                candidate("n1", MIDDLE, LOW, LOW),
-                candidate("n2", HIGH),
-                candidate("n3", MIDDLE, LOW, LOW, LOW),
-                candidate("n4", MIDDLE, MIDDLE, MIDDLE, NEGATIVE),
+                (MIDDLE, LOW, LOW),
+                (HIGH,),
+                (MIDDLE, LOW, LOW, LOW),
+                (MIDDLE, MIDDLE, MIDDLE, NEGATIVE),
             ],
-            ["n1"],
+            ["n0"],
             Criterion.PRIORITY_SUM,
             id="each-criterion-has-another-favourite",
         ),
         pytest.param(
-            [
-                candidate("n1", HUGE, HUGE),
-                candidate("n2", HUGE, -147_483_648, -HUGE),
-            ],
-            ["n1"],
+            [(HUGE, HUGE), (HUGE, -147_483_648, -HUGE)],
+            ["n0"],
             Criterion.VICTIM_COUNT,
             id="fewest-victims-of-equal-sums",
         ),
-        pytest.param(
-            [
-                candidate("n1", MIDDLE, MIDDLE, starts="22"),
-                candidate("n2", MIDDLE, MIDDLE, starts="33"),
-                candidate("n3", MIDDLE, MIDDLE, starts="11"),
-            ],
-            ["n2"],
-            Criterion.START_TIME,
-            id="latest-start",
-        ),
-        pytest.param(
-            [
-                candidate("n1", MIDDLE, MIDDLE, starts="24"),
-                candidate("n2", MIDDLE, MIDDLE, starts="15"),
-                candidate("n3", MIDDLE, MIDDLE, starts="36"),
-            ],
-            ["n3"],
-            Criterion.START_TIME,
-            id="latest-earliest-start",
-        ),
-        pytest.param(
-            [
-                candidate("n1", MIDDLE, LOW, starts="24"),
-                candidate("n2", MIDDLE, LOW, starts="61"),
-                candidate("n3", MIDDLE, LOW, starts="53"),
-            ],
-            ["n2"],
-            Criterion.START_TIME,
-            id="only-the-most-important-victims-start-counts",
-        ),
     ],
 )
-def test_order(candidates: list[Candidate], best: list[str], decided_by: Criterion) -> None:
+def test_order(priorities: list[tuple[int, ...]], best: list[str], decided_by: Criterion) -> None:
     """The criteria are applied one after another, until one candidate remains."""
-    report = report_of(candidates, {})
+    candidates = [candidate(f"n{at}", *each) for at, each in enumerate(priorities)]
+    report = report_of(candidates[::-1], {})
     assert (best[0], tuple(best), decided_by) == (report.chosen, report.best, report.decided_by)
+
+
+def test_violations_of_budgets_count_first() -> None:
+    """Two important victims are better than one that a budget protects."""
+    report = report_of([candidate("n0", LOW, pdb_violations=1), candidate("n1", HIGH, HIGH)], {})
+    assert ("n1", Criterion.PDB_VIOLATIONS) == (report.chosen, report.decided_by)
+
+
+@pytest.mark.parametrize(
+    ("second", "starts", "best"),
+    [
+        pytest.param(MIDDLE, ["22", "33", "11"], "n1", id="latest-start"),
+        pytest.param(MIDDLE, ["24", "15", "36"], "n2", id="latest-earliest-start"),
+        pytest.param(LOW, ["24", "61", "53"], "n1", id="only-the-most-important-victims-count"),
+    ],
+)
+def test_start_times_decide_between_equal_priorities(
+    second: int, starts: list[str], best: str
+) -> None:
+    """The victims that started last are evicted."""
+    candidates = [
+        candidate(f"n{at}", MIDDLE, second, starts=each) for at, each in enumerate(starts)
+    ]
+    report = report_of(candidates, {})
+    assert (best, Criterion.START_TIME) == (report.chosen, report.decided_by)
 
 
 def test_pods_that_have_not_started_are_the_youngest() -> None:

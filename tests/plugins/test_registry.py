@@ -55,7 +55,7 @@ def test_each_registry_is_new() -> None:
 
 @pytest.mark.parametrize("name", sorted({*ARGS_PLUGINS} - {"DynamicResources"}))
 def test_defaults_of_arguments_are_those_of_a_configuration(name: str) -> None:
-    """But for DynamicResources, whose defaults depend on feature gates."""
+    """Those of DynamicResources depend on feature gates, and are left out."""
     plugin, handle = in_tree_registry()[name], FakeHandle()
     completed = complete_args(name, None, handle.feature_gates)
     assert plugin.decode_args(None, handle, "") == plugin.decode_args(completed, handle, "")

@@ -68,7 +68,7 @@ def test_a_gate_stays_closed(
 
 
 def test_a_gating_plugin_is_a_rejecting_plugin() -> None:
-    """It counts once."""
+    """The gauge counts it once."""
     answers = closing("Gates")
     all_gates, counts = gates(answers)
     queued = QueuedPodInfo(make_pod_info("p"), unschedulable_plugins=frozenset({"Fit"}))
@@ -83,14 +83,14 @@ def test_a_gating_plugin_is_a_rejecting_plugin() -> None:
 
 
 def test_a_pending_plugin_is_not_counted_again() -> None:
-    """The counts stay."""
+    """The gauge keeps its counts."""
     all_gates, counts = gates(closing("Gates"))
     all_gates.ask(QueuedPodInfo(make_pod_info("p"), pending_plugins=frozenset({"Gates"})))
     assert not counts
 
 
 def test_an_error_gates_the_pod() -> None:
-    """As a rejection does."""
+    """An error has the effect of a rejection."""
     answers = Answers()
     answers.broken = {"Gates"}
     queued = QueuedPodInfo(make_pod_info("p"))

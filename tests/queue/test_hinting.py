@@ -104,7 +104,7 @@ def rejected(by: str = "", pending: str = "", scheduler: str = PROFILE) -> Queue
 def test_the_best_strategy_wins(
     queued: QueuedPodInfo, event: ClusterEvent, helped: str, expected: QueueingStrategy, asked: str
 ) -> None:
-    """Of the plugins that rejected the pod and registered the event."""
+    """The plugins that rejected the pod and registered the event are asked."""
     answers = Answers()
     answers.helped = set(helped.split())
     assert expected is hints(answers).strategy(queued, ClusterChange(event))
@@ -190,7 +190,7 @@ def test_the_best_strategy_of_several_events(
     ],
 )
 def test_an_event_is_of_interest_if_registered(event: ClusterEvent, expected: bool) -> None:
-    """By a plugin of any profile."""
+    """A plugin of any profile may have registered it."""
     assert expected == hints(Answers()).is_of_interest(event)
 
 

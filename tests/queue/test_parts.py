@@ -232,7 +232,7 @@ def test_rejected_pods_are_flushed_before_errors(scene: Scene) -> None:
 
 
 def test_a_pod_does_not_follow_one_rejected_for_another_reason() -> None:
-    """Even if both were rejected at the same time."""
+    """It does not even if both were rejected at the same time."""
     scene = Scene(per_template=True)
     scene.answers.helped = {"Fit"}
 

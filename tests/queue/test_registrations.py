@@ -86,7 +86,7 @@ def test_node_add_includes_taint_updates(events: list[ClusterEvent], gets_taints
 
 
 def test_a_plugin_without_registrations_gets_the_default_events() -> None:
-    """As upstream."""
+    """They are upstream's."""
     expected = [Registration("Gate", ClusterEvent(kind, Action.ALL)) for kind in USUAL]
     assert expected == list(registrations_of([Gate(None)]))
     group = Registration("Gate", ClusterEvent("scheduling.k8s.io/PodGroup", Action.ALL))
@@ -100,6 +100,6 @@ def test_a_plugin_that_cannot_reject_has_no_events() -> None:
 
 
 def test_extenders_get_the_default_events() -> None:
-    """All of them together."""
+    """All extenders share one registration per kind."""
     expected = [Registration(EXTENDER, ClusterEvent(kind, Action.ALL)) for kind in USUAL]
     assert expected == list(registrations_of([], has_extenders=True))

@@ -75,7 +75,7 @@ def test_add_nominates(scene: Scene, gates: tuple[str, ...], expected: str) -> N
 
 
 def test_pods_are_popped_by_priority_then_time(scene: Scene) -> None:
-    """For all profiles."""
+    """Pods of all profiles are in one order."""
     for name, priority in (("a", 0), ("b", 5), ("c", 0)):
         spec = {"schedulerName": OTHER_PROFILE if name == "b" else PROFILE}
         scene.add(name, priority=priority, spec=spec)
@@ -118,7 +118,7 @@ def test_rejected_pods_are_popped_from_backoff_early(
 
 
 def test_active_pods_are_popped_before_backoff(scene: Scene) -> None:
-    """Regardless of priority."""
+    """Their priority does not matter."""
     scene.to_unschedulable("urgent", "Fit", priority=9)
     scene.event(NODE_ADD, helps=["Fit"])
     scene.add("p")
@@ -382,7 +382,7 @@ def test_activate_in_flight_helps_that_pod_only(scene: Scene) -> None:
 
 
 def test_activate_runs_pre_enqueue_once() -> None:
-    """Before backoffQ; without pop-from-backoff, after it."""
+    """It runs before backoffQ; without pop-from-backoff, after it."""
     for options, expected in ((None, ACTIVE), (NO_EARLY_POPS, UNSCHEDULABLE)):
         scene = Scene(options)
         put(scene, "backoff")

@@ -186,7 +186,7 @@ def test_a_deleted_or_bound_pod_is_done(scene: Scene) -> None:
 
 
 def test_the_gauge_counts_rejected_pods(scene: Scene) -> None:
-    """From the failure to the next attempt."""
+    """They count from the failure to the next attempt."""
     series = []
     for name, scheduler in (("p", "default-scheduler"), ("q", OTHER_PROFILE)):
         scene.to_unschedulable(name, "Fit", spec={"schedulerName": scheduler})

@@ -192,7 +192,7 @@ def test_names_of_unknown_nodes_only() -> None:
 
 
 def test_a_node_has_the_status_of_the_first_rejecting_filter() -> None:
-    """First in the profile's order."""
+    """Filters run in the profile's order."""
     plugins = [
         toy("First", filter={"a": refuse("one")}),
         toy("Second", filter={"a": unresolvable("two"), "b": unresolvable("two", "three")}),
@@ -269,7 +269,7 @@ def test_a_costly_filter_is_not_called_without_survivors() -> None:
 
 
 def test_a_costly_filters_failure_fails_the_cycle() -> None:
-    """If it fails on a survivor."""
+    """The filter fails on a survivor."""
     costly = toy("Costly", filter={"c": failure("broken")}, survivors_only=True)
     assert (
         'running "Costly" filter plugin: broken' == failed(decide([costly], POD, cluster())).message
@@ -280,7 +280,7 @@ def test_a_costly_filters_failure_fails_the_cycle() -> None:
 
 
 def test_a_nominated_node_that_fits_is_chosen_without_scoring() -> None:
-    """Even if PreFilter's names do not include it."""
+    """It is chosen even if PreFilter's names do not include it."""
     pod = make_pod_info("pod", nominated_node_name="b")
     plugin = toy("P", pre_filter=_only("a"), filter={}, score={})
     decision = placed(decide([plugin], pod, cluster()))
@@ -372,7 +372,7 @@ def test_nominated_pods_of_equal_or_higher_priority_count(
 
 
 def test_the_status_of_the_pass_with_nominated_pods_is_reported() -> None:
-    """If both passes reject the node."""
+    """Both passes reject the node."""
 
     def answer(pods: Sequence[str]) -> Status:
         return refuse("with guest") if pods else refuse("alone")
@@ -429,7 +429,7 @@ def test_nominations_to_unknown_nodes_are_ignored() -> None:
 
 
 def test_the_nominated_node_is_filtered_with_its_nominated_pods() -> None:
-    """Like any other node."""
+    """It is filtered like any other node."""
     pod = make_pod_info("pod", priority=5, nominated_node_name="b")
     snapshot = _with_guest("b", priority=5)
     decision = placed(decide([_room_for(["guest"]), toy("S", score={"c": 1})], pod, snapshot))

@@ -145,7 +145,7 @@ def test_post_filter_does_not_run_after_a_failure() -> None:
 
 
 def test_the_trace_has_the_result_of_each_post_filter_plugin() -> None:
-    """In the order of the calls."""
+    """The results are in the order of the calls."""
     results = {"First": _no("one"), "Second": _helps()}
     plugins = [toy(name, post_filter=result) for name, result in results.items()]
     trace = Trace()

@@ -156,7 +156,7 @@ def test_a_score_out_of_bounds_is_the_plugin_s_error(
 
 @pytest.mark.parametrize("scope", list(Scope))
 def test_scores_of_infeasible_nodes_are_not_checked(scope: Scope) -> None:
-    """They may be anything."""
+    """Such scores may be anything."""
     plugin = toy(
         "P",
         filter={"b": unschedulable("no")},
@@ -168,7 +168,7 @@ def test_scores_of_infeasible_nodes_are_not_checked(scope: Scope) -> None:
 
 
 def test_raw_scores_have_no_bounds() -> None:
-    """Only normalized scores do."""
+    """Only normalized scores have bounds."""
     plugin = toy("P", score={"a": -50, "b": 5000, "c": 7}, normalize=lambda raw: (raw == 7) * 9)
     trace = Trace()
     decision = placed(decide([plugin], POD, cluster(), trace=trace))
@@ -178,7 +178,7 @@ def test_raw_scores_have_no_bounds() -> None:
 
 
 def test_normalize_gets_the_scores_of_feasible_rows() -> None:
-    """In row order."""
+    """The scores are in row order."""
     seen: list[list[int]] = []
 
     def normalize(raw: np.ndarray[tuple[int], np.dtype[np.int64]]) -> object:
@@ -195,7 +195,7 @@ def test_normalize_gets_the_scores_of_feasible_rows() -> None:
 
 @pytest.mark.parametrize("remembers", [False, True])
 def test_equal_seeds_choose_equal_nodes(remembers: bool) -> None:
-    """Other seeds choose others."""
+    """Other seeds choose other nodes."""
 
     def run(seed: int) -> list[str]:
         cycle = cycle_of(toy("P", score={}), seed=seed, remembers=remembers)

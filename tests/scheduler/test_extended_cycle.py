@@ -147,7 +147,7 @@ def test_post_filter_gets_the_codes_of_extenders() -> None:
 
 
 def test_a_failing_extender_fails_the_cycle() -> None:
-    """With its message, and without PostFilter."""
+    """The failure has its message, and PostFilter does not run."""
     plugin = toy("Toy", filter={}, post_filter=PostFilterResult(SUCCESS))
     decision = decide(extended([plugin], FakeExtender({"filter": {"Error": "out of order"}})))
     assert failure("out of order") == failed(decision)
@@ -264,7 +264,7 @@ def test_scores_of_extenders_without_score_plugins() -> None:
 
 
 def test_extenders_do_not_score_a_single_feasible_node() -> None:
-    """Nor do plugins."""
+    """Plugins do not score it, either."""
     plugin = toy("Toy", score={})
     fake = FakeExtender({"filter": keep("c"), "prioritize": rate(c=1)})
     assert "c" == placed(decide(extended([plugin], fake))).node_name
@@ -307,7 +307,7 @@ def test_ties_among_scored_nodes_are_drawn() -> None:
 
 
 def test_returned_node_objects_are_scored_without_pods() -> None:
-    """As upstream."""
+    """Upstream scores them so, too."""
     seen: list[dict[str, int]] = []
 
     class Watching(toy("Toy", score={})):  # type: ignore[misc]  # made by a function
@@ -376,7 +376,7 @@ def test_extenders_narrow_the_candidates() -> None:
 
 
 def test_extenders_without_a_preempt_verb_are_not_called() -> None:
-    """The candidates stay."""
+    """The candidates stay as they are."""
     cycle = preempting(FakeExtender({"bind": {}}))
     decision = rejected(decide(cycle, PREEMPTOR, make_snapshot(BUSY, VICTIMS)))
     assert "a" == decision.nominated_node_name

@@ -81,14 +81,14 @@ GPU, NIC = "example.com/gpu", "example.com/nic"
     ],
 )
 def test_managed_resources_make_an_extender_interested(pod: Pod, expected: bool) -> None:
-    """In requests or limits of any container."""
+    """A request or limit of any container is enough."""
     managed = (ExtenderManagedResource(GPU), *OTHER)
     extender = extender_of(FakeExtender({}), managed_resources=managed)
     assert expected == extender.is_interested(PodInfo(pod))
 
 
 def test_an_extender_without_managed_resources_is_interested_in_all_pods() -> None:
-    """Whatever they request."""
+    """It is asked whatever a pod requests."""
     assert extender_of(FakeExtender({})).is_interested(POD)
 
 
@@ -118,7 +118,7 @@ def test_url_and_timeout_of_a_request(
 
 @pytest.mark.parametrize("caches", [True, False])
 def test_requests_have_names_or_nodes(caches: bool) -> None:
-    """Of the given rows only."""
+    """They name the given rows only."""
     fake = FakeExtender({"filter": {}})
     asyncio.run(extender_of(fake, caches=caches).filter(POD, TABLE, np.array([1, 3]), {}))
     question = fake.asked[0].question
@@ -143,7 +143,7 @@ def test_requests_have_names_or_nodes(caches: bool) -> None:
     ],
 )
 def test_transport_errors_are_extender_errors(answer: object, expected: str) -> None:
-    """In upstream's words."""
+    """The messages are upstream's."""
     with pytest.raises(ExtenderError) as caught:
         filtered(answer)
     assert expected == str(caught.value)
@@ -308,7 +308,7 @@ def passed(*scripts: Script) -> tuple[str, dict[int, Status]]:
 
 
 def test_each_extender_filters_what_the_previous_one_left() -> None:
-    """In the order of the configuration."""
+    """They run in the order of the configuration."""
     first = FakeExtender({"filter": keep("b", "c", a="full")})
     second = FakeExtender({"filter": keep("c", b="hot")})
     expected = {0: unschedulable("full"), 1: unschedulable("hot")}
@@ -465,7 +465,7 @@ def victims(name: str) -> dict[str, object]:
 def test_each_extender_narrows_what_the_previous_one_left(
     scripts: list[tuple[object, Any]], expected: list[str] | None
 ) -> None:
-    """In the order of the configuration."""
+    """They run in the order of the configuration."""
     assert expected == narrowed(*scripts)
 
 

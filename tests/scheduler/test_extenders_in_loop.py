@@ -57,7 +57,7 @@ async def test_an_extender_filters_and_binds() -> None:
 
 @on_virtual_time
 async def test_an_extender_does_not_bind_in_a_dry_run() -> None:
-    """It filters."""
+    """It only filters."""
     fake = FakeExtender({"filter": keep("a"), "bind": {}})
     async with running(**extended(fake)) as cluster:
         cluster.scheduler.bind_through_api_only()
@@ -131,7 +131,7 @@ async def test_a_pod_rejected_by_an_extender_is_requeued_by_default_events() -> 
 
 @on_virtual_time
 async def test_events_during_a_request_are_handled_after_the_cycle() -> None:
-    """In the order in which they were observed."""
+    """They are handled in the order in which they were observed."""
     thinking = Thinking(keep("b"))
     async with running(**extended(FakeExtender({"filter": thinking}))) as cluster:
         nodes, table = [make_node(name) for name in "ab"], cluster.scheduler.cache.nodes

@@ -128,7 +128,7 @@ def test_unschedulable_pods_are_flushed_every_thirty_seconds(
 
 
 def test_no_timer_after_the_end() -> None:
-    """Planned flushes are dropped."""
+    """The end drops planned flushes."""
 
     def story(queue: Queue) -> None:
         queue.backoff_ends.append(50.0)
@@ -312,7 +312,7 @@ async def test_the_limit_changes_no_decision() -> None:
 
 @on_virtual_time
 async def test_refused_bindings_are_answered() -> None:
-    """They no longer count."""
+    """They no longer count as open."""
     async with slow() as (cluster, _server):
         cluster.api.refused = {f"refused-{number}" for number in range(PODS)}
         cluster.api.create(*pods("refused"), *pods("pod"))

@@ -234,7 +234,7 @@ def test_pods_restricted_to_nodes_share_answers_of_scope_node() -> None:
 
 
 def test_rejections_of_pods_restricted_to_nodes_are_kept() -> None:
-    """For pods of the same template."""
+    """Pods of the same template share them."""
     plugin = toy("P", filter=dict.fromkeys(NODES, NO), scope=Scope.NODE, sign=lambda *_: NOT_SHARED)
     snapshot, cycle = _cluster(), _remembering(plugin)
     first, again = (comparable(cycle.schedule_one(POD, snapshot)) for _ in range(2))
@@ -291,7 +291,7 @@ def test_filter_and_score_may_differ_in_scope() -> None:
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_changed_rows_become_infeasible_and_feasible(rows: int) -> None:
-    """One by one or together."""
+    """Rows change one by one or together."""
 
     def full(pods: list[str]) -> Status:
         return NO if pods else SUCCESS
@@ -469,7 +469,7 @@ def test_skip_is_remembered() -> None:
     [("pod", []), ("term", ["filter", "score"]), ("object", ["filter", "score"])],
 )
 def test_a_skip_that_lasts_is_kept(change: str, expected: list[str]) -> None:
-    """Until an affinity term comes to a node, or an object changes."""
+    """It ends when an affinity term comes to a node, or an object changes."""
     plugin = toy(
         "P",
         pre_filter=PreFilterResult[None](status=SKIP, lasts=True),
@@ -494,7 +494,7 @@ def test_a_skip_that_lasts_is_kept(change: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_failure_on_a_changed_row_fails_the_cycle(rows: int) -> None:
-    """Until the row changes back."""
+    """Cycles fail until the row changes back."""
 
     def answer(pods: list[str]) -> Status:
         return failure("broken") if pods else SUCCESS
@@ -525,7 +525,7 @@ def test_a_rejection_by_a_fresh_filter_hides_a_remembered_failure() -> None:
 
 
 def test_a_score_plugin_that_needs_feasible_nodes() -> None:
-    """It works with memory, too."""
+    """Such a plugin works with memory, too."""
 
     class Strict(_Signed):
         name: ClassVar = "Strict"
@@ -544,7 +544,7 @@ def test_a_score_plugin_that_needs_feasible_nodes() -> None:
 
 
 def test_an_invalid_score_on_a_changed_row_fails_the_cycle() -> None:
-    """If the row is feasible."""
+    """Scores of infeasible rows are not checked."""
 
     class Growing(_Signed):
         name: ClassVar = "Growing"
@@ -561,7 +561,7 @@ def test_an_invalid_score_on_a_changed_row_fails_the_cycle() -> None:
 
 
 def test_later_decisions_do_not_change_the_statuses_of_earlier_ones() -> None:
-    """Though rows change in between."""
+    """The rows change between the decisions."""
 
     def full(pods: list[str]) -> Status:
         return unschedulable(f"{len(pods)} pods")
@@ -579,7 +579,7 @@ def test_later_decisions_do_not_change_the_statuses_of_earlier_ones() -> None:
 
 
 def test_rejections_for_equal_reasons_share_the_diagnosis() -> None:
-    """Though a pod was added in between."""
+    """A pod that was added in between changes nothing."""
 
     def full(pods: list[str]) -> Status:
         return unschedulable("full" if len(pods) < 2 else "more than full")

@@ -126,7 +126,7 @@ async def test_the_placement_with_more_pods_wins(cluster: Running) -> None:
 
 @with_scheduler(gates=GATES)
 async def test_the_fuller_placement_wins_ties(cluster: Running) -> None:
-    """By the score of NodeResourcesFit."""
+    """NodeResourcesFit scores it higher."""
     cluster.api.create(zoned("a1", "a", 8), zoned("b1", "b", 4), zoned("c1", "c", 8))
     cluster.api.create(zonal(2))
     arrive(cluster, 2)

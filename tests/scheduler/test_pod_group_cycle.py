@@ -106,7 +106,7 @@ async def test_the_pod_that_completes_the_gang_is_tried_first(cluster: Running) 
 
 @on_virtual_time
 async def test_rejected_members_are_retried_after_backoff() -> None:
-    """Without events, with growing delays."""
+    """No event is needed, and the delays grow."""
     _, options = scripted(filter={"p1": NO})
     async with running(**options) as cluster:
         cluster.api.create(make_node("node"), make_group(), make_member("p1"))
@@ -230,7 +230,7 @@ async def test_the_condition_has_the_observed_generation() -> None:
 @pytest.mark.parametrize(("permit", "others"), [({}, "Placed"), (ALL_WAIT, "Failed")])
 @on_virtual_time
 async def test_observers_get_final_decisions(permit: Mapping[str, Status], others: str) -> None:
-    """Not the placement of a pod whose group does not fit."""
+    """They do not hear of the placement of a pod whose group does not fit."""
     heard: list[tuple[str, str]] = []
 
     class Listener(Observer):

@@ -62,7 +62,7 @@ async def test_the_gang_preempts_as_a_whole(cluster: Running) -> None:
 
 @on_virtual_time
 async def test_the_condition_of_victims_names_the_group() -> None:
-    """With the kind of the preemptor."""
+    """It has the kind of the preemptor."""
     messages: list[str] = []
 
     class Api(FakeApi):
@@ -141,7 +141,7 @@ async def test_why_a_group_does_not_preempt(cluster: Running, group: PodGroup, r
 
 @with_scheduler(gates=GATES)
 async def test_one_non_preempting_member_disables_preemption(cluster: Running) -> None:
-    """For the whole group."""
+    """No member of the group preempts."""
     spec = {"preemptionPolicy": "Never"}
     cluster.api.create(make_node("node", allocatable={"cpu": "2"}), victim("v"))
     cluster.api.create(group_of(2), make_member("p0"), make_member("p1", spec=spec))
@@ -216,7 +216,7 @@ def test_a_trial_is_undone() -> None:
 
 
 def test_a_trial_returns_the_schedulers_answer() -> None:
-    """Unchanged."""
+    """The trial does not change the answer."""
     status = unschedulable("no")
     trial = Trial(_cluster().cache.nodes, lambda: _tried(status))
     assert status == asyncio.run(trial.schedule())

@@ -196,7 +196,7 @@ def test_own_plugins_need_a_registry_entry_and_a_name(
 
 
 def test_row_by_row_and_columnar_plugins_agree() -> None:
-    """They decide the same."""
+    """They return equal statuses."""
     table, pod = _noisy_cluster().nodes, make_pod_info("pod")
     slow = Quiet(None, profile_of()).filter(None, pod, table)
     fast = FewestFast(FewestArgs(), profile_of()).filter(None, pod, table)
@@ -251,7 +251,7 @@ def test_a_plugin_is_built_with_arguments_and_handle() -> None:
 
 
 def test_the_default_profile_has_upstreams_plugins() -> None:
-    """In upstream's order."""
+    """They run in upstream's order."""
     profiles = build_profiles(in_tree_setup(GATES), Random(0))
     profile = profiles["default-scheduler"]
     assert [
@@ -285,7 +285,7 @@ def test_the_default_profile_has_upstreams_plugins() -> None:
     ("own", "expected"), [(None, 30), (0, 0), (70, 70)], ids=["global", "own zero", "own"]
 )
 def test_a_profiles_percentage_overrides_the_global_one(own: int | None, expected: int) -> None:
-    """Also if it is 0."""
+    """A percentage of 0 overrides it, too."""
     profile = Profile(
         ProfileConfiguration(
             scheduler_name="s", percentage_of_nodes_to_score=own, plugins=_plugins()
@@ -375,7 +375,7 @@ def test_field_errors_of_construction_are_collected() -> None:
 def test_arguments_of_unused_in_tree_plugins_are_checked(
     name: str, args: dict[str, Any], paths: list[str]
 ) -> None:
-    """As upstream."""
+    """Upstream checks them, too."""
     profile = {
         "plugins": {"multiPoint": {"disabled": [{"name": name}]}},
         "pluginConfig": [{"name": name, "args": args}],
@@ -656,7 +656,7 @@ def test_a_queue_sort_plugin_that_fails_is_named(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_log_names_the_line_that_raised(caplog: pytest.LogCaptureFixture) -> None:
-    """Once per attempt, in one line; the whole traceback at high verbosity only."""
+    """One line per attempt; high verbosity adds the whole traceback."""
     failing = toy("P", filter=ZeroDivisionError("x"), scope=Scope.NODE, sign=alike)
     cycle = cycle_of(failing)
     cycle.schedule_one(make_pod_info("web"), make_snapshot([make_node()]))

@@ -77,7 +77,7 @@ def test_filter_without_state_fails(scope: Scope) -> None:
 
 @SCOPES
 def test_a_missing_state_does_not_matter_if_all_rows_are_rejected(scope: Scope) -> None:
-    """By earlier filters."""
+    """Earlier filters rejected them."""
     plugin = _stateful(toy("P", filter={}, scope=scope, sign=alike), GONE)
     decision = decide([_rejecting(*NODES), plugin], POD, cluster())
     assert dict.fromkeys(NODES, ("First", "no")) == rejections(decision)
@@ -85,7 +85,7 @@ def test_a_missing_state_does_not_matter_if_all_rows_are_rejected(scope: Scope) 
 
 @SCOPES
 def test_a_missing_state_matters_once_a_row_reaches_the_filter(scope: Scope) -> None:
-    """With remembered answers, too."""
+    """Remembered answers do not hide it."""
     snapshot = cluster()
     crowded = toy(
         "First",

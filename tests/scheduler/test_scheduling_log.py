@@ -67,7 +67,7 @@ MOVED = "Pod moved to an internal scheduling queue"
 
 
 def test_outcomes_at_two(caplog: pytest.LogCaptureFixture) -> None:
-    """The outcome for each pod."""
+    """Each pod's outcome is logged."""
     *_, last = found = lines(caplog, V2)
     assert [NO_NODES, BOUND] == found[:-1]
     assert "Unable to schedule pod; no fit; waiting" == last[0]
@@ -76,7 +76,7 @@ def test_outcomes_at_two(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_attempts_at_three(caplog: pytest.LogCaptureFixture) -> None:
-    """Each attempt, before its outcome."""
+    """Each attempt is logged before its outcome."""
     attempts = [fields["pod"] for message, fields in lines(caplog, V3) if message.startswith("Att")]
     assert [EARLY, EARLY, LARGE] == attempts
 
@@ -149,7 +149,7 @@ async def test_scores_at_ten(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_scores_of_extenders_at_ten(caplog: pytest.LogCaptureFixture) -> None:
-    """As the extender gave them, also those of unknown nodes; 0 from one that gives none."""
+    """The log has what extenders gave, also to unknown nodes; 0 is for those that give none."""
     answer = [{"Host": "a", "Score": 3}, {"Host": "x", "Score": -1}]
     pod, nodes = PodInfo(make_pod("early")), make_snapshot([make_node("a")]).nodes
     rows = np.array([0])

@@ -50,7 +50,7 @@ _STEPS = st.lists(st.tuples(st.integers(0, 7), st.integers(-2, 4)) | _TOTALS, ma
 def test_draws_equal_those_of_select_host(
     first: list[int], steps: list[tuple[int, int] | list[int]], draws_each_time: bool
 ) -> None:
-    """With equal random sources, after changes of single totals and of whole columns."""
+    """Random sources are equal; single totals and whole columns change."""
     totals, best = np.array(first, np.int64), BestRows()
     random, same_random = Random(7), Random(7)
     for number, step in enumerate(steps):

@@ -111,7 +111,7 @@ async def test_a_patch_is_the_difference_to_the_last_write(
 
 @on_virtual_time
 async def test_a_written_nomination_is_cleared() -> None:
-    """By the next status without one."""
+    """The next status without a nomination clears it."""
     api = _Patches()
     writer = StatusWriter(api)
     writer.write(_pod("cpu"), _wanted("taint"), "alpha")

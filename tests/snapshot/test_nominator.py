@@ -196,7 +196,7 @@ def test_a_nomination_in_memory_survives_updates_without_a_node(
 
 
 def test_a_pod_of_the_same_name_inherits_the_nomination() -> None:
-    """Of the pod that it replaces."""
+    """It replaces the pod that had it."""
     nominator = Nominator()
     old, new = make_pod_info("p", uid="1"), make_pod_info("p", uid="2")
     nominator.add(old, "n1")

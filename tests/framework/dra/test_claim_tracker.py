@@ -153,7 +153,7 @@ def test_created_claim_is_believed_until_it_is_seen() -> None:
 
 @pytest.mark.parametrize("others", [0, 2000])
 def test_created_claim_that_nobody_read_before_its_deletion_is_released(others: int) -> None:
-    """Also if so many claims changed meanwhile that their names were dropped."""
+    """It is released even if so many claims changed that their names were dropped."""
     objects, tracker = ObjectStore(), ClaimTracker()
     tracker.assume(claim("c", 4, None), is_created=True)
     tracker.assume(claim("c", 5, on("d0")))

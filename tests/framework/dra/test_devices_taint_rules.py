@@ -94,7 +94,7 @@ def test_rules_that_come_and_go_are_seen() -> None:
 async def test_a_rule_that_changes_is_an_event_of_the_slices_it_concerns(
     gates: dict[str, bool],
 ) -> None:
-    """As in kube-scheduler, whose plugins see slices with the taints in them."""
+    """Kube-scheduler's plugins, too, see slices with the taints in them."""
     first, both = rule(selector=DeviceTaintSelector(pool="p1")), rule()
     elsewhere = rule(selector=DeviceTaintSelector(device="d3"))
     handled, found = HandledEvents(), []

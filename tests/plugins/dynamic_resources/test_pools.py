@@ -102,7 +102,7 @@ def test_shared_counters_are_seen_from_every_node() -> None:
 
 
 def test_order_of_pools() -> None:
-    """By driver and name; pools with binding conditions last."""
+    """Driver and name decide; pools with binding conditions are last."""
     found = pools(
         slice_of([device("a", binding_conditions=("ready",))], "a", pool="a"),
         slice_of([device("c")], "c", pool="c"),

@@ -117,7 +117,7 @@ def test_one_row_answers_as_in_the_table() -> None:
 
 
 def test_default_args() -> None:
-    """Cpu and memory."""
+    """By default cpu and memory are balanced."""
     resources = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
     args = NodeResourcesBalancedAllocationArgs(resources=resources)
     assert args == NodeResourcesBalancedAllocation.decode_args(None, FakeHandle(), "args")

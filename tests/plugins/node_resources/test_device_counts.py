@@ -81,7 +81,7 @@ class Cluster:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_kept_counts_equal_new_ones(seed: int) -> None:
-    """After each change, and after several."""
+    """They are compared after each change, and after several."""
     cluster, plugin, seen = Cluster(seed), new_plugin(ARGS), set[int]()
     pod = make_pod(requests={GPU: 1})
     for _ in range(STEPS):

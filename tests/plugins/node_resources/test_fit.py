@@ -237,7 +237,7 @@ def test_wrong_args(args: Json, errors: list[str]) -> None:
 
 
 def test_default_args() -> None:
-    """Least allocated cpu and memory."""
+    """By default nodes with the least cpu and memory allocated score best."""
     resources = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
     args = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy("LeastAllocated", resources))
     assert args == NodeResourcesFit.decode_args(None, FakeHandle(), "args")

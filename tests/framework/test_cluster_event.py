@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from kubesched.framework.cluster_event import (
@@ -100,6 +102,11 @@ READY = {"type": "Ready", "status": "True", "reason": "fine", "lastHeartbeatTime
 PRESSED = {"type": "MemoryPressure", "status": "True"}
 
 
+def having(*conditions: dict[str, str]) -> NodeFields:
+    """Return the fields of a node with these conditions."""
+    return {"status": {"conditions": conditions}}
+
+
 def labels_of_node_events(
     old: NodeFields, new: NodeFields, *, declared_features: bool = True
 ) -> str:
@@ -130,25 +137,20 @@ def labels_of_node_events(
         pytest.param({"allocatable": {"gpu": 1}}, {}, "Allocatable", id="resource-gone"),
         pytest.param({}, {"allocatable": {"cpu": "4000m"}}, "", id="same-amount"),
         pytest.param({}, {"labels": {"a": "b"}}, "Label", id="label"),
-        pytest.param({}, {"status": {"conditions": [READY]}}, "Condition", id="condition"),
+        pytest.param({}, having(READY), "Condition", id="condition"),
         pytest.param(
-            {"status": {"conditions": [READY]}},
-            {"status": {"conditions": [{**READY, "reason": "x", "lastHeartbeatTime": "t2"}]}},
+            having(READY),
+            having({**READY, "reason": "x", "lastHeartbeatTime": "t2"}),
             "",
             id="heartbeat",
         ),
         pytest.param(
-            {"status": {"conditions": [READY]}},
-            {"status": {"conditions": [{**READY, "status": "False"}]}},
+            having(READY),
+            having({**READY, "status": "False"}),
             "Condition",
             id="status-of-condition",
         ),
-        pytest.param(
-            {"status": {"conditions": [READY, PRESSED]}},
-            {"status": {"conditions": [PRESSED, READY]}},
-            "",
-            id="order-of-conditions",
-        ),
+        pytest.param(having(READY, PRESSED), having(PRESSED, READY), "", id="order-of-conditions"),
         pytest.param({}, {"metadata": {"annotations": {"a": "b"}}}, "Annotation", id="annotation"),
         pytest.param({}, {"declared_features": ["F"]}, "DeclaredFeature", id="features"),
         pytest.param(
@@ -158,7 +160,7 @@ def labels_of_node_events(
                 "labels": {"a": "b"},
                 "metadata": {"annotations": {"a": "b"}},
                 "declared_features": ["F"],
-                "status": {"conditions": [READY]},
+                **having(READY),
             },
             "Taint Allocatable Label Taint Condition Annotation DeclaredFeature",
             id="all-in-order",
@@ -197,6 +199,11 @@ GENERATED = "UpdatePodGeneratedResourceClaim"
 EXTENDED = {"extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": []}}
 
 
+def asking(cpu: str | int, status: Mapping[str, object] | None = None) -> PodFields:
+    """Return the fields of a pod that requests so much cpu."""
+    return {"requests": {"cpu": cpu}, "status": status or {}}
+
+
 def labels_of_pod_events(old: PodFields, new: PodFields) -> str:
     """Return the labels of an update's events without their resource."""
     found = pod_events(make_pod_info("p", **old), make_pod_info("p", **new))
@@ -214,39 +221,22 @@ def labels_of_pod_events(old: PodFields, new: PodFields) -> str:
         pytest.param(
             {"labels": {"a": "b"}}, {"labels": {"a": "c"}}, "UpdatePodLabel", id="label-changed"
         ),
-        pytest.param(
-            {"requests": {"cpu": 2}}, {"requests": {"cpu": 1}}, "UpdatePodScaleDown", id="less-cpu"
-        ),
-        pytest.param({"requests": {"cpu": 1}}, {"requests": {"cpu": 2}}, "Update", id="more-cpu"),
-        pytest.param({"requests": {"cpu": 1}}, {}, "UpdatePodScaleDown", id="request-removed"),
-        pytest.param({}, {"requests": {"cpu": 1}}, "Update", id="request-added"),
-        pytest.param({"requests": {"cpu": 0}}, {}, "UpdatePodScaleDown", id="zero-removed"),
-        pytest.param(
-            {"requests": {"cpu": "1"}}, {"requests": {"cpu": "1000m"}}, "Update", id="same-amount"
-        ),
-        pytest.param(
-            {"requests": {"cpu": "1500u"}},
-            {"requests": {"cpu": "1200u"}},
-            "Update",
-            id="less-than-a-thousandth",
-        ),
+        pytest.param(asking(2), asking(1), "UpdatePodScaleDown", id="less-cpu"),
+        pytest.param(asking(1), asking(2), "Update", id="more-cpu"),
+        pytest.param(asking(1), {}, "UpdatePodScaleDown", id="request-removed"),
+        pytest.param({}, asking(1), "Update", id="request-added"),
+        pytest.param(asking(0), {}, "UpdatePodScaleDown", id="zero-removed"),
+        pytest.param(asking("1"), asking("1000m"), "Update", id="same-amount"),
+        pytest.param(asking("1500u"), asking("1200u"), "Update", id="less-than-a-thousandth"),
         pytest.param(
             {"requests": {"cpu": 2, "memory": "1Gi"}},
             {"requests": {"cpu": 3, "memory": "1Mi"}},
             "UpdatePodScaleDown",
             id="any-resource",
         ),
+        pytest.param(asking(2, BIG), asking(1, BIG), "Update", id="resize-not-in-force"),
         pytest.param(
-            {"requests": {"cpu": 2}, "status": BIG},
-            {"requests": {"cpu": 1}, "status": BIG},
-            "Update",
-            id="resize-not-in-force",
-        ),
-        pytest.param(
-            {"requests": {"cpu": 1}, "status": BIG},
-            {"requests": {"cpu": 1}, "status": RESIZED},
-            "UpdatePodScaleDown",
-            id="resize-in-force",
+            asking(1, BIG), asking(1, RESIZED), "UpdatePodScaleDown", id="resize-in-force"
         ),
         pytest.param(
             {"scheduling_gates": ["a"]},
@@ -268,12 +258,7 @@ def labels_of_pod_events(old: PodFields, new: PodFields) -> str:
             id="as-many-tolerations",
         ),
         pytest.param({}, {"status": CLAIM}, GENERATED, id="claim-generated"),
-        pytest.param(
-            {"status": CLAIM},
-            {"status": CLAIM_2},
-            GENERATED,
-            id="claim-changed",
-        ),
+        pytest.param({"status": CLAIM}, {"status": CLAIM_2}, GENERATED, id="claim-changed"),
         pytest.param({"status": CLAIM}, {"status": CLAIM}, "Update", id="same-claim"),
         pytest.param({}, {"status": EXTENDED}, GENERATED, id="extended-claim"),
         pytest.param(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import partial
 from random import Random
 from typing import ClassVar
@@ -45,6 +45,7 @@ from tests.scheduler.toys import (
 from tests.scheduler.twins import Twins, random_step
 
 NODES = ("a", "b", "c", "d")
+MANY = tuple(f"node-{number}" for number in range(10))
 POD = make_pod_info("pod", priority=5)
 GUEST = make_pod_info("guest", node_name="a")
 NO = unschedulable("no")
@@ -195,10 +196,21 @@ def _remembering(*plugins: type[Toy]) -> SchedulingCycle:
     return cycle_of(*plugins, remembers=True)
 
 
-def _schedule_twice(cycle: SchedulingCycle, snapshot: Snapshot) -> None:
-    """Schedule two equal pods: answers for rows are remembered from the second one on."""
+def _after_two_pods(
+    *plugins: type[Toy], names: Sequence[str] = NODES
+) -> tuple[Snapshot, SchedulingCycle]:
+    """Return nodes, and a cycle that remembers answers for rows since the second of two pods."""
+    snapshot, cycle = _cluster(*names), _remembering(*plugins)
     for _ in range(2):
         cycle.schedule_one(POD, snapshot)
+    for plugin in plugins:
+        plugin.asked.clear()
+    return snapshot, cycle
+
+
+def _full(pods: Sequence[str]) -> Status:
+    """Reject a node that has a pod."""
+    return unschedulable("full") if pods else SUCCESS
 
 
 def test_answers_for_a_unique_pod_are_not_kept() -> None:
@@ -258,10 +270,7 @@ def test_rejections_of_pods_restricted_to_nodes_are_kept() -> None:
 def test_a_bound_pod_invalidates_its_row(scope: Scope, expected: list[object]) -> None:
     """Depending on the plugin's scope, its answers for this row, for none or for all."""
     plugin = toy("P", filter={}, pre_score=PreScoreResult(), score={}, scope=scope, sign=alike)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
-    plugin.asked.clear()
+    snapshot, cycle = _after_two_pods(plugin)
     snapshot.nodes.add_pod(GUEST, 0)
     cycle.schedule_one(POD, snapshot)
     assert expected == plugin.asked
@@ -280,10 +289,7 @@ def test_remembered_scores_of_infeasible_rows_are_not_checked() -> None:
 def test_filter_and_score_may_differ_in_scope() -> None:
     """Filter of scope node, score of scope row."""
     plugin = toy("P", filter={}, score={}, scope=Scope.NODE, score_scope=Scope.ROW, sign=alike)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
-    plugin.asked.clear()
+    snapshot, cycle = _after_two_pods(plugin)
     snapshot.nodes.add_pod(GUEST, 2)
     cycle.schedule_one(POD, snapshot)
     assert [("score", ("c",))] == plugin.asked
@@ -292,15 +298,8 @@ def test_filter_and_score_may_differ_in_scope() -> None:
 @pytest.mark.parametrize("rows", [1, 2])
 def test_changed_rows_become_infeasible_and_feasible(rows: int) -> None:
     """Rows change one by one or together."""
-
-    def full(pods: list[str]) -> Status:
-        return NO if pods else SUCCESS
-
-    names = [f"node-{number}" for number in range(10)]
-    plugin = toy("P", filter=dict.fromkeys(names, full), scope=Scope.ROW, sign=alike)
-    snapshot = _cluster(*names)
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
+    plugin = toy("P", filter=dict.fromkeys(MANY, _full), scope=Scope.ROW, sign=alike)
+    snapshot, cycle = _after_two_pods(plugin, names=MANY)
     assert 10 == placed(cycle.schedule_one(POD, snapshot)).feasible
     guests = [make_pod_info(f"guest-{row}") for row in range(rows)]
     for row, guest in enumerate(guests):
@@ -315,8 +314,7 @@ def test_changed_rows_become_infeasible_and_feasible(rows: int) -> None:
 def test_a_changed_node_invalidates_all_answers(change: str) -> None:
     """So does an added or removed one."""
     plugin = toy("P", filter={}, scope=Scope.NODE, sign=alike)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
+    snapshot, cycle = _cluster(), _remembering(plugin)
     cycle.schedule_one(POD, snapshot)
     plugin.asked.clear()
     if change == "add":
@@ -332,10 +330,7 @@ def test_a_changed_node_invalidates_all_answers(change: str) -> None:
 def test_all_rows_are_asked_again_if_changes_were_dropped() -> None:
     """The table keeps a bounded number of changes."""
     plugin = toy("P", filter={}, scope=Scope.ROW, sign=alike)
-    snapshot = _cluster(*(f"node-{number}" for number in range(10)))
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
-    plugin.asked.clear()
+    snapshot, cycle = _after_two_pods(plugin, names=MANY)
     while not snapshot.nodes.changes_dropped:
         snapshot.nodes.add_pod(GUEST, 0)
         snapshot.nodes.remove_pod(GUEST, 0)
@@ -350,8 +345,7 @@ def test_pods_of_different_signatures_do_not_share_answers() -> None:
         return pod.labels["app"]
 
     plugin = toy("P", filter={}, scope=Scope.NODE, sign=sign)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
+    snapshot, cycle = _cluster(), _remembering(plugin)
     for app in ("web", "db", "web", "db"):
         cycle.schedule_one(make_pod_info(app, labels={"app": app}), snapshot)
     assert [("filter", NODES)] * 2 == plugin.asked
@@ -396,8 +390,7 @@ def test_rejections_of_scope_cluster_are_not_kept(scope: Scope, times: int) -> N
 def test_answers_for_unsigned_pods_are_not_kept() -> None:
     """The plugin returned no signature."""
     plugin = toy("P", filter={}, scope=Scope.NODE, sign=lambda self, pod: UNSIGNED)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
+    snapshot, cycle = _cluster(), _remembering(plugin)
     for _ in range(3):
         cycle.schedule_one(POD, snapshot)
     assert [("filter", NODES)] * 3 == plugin.asked
@@ -422,8 +415,7 @@ def test_a_change_of_a_signed_kind_invalidates_all_answers() -> None:
     """The plugin's signature reads objects of that kind."""
     node = make_node("other")
     plugin = toy("P", filter={}, scope=Scope.NODE, sign=alike, signed_kinds=(type(node),))
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
+    snapshot, cycle = _cluster(), _remembering(plugin)
     for _ in range(2):
         cycle.schedule_one(POD, snapshot)
     assert [("filter", NODES)] == plugin.asked
@@ -499,11 +491,8 @@ def test_a_failure_on_a_changed_row_fails_the_cycle(rows: int) -> None:
     def answer(pods: list[str]) -> Status:
         return failure("broken") if pods else SUCCESS
 
-    names = [f"node-{number}" for number in range(10)]
-    plugin = toy("P", filter=dict.fromkeys(names, answer), scope=Scope.ROW, sign=alike)
-    snapshot = _cluster(*names)
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
+    plugin = toy("P", filter=dict.fromkeys(MANY, answer), scope=Scope.ROW, sign=alike)
+    snapshot, cycle = _after_two_pods(plugin, names=MANY)
     guests = [make_pod_info(f"guest-{row}") for row in range(rows)]
     for row, guest in enumerate(guests):
         snapshot.nodes.add_pod(guest, row)
@@ -553,9 +542,7 @@ def test_an_invalid_score_on_a_changed_row_fails_the_cycle() -> None:
         def score(self, state: object, pod: object, nodes: object) -> object:  # type: ignore[override]  # looser
             return nodes.pod_counts * 101  # type: ignore[attr-defined]  # a table
 
-    snapshot = _cluster()
-    cycle = _remembering(Growing)
-    _schedule_twice(cycle, snapshot)
+    snapshot, cycle = _after_two_pods(Growing)
     snapshot.nodes.add_pod(GUEST, 1)
     assert "an invalid score 101" in failed(cycle.schedule_one(POD, snapshot)).message
 
@@ -567,9 +554,7 @@ def test_later_decisions_do_not_change_the_statuses_of_earlier_ones() -> None:
         return unschedulable(f"{len(pods)} pods")
 
     plugin = toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=alike)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
+    snapshot, cycle = _after_two_pods(plugin)
     first = rejected(cycle.schedule_one(POD, snapshot))
     before = comparable(first)
     snapshot.nodes.add_pod(GUEST, 0)
@@ -589,8 +574,7 @@ def test_rejections_for_equal_reasons_share_the_diagnosis() -> None:
         toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=alike),
         toy("Q", post_filter=post_filter),
     ]
-    snapshot, cycle = _cluster(), _remembering(*plugins)
-    _schedule_twice(cycle, snapshot)
+    snapshot, cycle = _after_two_pods(*plugins)
     first = rejected(cycle.schedule_one(POD, snapshot))
     snapshot.nodes.add_pod(GUEST, 0)
     second = rejected(cycle.schedule_one(POD, snapshot))
@@ -603,17 +587,12 @@ def test_rejections_for_equal_reasons_share_the_diagnosis() -> None:
 
 def test_a_rejection_of_scope_node_stays_the_first() -> None:
     """Whatever pods are added to the node."""
-
-    def full(pods: list[str]) -> Status:
-        return unschedulable("full") if pods else SUCCESS
-
     plugins = [
         toy("Node", filter={"a": NO}, scope=Scope.NODE, sign=alike),
-        toy("Row", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=alike),
+        toy("Row", filter=dict.fromkeys(NODES, _full), scope=Scope.ROW, sign=alike),
         toy("Rest", filter=dict.fromkeys(NODES[1:], NO)),
     ]
-    snapshot, cycle = _cluster(), _remembering(*plugins)
-    _schedule_twice(cycle, snapshot)
+    snapshot, cycle = _after_two_pods(*plugins)
     snapshot.nodes.add_pod(GUEST, 0)
     assert ("Node", "no") == rejections(cycle.schedule_one(POD, snapshot))["a"]
 
@@ -715,8 +694,7 @@ def test_arrays_of_plugins_are_not_modified() -> None:
         def score(self, state: object, pod: object, nodes: object) -> object:  # type: ignore[override]  # looser
             return nodes.pod_counts  # type: ignore[attr-defined]  # a table
 
-    snapshot, cycle = _cluster(), _remembering(Counts)
-    _schedule_twice(cycle, snapshot)
+    snapshot, cycle = _after_two_pods(Counts)
     for number in range(2):
         snapshot.nodes.add_pod(make_pod_info(f"guest-{number}"), 2)
         assert "c" == placed(cycle.schedule_one(POD, snapshot)).node_name

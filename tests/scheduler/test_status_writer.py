@@ -71,28 +71,21 @@ def _wanted(message: str) -> ConditionPatch:
     return ConditionPatch("PodScheduled", "False", "Unschedulable", message)
 
 
+CPU = _pod("cpu")
+
+
 @pytest.mark.parametrize(
     ("writes", "refused", "expected"),
     [
+        pytest.param([(CPU, "taint"), (CPU, "cpu")], (), ["taint", "cpu"], id="there and back"),
+        pytest.param([(CPU, "taint"), (CPU, "taint")], (), ["taint"], id="twice"),
         pytest.param(
-            [(_pod("cpu"), "taint"), (_pod("cpu"), "cpu")],
+            [(CPU, "taint"), (_pod("taint", "11"), "cpu"), (_pod("cpu", "12"), "cpu")],
             (),
             ["taint", "cpu"],
-            id="there and back",
+            id="observed in between",
         ),
-        pytest.param([(_pod("cpu"), "taint"), (_pod("cpu"), "taint")], (), ["taint"], id="twice"),
-        pytest.param(
-            [(_pod("cpu"), "taint"), (_pod("taint", "11"), "cpu"), (_pod("cpu", "12"), "cpu")],
-            (),
-            ["taint", "cpu"],
-            id="heard of in between",
-        ),
-        pytest.param(
-            [(_pod("cpu"), "taint"), (_pod("cpu"), "cpu")],
-            ("taint",),
-            ["taint"],
-            id="refused",
-        ),
+        pytest.param([(CPU, "taint"), (CPU, "cpu")], ("taint",), ["taint"], id="refused"),
     ],
 )
 @on_virtual_time
@@ -114,9 +107,9 @@ async def test_a_written_nomination_is_cleared() -> None:
     """The next status without a nomination clears it."""
     api = _Patches()
     writer = StatusWriter(api)
-    writer.write(_pod("cpu"), _wanted("taint"), "alpha")
-    writer.write(_pod("cpu"), nominated_node_name="")
-    writer.write(_pod("cpu"), _wanted("taint"))
+    writer.write(CPU, _wanted("taint"), "alpha")
+    writer.write(CPU, nominated_node_name="")
+    writer.write(CPU, _wanted("taint"))
     await writer.drain()
     assert ["taint on alpha", "on None"] == api.sent
 

@@ -49,7 +49,6 @@ ROOMS_WITHOUT_SOURCE: Final = {
 TESTS_OF_MANY_MODULES: Final = {
     "plugins/test_missing_states.py": "one rule for every plugin",
     "plugins/test_placement_plugins.py": "three plugins that only mean something together",
-    "plugins/test_twins.py": "one property, for the plugins whose own tests are tables",
     "test_bench.py": "what developers run",
     "test_changed.py": "the choice of tests for a change",
     "test_package.py": "the package as a whole",

@@ -370,7 +370,7 @@ def test_other_objects_are_in_the_snapshot_at_once() -> None:
 
 
 def test_a_pod_without_uid_is_identified_by_name() -> None:
-    """By its namespace and name."""
+    """Its namespace and name stand for the uid."""
     cache = _cache("a")
     cache.add_pod(make_pod("p", uid="", node_name="a"))
     assert cache.get_pod("default/p") is not None

@@ -190,7 +190,7 @@ def test_a_late_operation_creates_no_group(change: str) -> None:
 
 
 def test_equal_group_names_in_two_namespaces() -> None:
-    """They are two groups."""
+    """They name two groups."""
     groups = PodGroupStore()
     spec = {"schedulingGroup": {"podGroupName": "gang"}}
     for namespace in ("one", "two"):

@@ -15,6 +15,7 @@ from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
+from tests.scheduler.toys import rejected_nodes
 from tests.simulator.clusters import cluster_of
 
 TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
@@ -115,7 +116,7 @@ def assert_rejections_agree(report: PodExplanation, decision: Decision) -> None:
     assert isinstance(decision, Rejected)
     expected = {
         name: (status.plugin, status.code.label, tuple(sorted(status.all_reasons)))
-        for name, status in decision.diagnosis.rejected_nodes()
+        for name, status in rejected_nodes(decision.diagnosis).items()
     }
     firsts = {v.node: v.rejections[0] for v in report.nodes if v.tried and v.rejections}
     assert expected == {name: (a.plugin, a.code, a.reasons) for name, a in firsts.items()}

@@ -38,6 +38,9 @@ class Free(PerRowScore[int]):
         return (node.allocatable("cpu") - node.requested("cpu")) // state
 
 
+CROWDED, FREE = Crowded(None, FakeHandle()), Free(None, FakeHandle())
+
+
 def test_node_row() -> None:
     """A row shows its node, its pods in order of arrival, and amounts."""
     node = make_node("b", labels={"zone": "z"}, allocatable={"cpu": 2, "example.com/gpu": 3})
@@ -59,28 +62,23 @@ def test_answers_stand_in_row_order(counts: list[int], state: int) -> None:
         for n in range(count)
     ]
     table = make_table([make_node(f"n{row}") for row in range(len(counts))], pods)
-    rejections = Crowded(None, FakeHandle()).filter(state, POD, table)
+    rejections = CROWDED.filter(state, POD, table)
     expected = [unschedulable(f"{c} pods") if c >= state else SUCCESS for c in counts]
     assert expected == [rejections[row] for row in range(len(counts))]
-    by_row = [
-        Crowded(None, FakeHandle()).filter_row(state, POD, table, row) for row in range(len(counts))
-    ]
-    assert expected == by_row
-    scores = Free(None, FakeHandle()).score(state, POD, table)
-    assert scores.tolist() == [
-        Free(None, FakeHandle()).score_row(state, POD, table, row) for row in range(len(counts))
-    ]
+    assert expected == [CROWDED.filter_row(state, POD, table, row) for row in range(len(counts))]
+    scores = FREE.score(state, POD, table)
+    assert scores.tolist() == [FREE.score_row(state, POD, table, row) for row in range(len(counts))]
     assert [(4000 - 100 * count) // state for count in counts] == scores.tolist()
     assert np.int64 == scores.dtype
     last = table.take(np.array([len(counts) - 1]))
-    assert scores[-1:].tolist() == Free(None, FakeHandle()).score(state, POD, last).tolist()
+    assert scores[-1:].tolist() == FREE.score(state, POD, last).tolist()
 
 
 def test_no_rows() -> None:
     """A table without rows has no answers."""
     table = make_table([])
-    assert 0 == len(Crowded(None, FakeHandle()).filter(1, POD, table))
-    assert 0 == len(Free(None, FakeHandle()).score(1, POD, table))
+    assert 0 == len(CROWDED.filter(1, POD, table))
+    assert 0 == len(FREE.score(1, POD, table))
 
 
 def test_only_survivors_are_asked_about() -> None:

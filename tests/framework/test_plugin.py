@@ -1,4 +1,4 @@
-"""The defaults of a plugin that declares nothing."""
+"""The defaults of a plugin that declares nothing, and the normalisation of scores."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.config.args import PluginArgs
@@ -20,6 +22,8 @@ from kubesched.framework.plugin import (
     PreScoreResult,
     Scope,
     ScorePlugin,
+    normalize_reversed,
+    normalize_scores,
 )
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unschedulable
 from kubesched.snapshot.node_table import NodeTable
@@ -187,3 +191,25 @@ def test_results() -> None:
     assert SUCCESS == PreScoreResult[None]().status
     result = PostFilterResult(SUCCESS)
     assert (None, ()) == (result.nominated_node_name, result.victims)
+
+
+# Normalisation, compared with plain integers.
+
+
+_scores = st.lists(st.integers(0, 10**9), max_size=10)
+
+
+@given(_scores)
+def test_normalize(scores: list[int]) -> None:
+    """The largest becomes 100, the others their share of it, rounded down."""
+    largest = max(scores, default=0)
+    expected = [score * 100 // largest if largest else score for score in scores]
+    assert expected == normalize_scores(np.array(scores, np.int64)).tolist()
+
+
+@given(_scores)
+def test_normalize_reversed(scores: list[int]) -> None:
+    """The largest becomes 0; without any score above 0 all become 100."""
+    largest = max(scores, default=0)
+    expected = [100 - (score * 100 // largest if largest else 0) for score in scores]
+    assert expected == normalize_reversed(np.array(scores, np.int64)).tolist()

@@ -23,6 +23,7 @@ from kubesched.framework.structured_log import FIELDS
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing import make_node, make_pod_info, make_table
+from tests.loops import on_virtual_time
 
 POD = make_pod_info("web", labels={"app": "web"})
 TABLE = make_table([make_node("a"), make_node("b")])
@@ -61,20 +62,12 @@ WRONG: list[tuple[str, object, str]] = [
     ("reserve", True, "must return a Status such as SUCCESS, not True"),
     ("filter_row", unschedulable(NUMBER), "must give reasons as texts, not (3,)"),
     ("pre_filter", SUCCESS, "must return a PreFilterResult, such as"),
-    (
-        "pre_filter",
-        PreFilterResult(node_names=TEXT),
-        "names as node_names, not 'no'",
-    ),
+    ("pre_filter", PreFilterResult(node_names=TEXT), "names as node_names, not 'no'"),
     ("filter", [SUCCESS, SUCCESS], "must return a NodeToStatus, such as"),
     ("filter", NodeToStatus.everywhere(2, TEXT), "must return a Status such as SUCCESS, not 'no'"),
     ("filter", NodeToStatus.passing(3), "answered for 3 rows, not for all 2"),
     ("post_filter", SUCCESS, "must return a PostFilterResult, such as"),
-    (
-        "post_filter",
-        PostFilterResult(SUCCESS, NUMBER),
-        "as nominated_node_name, not 3",
-    ),
+    ("post_filter", PostFilterResult(SUCCESS, NUMBER), "as nominated_node_name, not 3"),
     ("post_filter", PostFilterResult(SUCCESS, "a", PODS), "PodInfo values of the snapshot"),
     ("pre_score", None, "must return a PreScoreResult, such as"),
     ("score", [1, 2], "must return an array of int64, one for each of 2 rows, not list"),
@@ -179,9 +172,9 @@ def test_slow_methods_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
     assert wanted == getattr(record, FIELDS)
 
 
-@pytest.mark.parametrize(("blocks", "named"), [(True, True), (False, False)])
+@pytest.mark.parametrize("blocks", [True, False])
 def test_awaiting_is_not_slow_but_blocking_is(
-    blocks: bool, named: bool, caplog: pytest.LogCaptureFixture
+    blocks: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Only what keeps the event loop busy counts."""
     clock = [0.0]
@@ -201,10 +194,11 @@ def test_awaiting_is_not_slow_but_blocking_is(
     checks = AnswerChecks("P", lambda: clock[0])
     assert SUCCESS is asyncio.run(checks.ask_async(pre_bind, (POD,)))
     wanted = {"plugin": "P", "method": "pre_bind", "calls": 1, "mean": "2s"}
-    assert [wanted] * named == [getattr(record, FIELDS) for record in caplog.records]
+    assert [wanted] * blocks == [getattr(record, FIELDS) for record in caplog.records]
 
 
-def test_an_awaiting_method_can_be_cancelled() -> None:
+@on_virtual_time
+async def test_an_awaiting_method_can_be_cancelled() -> None:
     """It gets the error where it awaits, and may go on."""
 
     async def pre_bind() -> Status:
@@ -215,11 +209,8 @@ def test_an_awaiting_method_can_be_cancelled() -> None:
             raise
         return SUCCESS
 
-    async def story() -> None:
-        task = asyncio.create_task(AnswerChecks().ask_async(pre_bind, ()))
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(story())
+    task = asyncio.create_task(AnswerChecks().ask_async(pre_bind, ()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task

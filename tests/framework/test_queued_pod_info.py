@@ -6,23 +6,10 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.testing.builders import make_pod_info
 
 
-def test_new() -> None:
-    """It has no attempts, no rejections and no gating plugin."""
-    queued = QueuedPodInfo(make_pod_info())
-    assert (0, 0, 0, None, None) == (
-        queued.attempts,
-        queued.unschedulable_count,
-        queued.consecutive_errors_count,
-        queued.backoff_expiration,
-        queued.initial_attempt_timestamp,
-    )
-    assert not queued.is_gated
-    assert frozenset() == queued.rejecting_plugins
-
-
 def test_gated() -> None:
     """A pod is gated while it has a gating plugin."""
     assert QueuedPodInfo(make_pod_info(), gating_plugin="SchedulingGates").is_gated
+    assert not QueuedPodInfo(make_pod_info()).is_gated
 
 
 def test_rejecting_plugins() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from hypothesis import strategies as st
 
@@ -25,6 +25,7 @@ HOST: Final = "host"
 GPU: Final = "example.com/gpu"
 
 Json: TypeAlias = "Mapping[str, object]"
+Item = TypeVar("Item")
 
 GATES: Final = FeatureGates({})
 REGISTRY: Final = in_tree_registry()
@@ -268,6 +269,12 @@ def pods(
         st.sampled_from(_STARTS),
         st.fixed_dictionaries(fields),
     )
+
+
+def pick(items: Iterable[Item], which: int) -> Item:
+    """Return an item, which one depends on any number; there is at least one."""
+    items = list(items)
+    return items[which % len(items)]
 
 
 @st.composite

@@ -148,7 +148,7 @@ def test_placed_if_and_only_if_scheduling_is_enabled(S: Objects, ratings: Rating
 @settings(max_examples=150)
 @given(crowded_states() | states(plain=True) | states())
 def test_preempts_if_and_only_if_clearing_is_enabled(S: Objects) -> None:
-    """If a rejected pod fits somewhere without all pods in jeopardy."""
+    """Then a rejected pod fits somewhere without all pods in jeopardy."""
     p = pod_of(S)
     decision = decide(S)
     if not isinstance(decision, Rejected):

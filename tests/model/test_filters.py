@@ -132,7 +132,7 @@ def test_overcommitted_resources() -> None:
     ],
 )
 def test_node_selector(selector: dict[str, str] | None, expected: bool) -> None:
-    """Every label with its value."""
+    """The node must have every label with its value."""
     n = make_node(labels={"zone": "a"})
     assert expected == Filter_3(make_pod(node_selector=selector), n, NOTHING)
 
@@ -310,7 +310,7 @@ def test_the_first_pod_of_its_kind(others: list[Pod], expected: list[str]) -> No
 def test_pod_anti_affinity(
     anti_affinity: Json | None, others: list[Pod], expected: list[str]
 ) -> None:
-    """In both directions."""
+    """Terms count in both directions."""
     p = make_pod(labels={"app": "web"}, pod_anti_affinity=anti_affinity)
     assert expected == _where(p, *others)
 

@@ -7,9 +7,6 @@ and when nothing else changes everybody who can be placed is, after finitely man
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
-
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -20,7 +17,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.scheduler.decision import Placed, Rejected
 from kubesched.snapshot.pod_info import PodInfo
 
-from .clusters import make_cluster, nodes, pods, weights
+from .clusters import make_cluster, nodes, pick, pods, weights
 from .filters import Filter_2, Filter_3, IsAvoided, NodeAffinityHolds, PodAntiAffinityHolds
 from .model import SchedulingEnabled
 from .ratings import Ratings
@@ -28,8 +25,6 @@ from .refinement import ClearingEnabled, Refused, allows
 from .state import Objects, On, Unbound, Victims, key, priority
 
 pytestmark = pytest.mark.slow
-
-Item = TypeVar("Item")
 
 NODES_MAX, PODS_MAX, ATTEMPTS_MAX = 5, 8, 200
 NODE_NAMES = [f"n{number}" for number in range(NODES_MAX)]
@@ -70,7 +65,7 @@ class ClusterAndModel(RuleBasedStateMachine):
     @precondition(lambda self: len(self.S.nodes) > 2)
     def node_goes(self, which: int) -> None:
         """Remove a node; its pods are collected."""
-        node = _pick(self.S.Nodes, which)
+        node = pick(self.S.Nodes, which)
         for p in On(node, self.S):
             self._remove(p)
         self.cluster.cache.remove_node(node.metadata.name)
@@ -81,7 +76,7 @@ class ClusterAndModel(RuleBasedStateMachine):
     @precondition(lambda self: self.S.nodes)
     def node_is_cordoned_or_not(self, which: int) -> None:
         """Cordon or uncordon a node."""
-        node = _pick(self.S.Nodes, which)
+        node = pick(self.S.Nodes, which)
         spec = replace(node.spec, unschedulable=not node.spec.unschedulable)
         node = replace(node, spec=spec)
         self.cluster.cache.add_node(node)
@@ -109,13 +104,13 @@ class ClusterAndModel(RuleBasedStateMachine):
     @precondition(lambda self: self.S.pods)
     def pod_ends(self, which: int) -> None:
         """Finish a pod, or delete it before it is bound."""
-        self._remove(_pick(self.S.Pods, which))
+        self._remove(pick(self.S.Pods, which))
 
     @rule(which=ANY)
     @precondition(lambda self: any(not p.status.start_time for p in _bound(self.S)))
     def pod_starts(self, which: int) -> None:
         """Report that a bound pod has started, later than all before."""
-        p = _pick([p for p in _bound(self.S) if not p.status.start_time], which)
+        p = pick([p for p in _bound(self.S) if not p.status.start_time], which)
         self.started += 1
         start_time = f"2026-01-01T00:{self.started // 60:02}:{self.started % 60:02}Z"
         p = replace(p, status=replace(p.status, phase="Running", start_time=start_time))
@@ -251,11 +246,6 @@ class ClusterAndModel(RuleBasedStateMachine):
             assert NodeAffinityHolds(p, n)
             assert not PodAntiAffinityHolds(p, n, others)
             assert not IsAvoided(p, n, others)
-
-
-def _pick(items: Iterable[Item], which: int) -> Item:
-    items = list(items)
-    return items[which % len(items)]
 
 
 def _bound(S: Objects) -> list[Pod]:

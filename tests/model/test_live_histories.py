@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -25,7 +25,7 @@ from kubesched.simulator.faults import FaultPlan, Latencies, RequestFaults, Watc
 from kubesched.simulator.traces import RUN_SECONDS
 from kubesched.simulator.virtual_loop import VirtualLoop
 
-from .clusters import nodes, pods, weights
+from .clusters import nodes, pick, pods, weights
 from .filters import Filter_2, Filter_3, IsAvoided, NodeAffinityHolds, PodAntiAffinityHolds
 from .live import LiveCluster, enabled
 from .model import SchedulingEnabled
@@ -181,7 +181,7 @@ class LiveHistory(RuleBasedStateMachine):
     @precondition(lambda self: self._pods())
     def pod_is_deleted(self, which: int) -> None:
         """Delete a pod, wherever it is."""
-        p = _pick(self._pods(), which)
+        p = pick(self._pods(), which)
         self._do(self._delete, p)
 
     def _delete(self, p: Pod) -> None:
@@ -253,12 +253,7 @@ class LiveHistory(RuleBasedStateMachine):
         return list(self.live.world.server.all(Pod))
 
     def _pick_node(self, which: int) -> str:
-        return _pick(self._nodes(), which).metadata.name
-
-
-def _pick(items: Iterable[Item], which: int) -> Item:
-    items = list(items)
-    return items[which % len(items)]
+        return pick(self._nodes(), which).metadata.name
 
 
 TestLiveHistories = LiveHistory.TestCase

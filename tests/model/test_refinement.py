@@ -359,7 +359,7 @@ QUEUE = Objects.of([TWO, LOW, HIGH])
 
 
 def test_rejected_pods_do_not_block_others() -> None:
-    """By the page's formulas they would, for ever."""
+    """By the page's formulas they would block them for ever."""
     T = QUEUE.bind(LOW, TWO)
     assert Step("Unchanged", "default/high") == Scheduler(QUEUE, QUEUE)
     assert Scheduler(QUEUE, T) is None

@@ -82,5 +82,5 @@ def test_different_states() -> None:
 
 
 def test_the_default_priority_is_zero() -> None:
-    """Of a pod without one."""
+    """A pod without a priority has it."""
     assert [0, 0, -7] == [priority(make_pod(priority=given)) for given in (None, 0, -7)]

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
-import msgspec
-
 from kubesched.api.core import Node, Pod
-from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.scheduling import PodGroup
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, Plugin, PostFilterResult
 from kubesched.framework.preemption.report import PreemptionReport
@@ -83,28 +79,6 @@ def pod_on(
         labels=labels,
         pod_anti_affinity=pod_anti_affinity,
     )
-
-
-def budget(allowed: int, app: str = "foo", disrupted: Sequence[str] = ()) -> PodDisruptionBudget:
-    """Build a budget about the pods of an app."""
-    return msgspec.convert(
-        {
-            "metadata": {"name": f"budget-of-{app}", "namespace": "default"},
-            "spec": {"selector": {"matchLabels": {"app": app}}},
-            "status": {
-                "disruptionsAllowed": allowed,
-                "disruptedPods": dict.fromkeys(disrupted, "2026-01-01T00:00:00Z"),
-            },
-        },
-        PodDisruptionBudget,
-    )
-
-
-def group(name: str, *, is_placed: bool = False) -> PodGroup:
-    """Build a pod group, with a topology constraint if its pods are placed together."""
-    constraints = {"schedulingConstraints": {"topology": [{"key": "rack"}]}} if is_placed else {}
-    metadata = {"name": name, "namespace": "default", "uid": f"uid-of-{name}"}
-    return msgspec.convert({"metadata": metadata, "spec": constraints}, PodGroup)
 
 
 def handle_of(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.framework.cycle_state import CycleState
@@ -16,6 +16,8 @@ from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, u
 from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_pod, make_snapshot
+from tests.framework.preemption.cluster import make_budget
+from tests.scheduler.running import make_group
 
 from .preempting import (
     HALF,
@@ -31,15 +33,15 @@ from .preempting import (
     UU,
     Accept,
     U,
-    budget,
     found,
-    group,
     handle_of,
     node,
     pod_on,
     post_filter,
     report_of,
 )
+
+FOO, KEPT, FREE = ({"matchLabels": {"app": app}} for app in ("foo", "kept", "free"))
 
 # Results.
 
@@ -61,70 +63,52 @@ def test_result_without_victims_holds_until_a_pod_of_lower_priority_comes() -> N
     assert "" == ask(pod_on("n1", "equal", HIGH, HALF)).nominated_node_name
 
 
+NO_ROOM = {"cpu": "200m"}
+INSUFFICIENT = "Insufficient cpu"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+NO_HELP = "Preemption is not helpful for scheduling"
+
+
 @pytest.mark.parametrize(
-    ("priority", "requests", "bound", "nodes", "statuses", "message"),
+    ("priority", "room", "priorities", "statuses", "message"),
     [
+        pytest.param(LOW, [ONE_POD], [LOW], [U], f"1 {NO_VICTIMS}", id="equal-priority"),
+        pytest.param(HIGH, [ONE_POD], [LOW], [UU], f"1 {NO_HELP}", id="unresolvable"),
         pytest.param(
-            LOW,
-            None,
-            [pod_on("n1", "p1")],
-            [node("n1", ONE_POD)],
-            [U],
-            "0/1 nodes are available: 1 No preemption victims found for incoming pod.",
-            id="equal-priority",
+            HIGH, [NO_ROOM] * 2, [LOW] * 2, [U, U], f"2 {INSUFFICIENT}", id="not-enough-room"
         ),
         pytest.param(
             HIGH,
-            None,
-            [pod_on("n1", "p1")],
-            [node("n1", ONE_POD)],
-            [UU],
-            "0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
-            id="unresolvable",
-        ),
-        pytest.param(
-            HIGH,
-            LARGE,
-            [pod_on("n1", "p1"), pod_on("n2", "p2")],
-            [node("n1", {"cpu": "200m"}), node("n2", {"cpu": "200m"})],
-            [U, U],
-            "0/2 nodes are available: 2 Insufficient cpu.",
-            id="not-enough-without-them",
-        ),
-        pytest.param(
-            HIGH,
-            LARGE,
-            [pod_on("n1", "p1", HIGH), pod_on("n2", "p2"), pod_on("n3", "p3", HIGH)],
-            [node("n1", ONE_POD), node("n2", {"cpu": "200m"}), node("n3", ONE_POD)],
+            [ONE_POD, NO_ROOM, ONE_POD],
+            [HIGH, LOW, HIGH],
             [U, U, U],
-            "0/3 nodes are available: 1 Insufficient cpu, "
-            "2 No preemption victims found for incoming pod.",
+            f"1 {INSUFFICIENT}, 2 {NO_VICTIMS}",
             id="mixed-reasons",
         ),
         pytest.param(
             HIGH,
-            LARGE,
-            [pod_on("n1", "p1"), pod_on("n2", "p2")],
-            [node(f"n{number}", {"cpu": "200m"}) for number in (1, 2, 3, 4)],
+            [NO_ROOM] * 4,
+            [LOW] * 2,
             [U, U, UU, UU],
-            "0/4 nodes are available: 2 Insufficient cpu, "
-            "2 Preemption is not helpful for scheduling.",
+            f"2 {INSUFFICIENT}, 2 {NO_HELP}",
             id="untried-nodes-count",
         ),
     ],
 )
 def test_no_candidate(
     priority: int,
-    requests: Mapping[str, str | int] | None,
-    bound: list[Pod],
-    nodes: list[Node],
+    room: list[Mapping[str, str | int]],
+    priorities: list[int],
     statuses: list[Status],
     message: str,
 ) -> None:
     """Without a candidate, the nomination is cleared and the message has the reason."""
-    pod = make_pod("p", priority=priority, requests=requests)
+    nodes = [node(f"n{at}", each) for at, each in enumerate(room)]
+    bound = [pod_on(f"n{at}", f"p{at}", each) for at, each in enumerate(priorities)]
+    pod = make_pod("p", priority=priority, requests=LARGE)
     result = post_filter(pod, make_snapshot(nodes, bound), statuses=statuses)
-    assert (unschedulable(f"preemption: {message}"), "", ()) == (
+    text = f"preemption: 0/{len(nodes)} nodes are available: {message}."
+    assert (unschedulable(text), "", ()) == (
         result.status,
         result.nominated_node_name,
         result.victims,
@@ -149,7 +133,7 @@ def test_no_candidate(
                 pod_on("n1", "p2", LOW, labels={"app": "kept"}),
                 pod_on("n2", "p3", MIDDLE, labels={"app": "kept"}),
             ],
-            [budget(0, "kept"), budget(2**31 - 1, "free")],
+            [make_budget("b", KEPT), make_budget("b2", FREE, allowed=2**31 - 1)],
             "n2",
             id="lowest-highest-priority-of-equal-violations",
         ),
@@ -206,25 +190,6 @@ def test_a_contradiction_is_an_error() -> None:
     ("bound", "best", "decided_by"),
     [
         pytest.param(
-            [pod_on("n2", "p2", MIDDLE, LARGE), pod_on("n1", "p1", MIDDLE, LARGE)],
-            ("n1", "n2"),
-            Criterion.NAME,
-            id="equal",
-        ),
-        pytest.param(
-            [
-                pod_on("n1", "a", MIDDLE, MEDIUM),
-                pod_on("n1", "b", MIDDLE, LARGE),
-                pod_on("n2", "c", MIDDLE, MEDIUM),
-                pod_on("n2", "d", LOW, MEDIUM),
-                pod_on("n3", "e", LOW, MEDIUM),
-                pod_on("n3", "f", LOW, MEDIUM),
-            ],
-            ("n3",),
-            Criterion.HIGHEST_PRIORITY,
-            id="lowest-highest-priority",
-        ),
-        pytest.param(
             [
                 pod_on("n1", "a", MIDDLE, SMALL),
                 pod_on("n1", "b", NEGATIVE, SMALL),
@@ -267,27 +232,13 @@ def test_choice(bound: list[Pod], best: tuple[str, ...], decided_by: Criterion) 
 
 
 @pytest.mark.parametrize(
-    ("args", "tried"),
-    [
-        pytest.param(DefaultPreemptionArgs(), 5, id="defaults-try-small-clusters-whole"),
-        pytest.param(
-            DefaultPreemptionArgs(
-                min_candidate_nodes_percentage=40, min_candidate_nodes_absolute=1
-            ),
-            2,
-            id="two-of-five",
-        ),
-        pytest.param(
-            DefaultPreemptionArgs(
-                min_candidate_nodes_percentage=100, min_candidate_nodes_absolute=1
-            ),
-            5,
-            id="all",
-        ),
-    ],
+    ("percentage", "absolute", "tried"), [(10, 100, 5), (40, 1, 2), (100, 1, 5)]
 )
-def test_how_many_nodes_are_tried(args: DefaultPreemptionArgs, tried: int) -> None:
-    """The arguments say how many candidates are enough."""
+def test_how_many_nodes_are_tried(percentage: int, absolute: int, tried: int) -> None:
+    """The arguments say how many candidates are enough; the default of 100 is all of a few."""
+    args = DefaultPreemptionArgs(
+        min_candidate_nodes_percentage=percentage, min_candidate_nodes_absolute=absolute
+    )
     names = [f"n{number}" for number in range(5)]
     bound = [pod_on(name, f"p-{name}", MIDDLE, LARGE) for name in names]
     snapshot = make_snapshot([node(name) for name in names], bound)
@@ -303,7 +254,7 @@ def test_goes_on_until_a_candidate_violates_nothing() -> None:
         pod_on(n, f"p-{n}", MIDDLE, LARGE, labels={"app": "foo" if n in protected else "bar"})
         for n in names
     ]
-    snapshot = make_snapshot([node(name) for name in names], bound, [budget(0)])
+    snapshot = make_snapshot([node(name) for name in names], bound, [make_budget("b", FOO)])
     args = DefaultPreemptionArgs(min_candidate_nodes_percentage=40, min_candidate_nodes_absolute=2)
     for _ in range(20):
         pod = make_pod("p", priority=HIGH, requests=LARGE)
@@ -313,39 +264,19 @@ def test_goes_on_until_a_candidate_violates_nothing() -> None:
 # Pod groups.
 
 
+PLACEMENT = "not eligible due to placement-based pod group scheduling limitation"
+AS_A_WHOLE = "not eligible due to workload aware preemption enabled"
+
+
 @pytest.mark.parametrize(
     ("places", "preempts", "group_name", "reason"),
     [
         pytest.param(False, False, "placed", "", id="gates-off"),
-        pytest.param(
-            True,
-            False,
-            "placed",
-            "not eligible due to placement-based pod group scheduling limitation",
-            id="placed-group",
-        ),
-        pytest.param(
-            True,
-            True,
-            "placed",
-            "not eligible due to placement-based pod group scheduling limitation",
-            id="placed-group-comes-first",
-        ),
+        pytest.param(True, False, "placed", PLACEMENT, id="placed-group"),
+        pytest.param(True, True, "placed", PLACEMENT, id="placed-group-comes-first"),
         pytest.param(True, False, "plain", "", id="group-without-constraints"),
-        pytest.param(
-            True,
-            True,
-            "plain",
-            "not eligible due to workload aware preemption enabled",
-            id="group-preempts-as-a-whole",
-        ),
-        pytest.param(
-            False,
-            True,
-            "missing",
-            "not eligible due to workload aware preemption enabled",
-            id="group-is-not-looked-up",
-        ),
+        pytest.param(True, True, "plain", AS_A_WHOLE, id="group-preempts-as-a-whole"),
+        pytest.param(False, True, "missing", AS_A_WHOLE, id="group-is-not-looked-up"),
         pytest.param(True, False, "missing", "pod group for pod not found", id="no-group"),
     ],
 )
@@ -357,7 +288,7 @@ def test_pod_groups(places: bool, preempts: bool, group_name: str, reason: str) 
         "TopologyAwareWorkloadScheduling": places,
         "WorkloadAwarePreemption": preempts,
     }
-    groups: list[KubeObject] = [group("plain"), group("placed", is_placed=True)]
+    groups: list[KubeObject] = [make_group("plain"), make_group("placed", key="rack")]
     snapshot = make_snapshot([node("n1", ONE_POD)], [pod_on("n1", "p1")], groups)
     spec = {"schedulingGroup": {"podGroupName": group_name}}
     result = post_filter(make_pod("p", priority=HIGH, spec=spec), snapshot, gates=gates)

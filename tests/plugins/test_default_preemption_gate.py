@@ -12,18 +12,9 @@ from kubesched.framework.status import SUCCESS, Status, unresolvable
 from kubesched.plugins.default_preemption import DefaultPreemption, DefaultPreemptionArgs
 from kubesched.testing.builders import make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
-
-from .preempting import group
+from tests.scheduler.running import make_group
 
 # The gate before the queue.
-
-
-class EvictingHandle(FakeHandle):
-    """A handle of a scheduler where one preemptor's victims are being evicted."""
-
-    def __init__(self, uid: str, gates: Mapping[str, bool]) -> None:
-        super().__init__(gates)
-        self.provide(is_preempting=uid.__eq__)
 
 
 WAITING = unresolvable("waiting for the preemption for this pod to be finished")
@@ -37,9 +28,9 @@ GROUP_GATES = {"GenericWorkload": True, "GangScheduling": True, "WorkloadAwarePr
         pytest.param({}, "p", None, WAITING, id="same-pod"),
         pytest.param({}, "other", None, SUCCESS, id="another-pod"),
         pytest.param({"SchedulerAsyncPreemption": False}, "p", None, SUCCESS, id="gate-off"),
-        pytest.param({}, "uid-of-g", "g", SUCCESS, id="groups-do-not-preempt"),
-        pytest.param(GROUP_GATES, "uid-of-g", "g", GROUP_WAITING, id="same-group"),
-        pytest.param(GROUP_GATES, "uid-of-other", "g", SUCCESS, id="another-group"),
+        pytest.param({}, "uid-g", "g", SUCCESS, id="groups-do-not-preempt"),
+        pytest.param(GROUP_GATES, "uid-g", "g", GROUP_WAITING, id="same-group"),
+        pytest.param(GROUP_GATES, "uid-other", "g", SUCCESS, id="another-group"),
         pytest.param(GROUP_GATES, "p", "g", SUCCESS, id="the-group-counts-not-the-pod"),
         pytest.param(GROUP_GATES, "p", "missing", SUCCESS, id="no-group"),
         pytest.param(GROUP_GATES, "p", None, WAITING, id="pod-without-group"),
@@ -49,9 +40,11 @@ def test_pre_enqueue(
     gates: Mapping[str, bool], running: str, group_name: str | None, expected: Status
 ) -> None:
     """The preemptor waits while its victims are being evicted."""
-    plugin = DefaultPreemption(DefaultPreemptionArgs(), EvictingHandle(running, gates))
+    handle = FakeHandle(gates)
+    handle.provide(is_preempting=running.__eq__)
+    plugin = DefaultPreemption(DefaultPreemptionArgs(), handle)
     spec = {"schedulingGroup": {"podGroupName": group_name}} if group_name else {}
-    snapshot = make_snapshot(objects=[group("g")])
+    snapshot = make_snapshot(objects=[make_group("g")])
     pod = make_pod_info("p", uid="p", spec=spec)
     assert expected == plugin.pre_enqueue(pod, snapshot)
     if plugin.events_to_register():

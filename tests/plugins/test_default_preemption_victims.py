@@ -16,6 +16,7 @@ from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.testing.builders import make_pod, make_snapshot
+from tests.framework.preemption.cluster import make_budget
 
 from .preempting import (
     HALF,
@@ -29,13 +30,14 @@ from .preempting import (
     SMALL,
     Found,
     Refuse,
-    budget,
     found,
     node,
     pod_on,
     post_filter,
     report_of,
 )
+
+FOO = {"matchLabels": {"app": "foo"}}
 
 
 @pytest.mark.parametrize(
@@ -95,30 +97,9 @@ from .preempting import (
         pytest.param(
             HALF,
             [pod_on("n1", name, MIDDLE, MEDIUM, labels={"app": "foo"}) for name in ("a", "b")],
-            [budget(1)],
+            [make_budget("b", FOO, allowed=1)],
             {"n1": ({"a", "b"}, 1)},
             id="one-violation",
-        ),
-        pytest.param(
-            HALF,
-            [pod_on("n1", name, MIDDLE, MEDIUM, labels={"app": "foo"}) for name in ("a", "b")],
-            [budget(1, disrupted=["other"])],
-            {"n1": ({"a", "b"}, 1)},
-            id="somebody-else-is-disrupted",
-        ),
-        pytest.param(
-            HALF,
-            [pod_on("n1", name, MIDDLE, MEDIUM, labels={"app": "foo"}) for name in ("a", "b")],
-            [budget(1, disrupted=["b"])],
-            {"n1": ({"a", "b"}, 0)},
-            id="one-is-disrupted-already",
-        ),
-        pytest.param(
-            HALF,
-            [pod_on("n1", name, MIDDLE, SMALL, labels={"app": "foo"}) for name in ("a", "b", "c")],
-            [budget(1, disrupted=["c"])],
-            {"n1": ({"a", "b", "c"}, 1)},
-            id="one-of-three-is-disrupted",
         ),
         pytest.param(
             MEDIUM,
@@ -126,7 +107,7 @@ from .preempting import (
                 pod_on("n1", "important", MIDDLE, MEDIUM),
                 pod_on("n1", "protected", LOW, MEDIUM, labels={"app": "foo"}),
             ],
-            [budget(0)],
+            [make_budget("b", FOO)],
             {"n1": ({"important"}, 0)},
             id="a-protected-pod-comes-back-first",
         ),
@@ -214,7 +195,11 @@ def test_no_victim_could_stay(
         pod_on("n1", f"p{at}", priority, {"cpu": cpu}, at, labels={"app": str(at in protected)})
         for at, (priority, cpu) in enumerate(pods)
     ]
-    snapshot = make_snapshot([node("n1", {"cpu": cpus, "pods": 99})], bound, [budget(0, "True")])
+    snapshot = make_snapshot(
+        [node("n1", {"cpu": cpus, "pods": 99})],
+        bound,
+        [make_budget("b", {"matchLabels": {"app": "True"}})],
+    )
     result = post_filter(make_pod("p", priority=HIGH, requests={"cpu": wanted}), snapshot)
     free = cpus - sum(cpu for _, cpu in pods)
     sizes = np.array([pods[int(victim.name[1:])][1] for victim in result.victims])

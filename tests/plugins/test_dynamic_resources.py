@@ -8,13 +8,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import PodResourceClaim, PodResourceClaimStatus
 from kubesched.api.field_errors import ConfigError
-from kubesched.api.meta import (
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    ObjectMeta,
-    OwnerReference,
-)
+from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.resource import (
     AllocationResult,
     DeviceRequest,
@@ -38,6 +32,7 @@ from tests.plugins.dynamic_resources.objects import (
     device,
     device_class,
     first_available,
+    node_selector,
     request,
     slice_of,
 )
@@ -56,6 +51,8 @@ def templated(status: tuple[PodResourceClaimStatus, ...]) -> PodInfo:
     )
 
 
+GENERATED = templated((PodResourceClaimStatus(name="gpu", resource_claim_name="c1"),))
+UNRESOLVABLE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 OWNED = OwnerReference(kind="Pod", name="p", uid="uid-p", controller=True)
 
 
@@ -78,17 +75,12 @@ OWNED = OwnerReference(kind="Pod", name="p", uid="uid-p", controller=True)
             templated((PodResourceClaimStatus(name="gpu"),)), [], None, id="turned-out-unneeded"
         ),
         pytest.param(
-            templated((PodResourceClaimStatus(name="gpu", resource_claim_name="c1"),)),
+            GENERATED,
             [claim()],
             "ResourceClaim default/c1 was not created for Pod default/p (Pod is not owner)",
             id="not-owned",
         ),
-        pytest.param(
-            templated((PodResourceClaimStatus(name="gpu", resource_claim_name="c1"),)),
-            [claim(owner_references=(OWNED,))],
-            None,
-            id="owned",
-        ),
+        pytest.param(GENERATED, [claim(owner_references=(OWNED,))], None, id="owned"),
     ],
 )
 def test_pre_enqueue(pod: PodInfo, objects: list[ResourceClaim], reason: str | None) -> None:
@@ -98,7 +90,7 @@ def test_pre_enqueue(pod: PodInfo, objects: list[ResourceClaim], reason: str | N
     if reason is None:
         assert status.is_success
         return
-    assert (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,)) == (status.code, status.reasons)
+    assert (UNRESOLVABLE, (reason,)) == (status.code, status.reasons)
     assert status == cluster.pre_filter(pod)[1]
 
 
@@ -106,14 +98,11 @@ def test_pre_enqueue(pod: PodInfo, objects: list[ResourceClaim], reason: str | N
     ("wanted", "code", "message"),
     [
         pytest.param(
-            request(),
-            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-            "request r: device class gpu does not exist",
-            id="class",
+            request(), UNRESOLVABLE, "request r: device class gpu does not exist", id="class"
         ),
         pytest.param(
             first_available("r", alternative("a")),
-            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            UNRESOLVABLE,
             "request r/a: device class gpu does not exist",
             id="alternative",
         ),
@@ -125,7 +114,7 @@ def test_pre_enqueue(pod: PodInfo, objects: list[ResourceClaim], reason: str | N
         ),
         pytest.param(
             DeviceRequest(name="r"),
-            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
+            UNRESOLVABLE,
             "resource claim default/c1, request r: unknown request type",
             id="nothing",
         ),
@@ -164,7 +153,7 @@ def test_filter_finds_devices_per_node() -> None:
     cycle, answers = cluster.filter(user_of("c1"))
     assert answers["n1"].is_success
     assert ("cannot allocate all claims",) == answers["n2"].reasons
-    assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE is answers["n2"].code
+    assert UNRESOLVABLE is answers["n2"].code
     assert "still not schedulable" == cluster.post_filter(cycle, user_of("c1"))
 
 
@@ -214,9 +203,7 @@ def test_claim_in_use_by_others_is_not_given_up() -> None:
 
 def test_unreadable_allocation_is_an_error() -> None:
     """A node selector that cannot be parsed fails PreFilter."""
-    requirement = NodeSelectorRequirement(key="a", operator="Near")
-    term = NodeSelectorTerm(match_expressions=(requirement,))
-    selector = NodeSelector(node_selector_terms=(term,))
+    selector = node_selector("a", operator="Near")
     cluster = Cluster(claim(allocation=AllocationResult(node_selector=selector)))
     assert Code.ERROR is cluster.pre_filter(user_of("c1"))[1].code
 

@@ -14,13 +14,12 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SUCCESS, Code, Status, failure, unresolvable
 from kubesched.framework.waiting_pods import WaitingPod
 from kubesched.plugins.gang_scheduling import GangScheduling
-from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 from kubesched.testing.handle import FakeHandle
-from tests.scheduler.running import GANGS, make_group, make_member, running
+from tests.scheduler.running import GANGS, Running, make_group, make_member, with_scheduler
 
 TOO_FEW = unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
 NO_GROUP = unresolvable('waiting for pods\'s pod group "gang" to appear in scheduling queue')
@@ -189,54 +188,42 @@ def test_hint_for_groups(target: Pod, new: object, expected: bool) -> None:
     assert expected is _hint(POD_GROUP)(target, None, new)
 
 
-def test_a_gang_waits_for_its_group_and_its_pods() -> None:
+@with_scheduler(gates=GANGS)
+async def test_a_gang_waits_for_its_group_and_its_pods(cluster: Running) -> None:
     """The gang is bound when its group and all its pods exist."""
-
-    async def main() -> None:
-        async with running(gates=GANGS) as cluster:
-            cluster.api.create(make_node("node"), make_member("p1"), make_member("p2"))
-            await cluster.settle()
-            gated = cluster.scheduler.queue.statistics().gated
-            cluster.api.create(make_group(min_count=3))
-            await cluster.settle()
-            assert (2, 2, {}) == (gated, cluster.scheduler.queue.statistics().gated, cluster.nodes)
-            cluster.api.create(make_member("p3"))
-            await cluster.settle()
-            assert {"p1", "p2", "p3"} == set(cluster.nodes)
-            cluster.api.create(make_member("p4"))
-            await cluster.settle()
-            assert "node" == cluster.nodes["p4"]
-
-    run(main())
+    cluster.api.create(make_node("node"), make_member("p1"), make_member("p2"))
+    await cluster.settle()
+    gated = cluster.scheduler.queue.statistics().gated
+    cluster.api.create(make_group(min_count=3))
+    await cluster.settle()
+    assert (2, 2, {}) == (gated, cluster.scheduler.queue.statistics().gated, cluster.nodes)
+    cluster.api.create(make_member("p3"))
+    await cluster.settle()
+    assert {"p1", "p2", "p3"} == set(cluster.nodes)
+    cluster.api.create(make_member("p4"))
+    await cluster.settle()
+    assert "node" == cluster.nodes["p4"]
 
 
-def test_a_deleted_pod_counts_no_more() -> None:
+@with_scheduler(gates=GANGS)
+async def test_a_deleted_pod_counts_no_more(cluster: Running) -> None:
     """With two of three pods gone, the last one and a new one stay behind the gate."""
-
-    async def main() -> None:
-        async with running(gates=GANGS) as cluster:
-            cluster.api.create(make_node("node"), make_member("p1"), make_member("p2"))
-            cluster.api.delete("p1")
-            cluster.api.create(make_group(min_count=2), make_member("p3", "other"))
-            await cluster.settle()
-            assert {} == cluster.nodes
-            assert 2 == cluster.scheduler.queue.statistics().gated
-
-    run(main())
+    cluster.api.create(make_node("node"), make_member("p1"), make_member("p2"))
+    cluster.api.delete("p1")
+    cluster.api.create(make_group(min_count=2), make_member("p3", "other"))
+    await cluster.settle()
+    assert {} == cluster.nodes
+    assert 2 == cluster.scheduler.queue.statistics().gated
 
 
-def test_a_gang_whose_pod_is_not_bound_keeps_the_others() -> None:
+@with_scheduler(gates=GANGS)
+async def test_a_gang_whose_pod_is_not_bound_keeps_the_others(cluster: Running) -> None:
     """When the gang is approved, a failed binding does not undo the others."""
-
-    async def main() -> None:
-        async with running(gates=GANGS) as cluster:
-            cluster.api.refused.add("p2")
-            cluster.api.create(make_node("node"), make_group(min_count=2))
-            cluster.api.create(make_member("p1"), make_member("p2"))
-            await cluster.settle()
-            assert {"p1": "node"} == cluster.nodes
-            cluster.api.refused.clear()
-            await cluster.settle(3)
-            assert {"p1": "node", "p2": "node"} == cluster.nodes
-
-    run(main())
+    cluster.api.refused.add("p2")
+    cluster.api.create(make_node("node"), make_group(min_count=2))
+    cluster.api.create(make_member("p1"), make_member("p2"))
+    await cluster.settle()
+    assert {"p1": "node"} == cluster.nodes
+    cluster.api.refused.clear()
+    await cluster.settle(3)
+    assert {"p1": "node", "p2": "node"} == cluster.nodes

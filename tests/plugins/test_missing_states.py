@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
 from kubesched.api.meta import KubeObject
-from kubesched.api.resource import DeviceClass
 from kubesched.config.args import exhaustive
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
@@ -28,7 +26,9 @@ from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.dynamic_resources.cluster import GPU, gpu_class
 from tests.plugins.volume_objects import ZONE, claim_volumes, make_claim, make_csi_node, make_volume
+from tests.scheduler.toys import failed, placed, rejected, rejected_nodes
 
 GATES = FeatureGates({})
 STORAGE_SCORING = FeatureGates({"StorageCapacityScoring": True})
@@ -79,7 +79,7 @@ def _decide(
 
 def _told(decision: Decision) -> object:
     if isinstance(decision, Rejected):
-        return dict(decision.diagnosis.rejected_nodes()), decision.message
+        return rejected_nodes(decision.diagnosis), decision.message
     return decision.feasible if isinstance(decision, Placed) else decision.message
 
 
@@ -115,8 +115,7 @@ FAILING = {
 def test_filters_that_fail(plugin: str) -> None:
     """Most filters fail on every node, even for a pod without requirements."""
     decision, _ = _decide(_without_pre_filter(plugin))
-    assert isinstance(decision, Failed)
-    assert f'running "{plugin}" filter plugin: {FAILING[plugin]}' == decision.message
+    assert f'running "{plugin}" filter plugin: {FAILING[plugin]}' == failed(decision).message
 
 
 @pytest.mark.parametrize("plugin", FAILING)
@@ -124,16 +123,14 @@ def test_filters_after_a_rejection(plugin: str) -> None:
     """Nodes that earlier filters reject keep their answers."""
     plugins = _without_pre_filter(plugin, "NodeAffinity")
     decision, _ = _decide(plugins, {"node_selector": {"disk": "tape"}})
-    assert isinstance(decision, Rejected)
-    assert {"NodeAffinity"} == decision.diagnosis.unschedulable_plugins
+    assert {"NodeAffinity"} == rejected(decision).diagnosis.unschedulable_plugins
 
 
 @pytest.mark.parametrize("plugin", ["NodeAffinity", "NodeVolumeLimits", "VolumeZone"])
 def test_filters_that_do_without(plugin: str) -> None:
     """Some filters build their state themselves; a pod without requirements passes."""
     decision, _ = _decide(_without_pre_filter(plugin))
-    assert isinstance(decision, Placed)
-    assert 3 == decision.feasible
+    assert 3 == placed(decision).feasible
 
 
 def test_node_affinity_filters_without_pre_filter() -> None:
@@ -158,8 +155,7 @@ def test_volume_zone_filters_without_pre_filter() -> None:
     assert isinstance(decision, Placed)
     assert ("n1", 1) == (decision.node_name, decision.feasible)
     decision, trace = _decide({**plugins, "preFilter": _set()}, pod)
-    assert isinstance(decision, Rejected)
-    assert '3 persistentvolumeclaim "c" not found.' in decision.message
+    assert '3 persistentvolumeclaim "c" not found.' in rejected(decision).message
     assert SUCCESS == trace.pre_filter_status
 
 
@@ -174,8 +170,7 @@ def test_volume_limits_filter_without_pre_filter() -> None:
         make_csi_node("n1", {driver: 1}),
     ]
     decision, _ = _decide(plugins, {"volumes": claim_volumes("c")}, objects)
-    assert isinstance(decision, Placed)
-    assert 2 == decision.feasible
+    assert 2 == placed(decision).feasible
 
 
 def test_volume_restrictions_look_at_disks_first() -> None:
@@ -183,11 +178,9 @@ def test_volume_restrictions_look_at_disks_first() -> None:
     plugins = _without_pre_filter("VolumeRestrictions")
     holders = [make_pod(f"p{i}", node_name=f"n{i}", volumes=DISK) for i in range(3)]
     decision, _ = _decide(plugins, {"volumes": DISK}, holders[:2])
-    assert isinstance(decision, Failed)
-    assert decision.message.endswith(FAILING["VolumeRestrictions"])
+    assert failed(decision).message.endswith(FAILING["VolumeRestrictions"])
     decision, _ = _decide(plugins, {"volumes": DISK}, holders)
-    assert isinstance(decision, Rejected)
-    assert "3 node(s) had no available disk" in decision.message
+    assert "3 node(s) had no available disk" in rejected(decision).message
 
 
 def test_a_plugin_that_is_off_passes() -> None:
@@ -265,8 +258,7 @@ def test_preferences_that_cannot_be_read() -> None:
     words = 'running Score plugins: plugin "NodeAffinity" failed with: '
     assert decision.message.startswith(words)
     decision, _ = _decide({"score": _set("NodeAffinity")}, pod)
-    assert isinstance(decision, Failed)
-    assert decision.message.startswith('running PreScore plugin "NodeAffinity": ')
+    assert failed(decision).message.startswith('running PreScore plugin "NodeAffinity": ')
 
 
 @pytest.mark.parametrize(
@@ -278,11 +270,7 @@ def test_preferences_that_cannot_be_read() -> None:
             'running Score plugins: plugin "DynamicResources" failed with: not found',
         ),
         ("DynamicResources", FeatureGates({"DRAPrioritizedList": False}), ""),
-        (
-            "VolumeBinding",
-            STORAGE_SCORING,
-            'running PreScore plugin "VolumeBinding": not found',
-        ),
+        ("VolumeBinding", STORAGE_SCORING, 'running PreScore plugin "VolumeBinding": not found'),
         ("VolumeBinding", GATES, ""),
     ],
 )
@@ -339,14 +327,12 @@ def test_nothing_to_bind_by(plugin: VolumeBinding | DynamicResources) -> None:
 
 def test_extended_resources_need_a_state_too() -> None:
     """DynamicResources fails for all pods, including those whose resources devices back."""
-    body = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}}
     decision, _ = _decide(
         _without_pre_filter("DynamicResources"),
-        {"requests": {"example.com/gpu": 1}, "limits": {"example.com/gpu": 1}},
-        [msgspec.convert(body, DeviceClass)],
+        {"requests": {GPU: 1}, "limits": {GPU: 1}},
+        [gpu_class()],
     )
-    assert isinstance(decision, Failed)
-    assert decision.message.endswith("not found")
+    assert failed(decision).message.endswith("not found")
 
 
 def test_states_of_rows_are_those_of_the_table() -> None:

@@ -44,6 +44,11 @@ def named(*values: str, operator: str = "In") -> Json:
     return {"key": "metadata.name", "operator": operator, "values": list(values)}
 
 
+def name_is(*values: str) -> dict[str, object]:
+    """A term that requires all of these names, one by one."""
+    return {"matchFields": [named(value) for value in values]}
+
+
 def required(*terms: Json) -> dict[str, object]:
     """An affinity with required terms."""
     return {REQUIRED: {"nodeSelectorTerms": list(terms)}}
@@ -52,6 +57,11 @@ def required(*terms: Json) -> dict[str, object]:
 def preferred(*terms: tuple[int, Json]) -> dict[str, object]:
     """An affinity with preferred terms."""
     return {PREFERRED: [{"weight": weight, "preference": term} for weight, term in terms]}
+
+
+FOO, KEY, AZ1 = has("foo", "bar"), has("key", "value"), has("az", "az1")
+IN_A = required(has("zone", "a"))
+ERROR_OR_A = required(UNPARSABLE, has("zone", "a"))
 
 
 def make_plugin(added: Json | None = None) -> NodeAffinity:
@@ -92,20 +102,14 @@ def test_pre_filter_skips(
 @pytest.mark.parametrize(
     ("terms", "expected"),
     [
-        pytest.param([{"matchFields": [named("a")]}], {"a"}, id="one"),
-        pytest.param(
-            [{"matchFields": [named("a")]}, {"matchFields": [named("b")]}], {"a", "b"}, id="terms"
-        ),
-        pytest.param([{"matchFields": [named("a"), named("a")]}], {"a"}, id="same-twice"),
-        pytest.param([{"matchFields": [named("a")], **has("x", "a")}], {"a"}, id="with-labels"),
-        pytest.param([{"matchFields": [named("a")]}, has("x", "a")], None, id="other-term-open"),
-        pytest.param([{"matchFields": [named("a")]}, {}], None, id="empty-term-is-open"),
+        pytest.param([name_is("a")], {"a"}, id="one"),
+        pytest.param([name_is("a"), name_is("b")], {"a", "b"}, id="terms"),
+        pytest.param([name_is("a", "a")], {"a"}, id="same-twice"),
+        pytest.param([name_is("a") | has("x", "a")], {"a"}, id="with-labels"),
+        pytest.param([name_is("a"), has("x", "a")], None, id="other-term-open"),
+        pytest.param([name_is("a"), {}], None, id="empty-term-is-open"),
         pytest.param([{"matchFields": [named("a", operator="NotIn")]}], None, id="not-in"),
-        pytest.param(
-            [{"matchFields": [named("a"), named("b")]}, {"matchFields": [named("c")]}],
-            {"c"},
-            id="conflict-in-one-term",
-        ),
+        pytest.param([name_is("a", "b"), name_is("c")], {"c"}, id="conflict-in-one-term"),
         pytest.param([{"matchFields": [named("a", "b")]}], {"a", "b"}, id="faulty-still-names"),
         pytest.param(
             [{"matchFields": [{"key": "x", "operator": "In", "values": ["a"]}]}],
@@ -126,9 +130,9 @@ def test_pre_filter_names_nodes(terms: list[Json], expected: set[str] | None) ->
 @pytest.mark.parametrize(
     "terms",
     [
-        pytest.param([{"matchFields": [named("a")]}], id="one"),
-        pytest.param([{"matchFields": [named("b")]}, {"matchFields": [named("a")]}], id="two"),
-        pytest.param([{"matchFields": [named("a")], **has("zone", "foo")}], id="with-labels"),
+        pytest.param([name_is("a")], id="one"),
+        pytest.param([name_is("b"), name_is("a")], id="two"),
+        pytest.param([name_is("a") | has("zone", "foo")], id="with-labels"),
         pytest.param([{"matchFields": [named("a", "b")]}], id="two names in one field"),
     ],
 )
@@ -146,7 +150,7 @@ def test_names_decide_alone(
 
 def test_pre_filter_conflict() -> None:
     """Terms that no node name can satisfy reject the pod."""
-    pod = make_pod_info(node_affinity=required({"matchFields": [named("a"), named("b")]}))
+    pod = make_pod_info(node_affinity=required(name_is("a", "b")))
     status, _ = pre_filter(make_plugin(), pod)
     assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE == status.code
     assert ("pod affinity terms conflict",) == status.reasons
@@ -164,15 +168,11 @@ def test_pre_filter_conflict() -> None:
             id="pod",
         ),
         pytest.param(
-            required(has("zone", "foo")),
-            required({"matchFields": [named("node")]}),
-            "",
-            "",
-            id="match-both",
+            required(has("zone", "foo")), required(name_is("node")), "", "", id="match-both"
         ),
         pytest.param(
             required(has("zone", "bar")),
-            required({"matchFields": [named("other")]}),
+            required(name_is("other")),
             ENFORCED_REASON,
             "wants metadata.name In (other)",
             id="added-comes-first",
@@ -237,24 +237,16 @@ NODES = (
     ("affinity", "added", "expected"),
     [
         pytest.param(None, None, None, id="skipped"),
-        pytest.param(required(has("foo", "bar")), None, None, id="required-only-is-skipped"),
+        pytest.param(required(FOO), None, None, id="required-only-is-skipped"),
         pytest.param({PREFERRED: []}, None, [0, 0, 0, 0], id="empty-list-is-not-skipped"),
-        pytest.param(preferred((2, has("foo", "bar"))), None, [100, 0, 100, 100], id="one-term"),
-        pytest.param(
-            preferred((2, has("foo", "bar")), (4, has("key", "value")), (5, has("az", "az1"))),
-            None,
-            [18, 81, 18, 100],
-            id="sum",
-        ),
-        pytest.param(preferred((0, has("foo", "bar"))), None, [0, 0, 0, 0], id="weight-0"),
+        pytest.param(preferred((2, FOO)), None, [100, 0, 100, 100], id="one-term"),
+        pytest.param(preferred((2, FOO), (4, KEY), (5, AZ1)), None, [18, 81, 18, 100], id="sum"),
+        pytest.param(preferred((0, FOO)), None, [0, 0, 0, 0], id="weight-0"),
         pytest.param(preferred((0, UNPARSABLE)), None, [0, 0, 0, 0], id="weight-0-is-not-parsed"),
         pytest.param(preferred((7, {})), None, [0, 0, 0, 0], id="empty-preference"),
-        pytest.param(None, preferred((3, has("az", "az1"))), [0, 100, 0, 100], id="added-alone"),
+        pytest.param(None, preferred((3, AZ1)), [0, 100, 0, 100], id="added-alone"),
         pytest.param(
-            preferred((2, has("foo", "bar"))),
-            preferred((1, has("key", "value"))),
-            [66, 33, 66, 100],
-            id="added-and-own",
+            preferred((2, FOO)), preferred((1, KEY)), [66, 33, 66, 100], id="added-and-own"
         ),
         pytest.param(None, preferred(), None, id="added-empty-list-is-skipped"),
     ],
@@ -345,22 +337,18 @@ A, B = {"zone": "a"}, {"zone": "b"}
 @pytest.mark.parametrize(
     ("affinity", "added", "old", "new", "expected"),
     [
-        pytest.param(required(has("zone", "a")), None, None, A, True, id="matching-node-came"),
-        pytest.param(required(has("zone", "a")), None, None, B, False, id="other-node-came"),
-        pytest.param(required(has("zone", "a")), None, B, A, True, id="starts-to-match"),
-        pytest.param(required(has("zone", "a")), None, A, A, False, id="matched-before"),
-        pytest.param(required(has("zone", "a")), None, A, B, False, id="stops-to-match"),
+        pytest.param(IN_A, None, None, A, True, id="matching-node-came"),
+        pytest.param(IN_A, None, None, B, False, id="other-node-came"),
+        pytest.param(IN_A, None, B, A, True, id="starts-to-match"),
+        pytest.param(IN_A, None, A, A, False, id="matched-before"),
+        pytest.param(IN_A, None, A, B, False, id="stops-to-match"),
         pytest.param(None, required(has("zone", "b")), None, A, False, id="added-does-not-match"),
-        pytest.param(None, required(has("zone", "a")), None, A, True, id="added-matches"),
-        pytest.param(None, required(has("zone", "a")), B, A, False, id="only-added-changed"),
+        pytest.param(None, IN_A, None, A, True, id="added-matches"),
+        pytest.param(None, IN_A, B, A, False, id="only-added-changed"),
         pytest.param(required(UNPARSABLE), None, B, A, True, id="error-is-a-try"),
-        pytest.param(
-            required(UNPARSABLE, has("zone", "a")), None, A, A, False, id="error-that-matched"
-        ),
-        pytest.param(
-            required(UNPARSABLE, has("zone", "a")), None, B, A, True, id="error-before-only"
-        ),
-        pytest.param(required(UNPARSABLE, has("zone", "a")), None, A, B, True, id="error-now-only"),
+        pytest.param(ERROR_OR_A, None, A, A, False, id="error-that-matched"),
+        pytest.param(ERROR_OR_A, None, B, A, True, id="error-before-only"),
+        pytest.param(ERROR_OR_A, None, A, B, True, id="error-now-only"),
     ],
 )
 def test_hint_after_node_change(
@@ -390,7 +378,7 @@ def test_hint_asks_the_node_selector_first() -> None:
 @given(
     st.lists(st.sampled_from([{}, A, B]), min_size=1, max_size=6),
     st.sampled_from([None, {}, A, B]),
-    st.sampled_from([None, required(has("zone", "a")), required(has("zone", "b"), has("x"))]),
+    st.sampled_from([None, IN_A, required(has("zone", "b"), has("x"))]),
     st.sampled_from([None, required(has("zone", "a", "b")), required()]),
 )
 @settings(deadline=None)
@@ -417,7 +405,7 @@ def test_signature() -> None:
         {"node_selector": {}},
         {"node_selector": A},
         {"node_affinity": required()},
-        {"node_affinity": required(has("zone", "a"))},
+        {"node_affinity": IN_A},
         {"node_affinity": preferred((1, has("zone", "a")))},
         {"node_affinity": {PREFERRED: []}},
     )
@@ -432,5 +420,5 @@ def test_pods_that_name_nodes_share_the_answers_of_other_plugins() -> None:
     for name in "ab":
         pod = make_pod_info(node_affinity=required({"matchFields": [named(name)]}))
         assert NOT_SHARED is make_plugin().sign(pod)
-    either = required({"matchFields": [named("a")]}, {"matchExpressions": []})
+    either = required(name_is("a"), {"matchExpressions": []})
     assert NOT_SHARED is not make_plugin().sign(make_pod_info(node_affinity=either))

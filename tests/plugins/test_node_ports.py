@@ -32,6 +32,9 @@ def port(number: int, address: str = "", protocol: str = "") -> Json:
     return {"hostPort": number, "hostIP": address, "protocol": protocol}
 
 
+LOCAL, LOCAL_UDP = port(8080, "127.0.0.1"), port(8080, "127.0.0.1", "UDP")
+
+
 def collide(one: Json, other: Json) -> bool:
     """Two container ports, read off the specification."""
     if not one["hostPort"] or one["hostPort"] != other["hostPort"]:
@@ -87,29 +90,14 @@ def test_rows_are_answered_as_the_specification_says(
     ("used", "wanted", "fits"),
     [
         pytest.param([], [port(8080)], True, id="nothing-used"),
-        pytest.param([port(9090, "127.0.0.1")], [port(8080, "127.0.0.1")], True, id="other-port"),
-        pytest.param(
-            [port(8080, "127.0.0.1")], [port(8080, "127.0.0.1")], False, id="same-address"
-        ),
-        pytest.param(
-            [port(8080, "127.0.0.1")], [port(8080, "127.0.0.2")], True, id="other-address"
-        ),
-        pytest.param(
-            [port(8080, "127.0.0.1", "UDP")], [port(8080, "127.0.0.1")], True, id="other-protocol"
-        ),
-        pytest.param(
-            [port(8080, "127.0.0.1")],
-            [port(8001, "127.0.0.1"), port(8080, "127.0.0.1")],
-            False,
-            id="second-collides",
-        ),
-        pytest.param(
-            [port(8001, "127.0.0.1")], [port(8001, ANY_ADDRESS)], False, id="all-addresses-wanted"
-        ),
-        pytest.param([port(8001)], [port(8001, "127.0.0.1")], False, id="all-addresses-used"),
-        pytest.param(
-            [port(8001, "127.0.0.1", "UDP")], [port(8001)], True, id="all-addresses-of-a-protocol"
-        ),
+        pytest.param([port(9090, "127.0.0.1")], [LOCAL], True, id="other-port"),
+        pytest.param([LOCAL], [LOCAL], False, id="same-address"),
+        pytest.param([LOCAL], [port(8080, "127.0.0.2")], True, id="other-address"),
+        pytest.param([LOCAL_UDP], [LOCAL], True, id="other-protocol"),
+        pytest.param([LOCAL], [port(8001), LOCAL], False, id="second-collides"),
+        pytest.param([LOCAL], [port(8080, ANY_ADDRESS)], False, id="all-addresses-wanted"),
+        pytest.param([port(8080)], [LOCAL], False, id="all-addresses-used"),
+        pytest.param([LOCAL_UDP], [port(8080)], True, id="all-addresses-of-a-protocol"),
         pytest.param([], [port(80), port(80)], True, id="own-duplicates-do-not-count"),
     ],
 )

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubesched.framework.status import Code
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
@@ -40,6 +42,34 @@ def test_filter(toleration: Json, fits: bool, comparison: bool) -> None:
     assert fits == plugin.sign(pod)
     for row in range(2):
         assert answers[row] == plugin.filter(None, pod, TABLE.take(np.array([row])))[0]
+
+
+tolerations = st.fixed_dictionaries(
+    {},
+    optional={
+        "key": st.sampled_from(["", KEY, "other"]),
+        "operator": st.sampled_from(["", "Equal", "Exists", "Lt"]),
+        "value": st.sampled_from(["", "1"]),
+        "effect": st.sampled_from(["", "NoSchedule", "NoExecute"]),
+    },
+)
+
+
+def tolerates_cordon(toleration: Json) -> bool:
+    """The rule for the cordon's taint, which has a key, no value, and effect NoSchedule."""
+    if toleration.get("effect", "") not in ("", "NoSchedule"):
+        return False
+    if toleration.get("key", "") not in ("", KEY):
+        return False
+    operator = toleration.get("operator", "")
+    return operator == "Exists" or (operator in ("", "Equal") and toleration.get("value", "") == "")
+
+
+@given(st.lists(tolerations, max_size=3))
+def test_a_pod_fits_with_any_toleration_of_the_cordon(borne: list[Json]) -> None:
+    """One of several tolerations is enough."""
+    answers = make_plugin().filter(None, make_pod_info(tolerations=borne), TABLE)
+    assert [True, any(map(tolerates_cordon, borne))] == answers.passed.tolist()
 
 
 def test_rejection() -> None:

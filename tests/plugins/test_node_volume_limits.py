@@ -21,7 +21,6 @@ from kubesched.plugins.node_volume_limits import (
     after_csi_node_update,
     after_pod_deletion,
 )
-from kubesched.plugins.volumes.claims import after_claim_change
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
@@ -272,11 +271,7 @@ def test_pods_added_to_many_rows() -> None:
     assert state is not None
     what_if = snapshot.nodes.take(np.arange(20))
     assert plugin.filter(state, pod, what_if).passed.all()
-    fresh = (
-        make_claim("x", volume="pv-x"),
-        make_volume("pv-x", csi={"driver": DRIVER, "volumeHandle": "x"}),
-    )
-    for item in fresh:
+    for item in csi_pair("x"):
         snapshot.objects.put(item)  # type: ignore[attr-defined]  # the builder's store
     what_if.add_pod(make_pod_info("more", volumes=claim_volumes("x")), 0)
     assert FULL == plugin.filter(state, pod, what_if)[0]
@@ -583,15 +578,6 @@ def test_after_csi_node_update(
 def test_after_pod_deletion(deleted: Pod, queues: bool) -> None:
     """A pod that may have had volumes attached helps."""
     assert queues == after_pod_deletion(make_pod(), deleted, None)
-
-
-def test_after_claim_change() -> None:
-    """A claim of the pod helps, an ephemeral one too."""
-    pod = make_pod(volumes=[*claim_volumes("c"), {"name": "e", "ephemeral": {}}])
-    assert after_claim_change(pod, None, make_claim("c"))
-    assert after_claim_change(pod, None, make_claim("pod-e"))
-    assert not after_claim_change(pod, None, make_claim("other"))
-    assert not after_claim_change(pod, None, make_claim("c", metadata={"namespace": "other"}))
 
 
 @pytest.mark.parametrize(

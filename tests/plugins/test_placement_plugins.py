@@ -8,10 +8,9 @@ from typing import Final
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
+from kubesched.api.scheduling import PodGroup
 from kubesched.cache.cache import Cache
 from kubesched.framework.pod_groups import (
     GeneratedPlacements,
@@ -33,12 +32,6 @@ KEY: Final = "zone"
 ZONES: Final = {"n0": "a", "n1": "b", "n2": "a", "n3": None, "n4": ""}
 GROUP_STATE_MISSING: Final = "pod group state not found for pod group default/gang"
 DEFAULT_MEMORY: Final = 200 * 2**20
-
-
-def in_topology(group: PodGroup, key: str = KEY) -> PodGroup:
-    """Return the group with a constraint."""
-    constraints = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=key),))
-    return replace(group, spec=replace(group.spec, scheduling_constraints=constraints))
 
 
 def zone_nodes() -> list[Node]:
@@ -85,7 +78,7 @@ def test_without_a_constraint_all_nodes_are_one_placement() -> None:
 
 def test_one_placement_per_domain() -> None:
     """Nodes without the label are in no domain; the empty value is a domain."""
-    cache = cluster_of(zone_nodes(), [make_member("p")], in_topology(make_group()))
+    cache = cluster_of(zone_nodes(), [make_member("p")], make_group(key=KEY))
     expected = (Placement("a", (0, 2)), Placement("b", (1,)), Placement("", (4,)))
     assert GeneratedPlacements(expected) == generate(cache)
 
@@ -113,7 +106,7 @@ def test_pods_that_are_scheduled_decide_the_domain(
 ) -> None:
     """The other pods follow, or there is an error."""
     pods = [make_member(f"p{at}", node_name=node) for at, node in enumerate(nodes)]
-    found = generate(cluster_of(zone_nodes(), pods, in_topology(make_group())))
+    found = generate(cluster_of(zone_nodes(), pods, make_group(key=KEY)))
     if isinstance(expected, str):
         cause = f"cannot determine domain for already scheduled pods: {expected}"
         assert failure(cause) == found.status
@@ -125,7 +118,7 @@ def test_a_group_that_is_not_known() -> None:
     """Neither its object nor its pods exist."""
     found = generate(cluster_of(zone_nodes(), []))
     assert failure('podgroup.scheduling.k8s.io "gang" not found') == found.status
-    found = generate(cluster_of(zone_nodes(), [], in_topology(make_group())))
+    found = generate(cluster_of(zone_nodes(), [], make_group(key=KEY)))
     assert failure(GROUP_STATE_MISSING) == found.status
 
 

@@ -12,9 +12,11 @@ from kubesched.api.field_errors import ConfigError
 from kubesched.api.meta import KubeObject
 from kubesched.api.storage import CSIStorageCapacity, StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
+from kubesched.config.args import UtilizationShapePoint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable
+from kubesched.plugins.shared.score_curve import ScoreCurve
 from kubesched.plugins.volume_binding import (
     VolumeBinding,
     VolumeBindingArgs,
@@ -22,8 +24,10 @@ from kubesched.plugins.volume_binding import (
     after_csi_driver_change,
     after_csi_node_change,
     after_storage_class_change,
+    score_pod_volumes,
 )
 from kubesched.plugins.volumes.claims import after_claim_change
+from kubesched.plugins.volumes.decisions import PodVolumes, StaticBinding
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
@@ -52,6 +56,9 @@ CSI = "csi.example.com"
 NODES = [make_node(f"n{i}", labels={ZONE: "ab"[i // 2], HOSTNAME: f"n{i}"}) for i in range(4)]
 WAIT = make_class("wait")
 STATIC = make_class("static", provisioner="kubernetes.io/no-provisioner")
+MINE = {"namespace": "default", "name": "c"}
+DELETED = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+X_IS_Y = {"selector": {"matchLabels": {"x": "y"}}}
 GATE = {"StorageCapacityScoring": True}
 
 
@@ -115,7 +122,7 @@ EPHEMERAL = make_pod_info("pod", volumes=[{"name": "e", "ephemeral": {}}])
         ),
         pytest.param(
             using("c"),
-            [make_claim("c", volume="v", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})],
+            [make_claim("c", volume="v", metadata=DELETED)],
             'persistentvolumeclaim "c" is being deleted',
             id="being deleted",
         ),
@@ -150,10 +157,7 @@ def test_pre_filter_rejects(pod: PodInfo, objects: Sequence[KubeObject], status:
 
 def test_class_without_mode_is_an_error() -> None:
     """A class without a binding mode is an error."""
-    objects: list[KubeObject] = [
-        make_claim("c", storage_class="s"),
-        make_class("s", mode=None),
-    ]
+    objects = [make_claim("c", storage_class="s"), make_class("s", mode=None)]
     expected = failure('VolumeBindingMode not set for StorageClass "s"')
     assert expected == ask(using("c"), objects)
 
@@ -268,34 +272,21 @@ def test_migrated_volume() -> None:
         pytest.param(
             {"spec": {"volumeAttributesClassName": ""}}, [{}], "0123", id="empty attributes class"
         ),
-        pytest.param(
-            {}, [{"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}], "", id="deleting"
-        ),
-        pytest.param({"spec": {"selector": {"matchLabels": {"x": "y"}}}}, [{}], "", id="selector"),
-        pytest.param(
-            {"spec": {"selector": {"matchLabels": {"x": "y"}}}},
-            [{"labels": {"x": "y"}}],
-            "0123",
-            id="selector matches",
-        ),
+        pytest.param({}, [{"metadata": DELETED}], "", id="deleting"),
+        pytest.param({"spec": X_IS_Y}, [{}], "", id="selector"),
+        pytest.param({"spec": X_IS_Y}, [{"labels": {"x": "y"}}], "0123", id="selector matches"),
         pytest.param({}, [{"claim": {"namespace": "default", "name": "d"}}], "", id="another's"),
         pytest.param(
             {},
-            [{"claim": {"namespace": "default", "name": "c"}, "phase": "Bound"}],
+            [{"claim": MINE, "phase": "Bound"}],
             "0123",
             id="kept for the claim, whatever the phase",
         ),
         pytest.param(
-            {},
-            [{"claim": {"namespace": "default", "name": "c", "uid": "old"}}],
-            "",
-            id="kept for a former claim of the name",
+            {}, [{"claim": {**MINE, "uid": "old"}}], "", id="kept for a former claim of the name"
         ),
         pytest.param(
-            {},
-            [{}, {"claim": {"namespace": "default", "name": "c"}, "nodes": {ZONE: ["a"]}}],
-            "01",
-            id="its own volume or none",
+            {}, [{}, {"claim": MINE, "nodes": {ZONE: ["a"]}}], "01", id="its own volume or none"
         ),
         pytest.param(
             {"annotations": {SELECTED_NODE: "n1"}}, [{}], "", id="to be made elsewhere or never"
@@ -332,20 +323,14 @@ def test_smallest_claim_takes_smallest_volume() -> None:
 @pytest.mark.parametrize(
     ("volumes", "expected"),
     [
-        pytest.param([{"claim": {"namespace": "default", "name": "c"}}], "", id="used up"),
+        pytest.param([{"claim": MINE}], "", id="used up"),
+        pytest.param([{"claim": MINE}, {"nodes": {ZONE: ["a"]}}], "01", id="another in its place"),
         pytest.param(
-            [{"claim": {"namespace": "default", "name": "c"}}, {"nodes": {ZONE: ["a"]}}],
-            "01",
-            id="another in its place",
-        ),
-        pytest.param(
-            [{"claim": {"namespace": "default", "name": "c"}, "nodes": {ZONE: ["a"]}}, {}, {}],
+            [{"claim": MINE, "nodes": {ZONE: ["a"]}}, {}, {}],
             "01",
             id="its own volume or none, on nodes where it is not used up",
         ),
-        pytest.param(
-            [{"claim": {"namespace": "default", "name": "c"}}] * 2, "0123", id="two of its own"
-        ),
+        pytest.param([{"claim": MINE}] * 2, "0123", id="two of its own"),
         pytest.param([{}], "", id="one that is nobody's"),
         pytest.param([{}, {"nodes": {ZONE: ["b"]}}], "23", id="two that are nobody's"),
     ],
@@ -538,7 +523,7 @@ claim_strategy = st.fixed_dictionaries(
         "storage": sizes,
         "volume": st.sampled_from(["", "", "", "v0", "v1", "gone"]),
         "annotations": st.sampled_from([{}, {}, {}, {SELECTED_NODE: "n0"}]),
-        "spec": st.sampled_from([{}, {}, {"selector": {"matchLabels": {"x": "y"}}}]),
+        "spec": st.sampled_from([{}, {}, X_IS_Y]),
         "access_modes": modes,
     }
 )
@@ -718,12 +703,7 @@ UNEXPECTED = (
 @pytest.mark.parametrize(
     ("raw", "gates", "errors"),
     [
-        pytest.param(
-            {"bindTimeoutSeconds": -1},
-            {},
-            [NEGATIVE],
-            id="negative timeout",
-        ),
+        pytest.param({"bindTimeoutSeconds": -1}, {}, [NEGATIVE], id="negative timeout"),
         pytest.param(
             {"shape": [], "bindTimeoutSeconds": -1},
             {},
@@ -957,3 +937,36 @@ def test_decisions_follow_the_table_until_reserve() -> None:
     assert plugin.reserve(cycle, pod, "c").is_success
     [binding] = state.reserved["c"].static_bindings
     assert binding.volume.metadata.name == "v-c"
+
+
+# Scores by storage utilization.
+
+
+RISING = ScoreCurve([UtilizationShapePoint(utilization=at, score=at // 10) for at in (0, 100)])
+
+
+@pytest.mark.parametrize(
+    ("bindings", "expected"),
+    [
+        pytest.param([("a", "1Gi", "4Gi")], 25, id="one"),
+        pytest.param([("a", "1Gi", "4Gi"), ("a", "3Gi", "4Gi")], 50, id="one class: sums"),
+        pytest.param([("a", "1Gi", "4Gi"), ("b", "3Gi", "4Gi")], 50, id="two classes: mean"),
+        pytest.param([("a", "1", "100"), ("b", "2", "100")], 2, id="halves round up"),
+        pytest.param([("a", "1Gi", "0")], 100, id="no capacity"),
+        pytest.param([("a", "2Gi", "1Gi")], 100, id="more than there is"),
+        pytest.param([("a", "8Ei", "8Ei")], 0, id="as upstream, 64 bits overflow"),
+        pytest.param([], 0, id="nothing"),
+    ],
+)
+def test_score(bindings: list[tuple[str, str, str]], expected: int) -> None:
+    """Classes are scored by requested and capacity, and the mean counts."""
+    volumes = PodVolumes(
+        tuple(
+            StaticBinding(
+                make_volume(f"v{i}", storage_class=name, storage=capacity),
+                make_claim(f"c{i}", storage=requested),
+            )
+            for i, (name, requested, capacity) in enumerate(bindings)
+        )
+    )
+    assert expected == score_pod_volumes(volumes, RISING)

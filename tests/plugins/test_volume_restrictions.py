@@ -11,7 +11,6 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, Status, unresolvable
 from kubesched.plugins.volume_restrictions import VolumeRestrictions, after_pod_deletion
-from kubesched.plugins.volumes.claims import after_named_claim_change
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
@@ -254,14 +253,6 @@ def test_after_pod_deletion(deleted: Pod, queues: bool) -> None:
     """The deletion of a pod with a disk or a claim of the pod helps."""
     pod = make_pod(volumes=[*claim_volumes("c"), {"name": "d", **gce("a")}])
     assert queues == after_pod_deletion(pod, deleted, None)
-
-
-def test_after_named_claim_change() -> None:
-    """Only a claim that the pod names helps."""
-    pod = make_pod(volumes=[*claim_volumes("c"), {"name": "e", "ephemeral": {}}])
-    assert after_named_claim_change(pod, None, make_claim("c"))
-    assert not after_named_claim_change(pod, None, make_claim("pod-e"))
-    assert not after_named_claim_change(pod, None, make_claim("c", metadata={"namespace": "other"}))
 
 
 def test_events() -> None:

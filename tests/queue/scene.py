@@ -225,6 +225,11 @@ class Scene:
         """Take one pod; return its name, "" if it cannot be had."""
         return self._taken(self.queue.pop_specific_pod(self.info(name), self.now))
 
+    def attempt(self, name: str, **fields: object) -> None:
+        """Add a pod and pop it."""
+        self.add(name, **fields)
+        assert name == self.pop_specific(name)
+
     def _taken(self, queued: QueuedPodInfo | None) -> str:
         if queued is None:
             return ""
@@ -279,6 +284,5 @@ class Scene:
 
     def to_unschedulable(self, name: str, *plugins: str, **fields: object) -> None:
         """Add a pod, pop it and reject it."""
-        self.add(name, **fields)
-        assert name == self.pop_specific(name)
+        self.attempt(name, **fields)
         self.fail(name, *plugins)

@@ -161,7 +161,7 @@ def test_order_of_expiration(pops_from_backoff: bool, expected: list[str]) -> No
 
 
 def test_pop_completed_returns_pods_whose_backoff_has_ended() -> None:
-    """From both heaps; the others stay."""
+    """They come from both heaps; the others stay."""
     backoff = BackoffQueue(priority_sort, QueueOptions())
     nobody = frozenset[str]()
     backoff.add(failed("soon", timestamp=0.0, rejections=1))
@@ -173,7 +173,7 @@ def test_pop_completed_returns_pods_whose_backoff_has_ended() -> None:
 
 
 def test_pods_after_errors_are_not_popped_early() -> None:
-    """Only rejected pods are."""
+    """Only rejected pods are popped early."""
     backoff = BackoffQueue(priority_sort, QueueOptions())
     backoff.add(failed("error", errors=1, plugins=frozenset()))
     assert backoff.peek_rejected() is None

@@ -12,6 +12,13 @@ from kubesched.testing.builders import make_pod_info
 from .scene import PROFILE, Answers
 
 
+def closing(plugins: str) -> Answers:
+    """Return answers with which these plugins reject the pod p."""
+    answers = Answers()
+    answers.closed |= {plugin: {"p"} for plugin in plugins.split()}
+    return answers
+
+
 def gates(answers: Answers) -> tuple[Gates, Counter[tuple[str, str]]]:
     """Return the gates of a scene, and their counts."""
     counts: Counter[tuple[str, str]] = Counter()
@@ -32,9 +39,7 @@ def gates(answers: Answers) -> tuple[Gates, Counter[tuple[str, str]]]:
 )
 def test_the_gating_plugin_runs_first(before: str, closed: str, after: str, asked: str) -> None:
     """Each plugin runs at most once, until one rejects the pod."""
-    answers = Answers()
-    for plugin in closed.split():
-        answers.closed[plugin] = {"p"}
+    answers = closing(closed)
     queued = QueuedPodInfo(make_pod_info("p"), gating_plugin=before)
     gates(answers)[0].ask(queued)
     assert after == queued.gating_plugin
@@ -54,9 +59,7 @@ def test_a_gate_stays_closed(
     gating: str, closed: str, expected: bool, asked: Sequence[str]
 ) -> None:
     """Only the gating plugin runs, and nothing changes."""
-    answers = Answers()
-    for plugin in closed.split():
-        answers.closed[plugin] = {"p"}
+    answers = closing(closed)
     queued = QueuedPodInfo(make_pod_info("p"), gating_plugin=gating)
     assert expected == bool(gates(answers)[0].still_gated([queued]))
     assert [(plugin, "p") for plugin in asked] == answers.gated
@@ -65,11 +68,10 @@ def test_a_gate_stays_closed(
 
 
 def test_a_gating_plugin_is_a_rejecting_plugin() -> None:
-    """It counts once."""
-    answers = Answers()
+    """The gauge counts it once."""
+    answers = closing("Gates")
     all_gates, counts = gates(answers)
     queued = QueuedPodInfo(make_pod_info("p"), unschedulable_plugins=frozenset({"Fit"}))
-    answers.closed["Gates"] = {"p"}
     for _ in range(2):
         all_gates.ask(queued)
         assert {"Fit", "Gates"} == queued.unschedulable_plugins
@@ -81,16 +83,14 @@ def test_a_gating_plugin_is_a_rejecting_plugin() -> None:
 
 
 def test_a_pending_plugin_is_not_counted_again() -> None:
-    """The counts stay."""
-    answers = Answers()
-    all_gates, counts = gates(answers)
-    answers.closed["Gates"] = {"p"}
+    """The gauge keeps its counts."""
+    all_gates, counts = gates(closing("Gates"))
     all_gates.ask(QueuedPodInfo(make_pod_info("p"), pending_plugins=frozenset({"Gates"})))
     assert not counts
 
 
 def test_an_error_gates_the_pod() -> None:
-    """As a rejection does."""
+    """An error has the effect of a rejection."""
     answers = Answers()
     answers.broken = {"Gates"}
     queued = QueuedPodInfo(make_pod_info("p"))

@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent, Filing
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.queue.gates import ProfileRules
 from kubesched.queue.hinting import QueueingHints, QueueingStrategy, ask_hint
-from kubesched.queue.moves import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterChange, QueuePlace
+from kubesched.queue.moves import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterChange
 from kubesched.queue.registrations import Registration
-from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.testing.builders import make_node, make_pod, make_pod_info
 
 from .scene import (
@@ -26,7 +24,6 @@ from .scene import (
     PROFILE,
     REGISTERED,
     Answers,
-    priority_sort,
 )
 
 SKIP, LATER, NOW = (
@@ -107,7 +104,7 @@ def rejected(by: str = "", pending: str = "", scheduler: str = PROFILE) -> Queue
 def test_the_best_strategy_wins(
     queued: QueuedPodInfo, event: ClusterEvent, helped: str, expected: QueueingStrategy, asked: str
 ) -> None:
-    """Of the plugins that rejected the pod and registered the event."""
+    """The plugins that rejected the pod and registered the event are asked."""
     answers = Answers()
     answers.helped = set(helped.split())
     assert expected is hints(answers).strategy(queued, ClusterChange(event))
@@ -193,7 +190,7 @@ def test_the_best_strategy_of_several_events(
     ],
 )
 def test_an_event_is_of_interest_if_registered(event: ClusterEvent, expected: bool) -> None:
-    """By a plugin of any profile."""
+    """A plugin of any profile may have registered it."""
     assert expected == hints(Answers()).is_of_interest(event)
 
 
@@ -293,28 +290,6 @@ def test_a_shared_result_is_for_pods_with_equal_rejecting_plugins() -> None:
     strategy_of = QueueingHints({PROFILE: registrations}).strategies(ClusterChange(NODE_ADD))
     pods = [rejected("Fit"), rejected("Fit Spread"), rejected("Fit", "Spread"), rejected()]
     assert [SKIP, LATER, NOW, LATER] * 2 == [strategy_of(pod) for pod in [*pods, *pods]]
-
-
-def test_an_event_calls_a_per_template_hint_once() -> None:
-    """All pods of the template are moved, each according to its own backoff."""
-    seen: list[str] = []
-
-    def hint(pod: Pod, _old: object, _new: object) -> bool:
-        seen.append(pod.metadata.name)
-        return True
-
-    registration = Registration("Fit", NODE_ADD, hint, per_template=True)
-    queue = SchedulingQueue(priority_sort, {PROFILE: ProfileRules(registrations=[registration])})
-    for at, name in enumerate("abc"):
-        queue.add(make_pod_info(name), 0.0)
-        queued = queue.pop(0.0)
-        assert queued is not None
-        queued.unschedulable_plugins = frozenset({"Fit"})
-        queue.add_unschedulable_if_not_present(queued, float(at))
-    queue.move_all(NODE_ADD, None, make_node("n"), 3.5)
-    assert ["a"] == seen
-    placed = {place: len(queue.pods(place)) for place in (QueuePlace.ACTIVE, QueuePlace.BACKOFF)}
-    assert {QueuePlace.ACTIVE: 2, QueuePlace.BACKOFF: 1} == placed
 
 
 def test_an_event_with_a_name_finds_the_pods_filed_under_it() -> None:

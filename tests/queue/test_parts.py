@@ -167,11 +167,16 @@ def rejected_together(count: int) -> Scene:
     return scene
 
 
+def end_one(scene: Scene) -> None:
+    """A running pod ends."""
+    scene.queue.move_all(ASSIGNED_DELETE, scene.info("x").pod, None, scene.now)
+
+
 def test_equal_pods_move_together() -> None:
     """One move stands for all of them."""
     scene = rejected_together(3)
     scene.moves.clear()
-    scene.queue.move_all(ASSIGNED_DELETE, scene.info("x").pod, None, scene.now)
+    end_one(scene)
     place, label = QueuePlace.UNSCHEDULABLE, ASSIGNED_DELETE.label
     followers = ("default/p1", "default/p2")
     expected = QueueMove("default/p0", place, QueuePlace.ACTIVE, label, 20.0, "", followers)
@@ -182,14 +187,14 @@ def test_equal_pods_move_together() -> None:
 def test_hints_are_called_once_for_equal_pods() -> None:
     """The result for the leader holds for its followers."""
     scene = rejected_together(3)
-    scene.queue.move_all(ASSIGNED_DELETE, scene.info("x").pod, None, scene.now)
+    end_one(scene)
     assert [("Fit", "p0")] == scene.answers.asked
 
 
 def test_a_rejection_counts_for_each_pod() -> None:
     """Each has one more attempt, at the same time."""
     scene = rejected_together(3)
-    scene.queue.move_all(ASSIGNED_DELETE, scene.info("x").pod, None, scene.now)
+    end_one(scene)
     taken = scene.queue.take_again(lambda _queued: True)
     assert ["default/p0"] == [queued.key for queued in scene.queue.try_again(taken, scene.now)]
     pods = scene.queue.pods(QueuePlace.UNSCHEDULABLE)
@@ -202,15 +207,14 @@ def test_a_pod_that_is_not_rejected_leaves_its_row() -> None:
     """It is popped next."""
     scene = rejected_together(3)
     scene.add("between", labels={"app": "db"}, spec={"schedulerName": PROFILE})
-    scene.queue.move_all(ASSIGNED_DELETE, scene.info("x").pod, None, scene.now)
+    end_one(scene)
     taken = scene.queue.take_again(lambda queued: queued.key != "default/between")
     assert ["default/p0"] == [queued.key for queued in scene.queue.try_again(taken, scene.now)]
     assert "between" == scene.pop()
 
 
-def test_rejected_pods_are_flushed_before_errors() -> None:
+def test_rejected_pods_are_flushed_before_errors(scene: Scene) -> None:
     """Pods with equal times keep this order, though the error was put back first."""
-    scene = Scene()
     for name in ("rejected", "error"):
         scene.add(name, spec={"schedulerName": PROFILE})
     rejected, error = scene.queue.pop(0.0), scene.queue.pop(0.0)
@@ -220,7 +224,7 @@ def test_rejected_pods_are_flushed_before_errors() -> None:
     rejected.unschedulable_plugins = frozenset({"Fit"})
     scene.queue.add_unschedulable_if_not_present(rejected, 0.0)
     scene.answers.helped = {"Fit"}
-    scene.queue.move_all(ASSIGNED_DELETE, scene.info("x").pod, None, 0.0)
+    end_one(scene)
     scene.queue.flush_backoff(2.0)
     assert ["rejected", "error"] == [
         queued.pod_info.name for queued in scene.queue.pods(QueuePlace.ACTIVE)
@@ -228,7 +232,7 @@ def test_rejected_pods_are_flushed_before_errors() -> None:
 
 
 def test_a_pod_does_not_follow_one_rejected_for_another_reason() -> None:
-    """Even if both were rejected at the same time."""
+    """It does not even if both were rejected at the same time."""
     scene = Scene(per_template=True)
     scene.answers.helped = {"Fit"}
 
@@ -238,15 +242,12 @@ def test_a_pod_does_not_follow_one_rejected_for_another_reason() -> None:
         queued.unschedulable_plugins, queued.standing_message = frozenset({plugin}), "full"
         scene.queue.add_unschedulable_if_not_present(queued, scene.now)
 
-    def end_one() -> None:
-        scene.queue.move_all(ASSIGNED_DELETE, scene.info("x").pod, None, scene.now)
-
     scene.add("p0", labels={"app": "web"}, spec={"schedulerName": PROFILE})
     reject("Fit")
-    end_one()
+    end_one(scene)
     reject("Volumes")
     scene.add("p1", labels={"app": "web"}, spec={"schedulerName": PROFILE})
     reject("Fit")
-    end_one()
+    end_one(scene)
     moved = [queued.key for queued in scene.queue.pods(QueuePlace.BACKOFF)]
     assert ["default/p1"] == moved

@@ -31,12 +31,6 @@ NO_EARLY_POPS = QueueOptions(pops_from_backoff=False)
 TOLERATION = {"key": "k", "operator": "Exists"}
 
 
-@pytest.fixture
-def scene() -> Scene:
-    """An empty queue."""
-    return Scene()
-
-
 # Add.
 
 
@@ -81,7 +75,7 @@ def test_add_nominates(scene: Scene, gates: tuple[str, ...], expected: str) -> N
 
 
 def test_pods_are_popped_by_priority_then_time(scene: Scene) -> None:
-    """For all profiles."""
+    """Pods of all profiles are in one order."""
     for name, priority in (("a", 0), ("b", 5), ("c", 0)):
         spec = {"schedulerName": OTHER_PROFILE if name == "b" else PROFILE}
         scene.add(name, priority=priority, spec=spec)
@@ -124,7 +118,7 @@ def test_rejected_pods_are_popped_from_backoff_early(
 
 
 def test_active_pods_are_popped_before_backoff(scene: Scene) -> None:
-    """Regardless of priority."""
+    """Their priority does not matter."""
     scene.to_unschedulable("urgent", "Fit", priority=9)
     scene.event(NODE_ADD, helps=["Fit"])
     scene.add("p")
@@ -143,8 +137,7 @@ def test_a_popped_pod_keeps_its_rejecting_plugins(scene: Scene) -> None:
 
 def test_pop_discards_a_pod_that_is_in_flight_already(scene: Scene) -> None:
     """The next pod is popped."""
-    scene.add("p")
-    scene.pop()
+    scene.attempt("p")
     scene.add("p", priority=9)
     scene.add("q")
     assert "q" == scene.pop()
@@ -260,8 +253,7 @@ def test_update_stays_behind_another_gate(scene: Scene) -> None:
 
 def test_update_in_flight_is_an_event_of_its_own(scene: Scene) -> None:
     """An update during the attempt may requeue the pod at once."""
-    scene.add("p")
-    scene.pop()
+    scene.attempt("p")
     assert not scene.update("p", tolerations=[TOLERATION], labels={"a": "b"})
     assert IN_FLIGHT is scene.place_of("p")
     counts = dict(scene.queue.statistics().in_flight_events)
@@ -390,7 +382,7 @@ def test_activate_in_flight_helps_that_pod_only(scene: Scene) -> None:
 
 
 def test_activate_runs_pre_enqueue_once() -> None:
-    """Before backoffQ; without pop-from-backoff, after it."""
+    """It runs before backoffQ; without pop-from-backoff, after it."""
     for options, expected in ((None, ACTIVE), (NO_EARLY_POPS, UNSCHEDULABLE)):
         scene = Scene(options)
         put(scene, "backoff")
@@ -428,8 +420,7 @@ def test_move_all_by_hint_and_backoff(
     expected: QueuePlace,
 ) -> None:
     """The new place of a pod that was rejected once."""
-    scene.add("p")
-    scene.pop()
+    scene.attempt("p")
     scene.fail("p", *rejectors.split(), pending=pending.split())
     scene.now = waited
     assert (expected is not UNSCHEDULABLE) == scene.event(event, helps=helps.split())
@@ -495,8 +486,7 @@ def test_move_all_and_a_gate(
     scene: Scene, rejector: str, event: ClusterEvent, closed_still: bool, expected: QueuePlace
 ) -> None:
     """Hints run only after an event of the gating plugin; then PreEnqueue runs again."""
-    scene.add("p")
-    scene.pop()
+    scene.attempt("p")
     scene.answers.closed["Preemption"] = {"p"}
     scene.fail("p", rejector)
     scene.activate("p")
@@ -507,6 +497,18 @@ def test_move_all_and_a_gate(
     assert (expected is ACTIVE) == scene.event(event, helps=["Fit"])
     assert expected is scene.place_of("p")
     scene.queue.check()
+
+
+def test_move_all_calls_a_per_template_hint_once() -> None:
+    """All pods of the template are moved, each according to its own backoff."""
+    scene = Scene(per_template=True)
+    for name in ("a", "b", "c"):
+        scene.to_unschedulable(name, "Fit")
+        scene.now += 1
+    scene.now = 3.5
+    scene.event(NODE_ADD, helps=["Fit"])
+    assert [("Fit", "a")] == scene.answers.asked
+    assert (["a", "b"], ["c"]) == (scene.names(ACTIVE), scene.names(BACKOFF))
 
 
 def test_move_all_counts_a_gated_pod_again(scene: Scene) -> None:

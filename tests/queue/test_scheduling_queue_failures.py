@@ -13,28 +13,24 @@ ACTIVE, BACKOFF, UNSCHEDULABLE = QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePla
 
 
 @pytest.mark.parametrize(
-    ("plugins", "pending", "expected", "early"),
+    ("plugins", "pending", "expected"),
     [
-        pytest.param("", "", BACKOFF, "", id="snapshot-or-zero-nodes-or-plugin-error"),
-        pytest.param("", "", BACKOFF, "", id="assume-reserve-permit-bind-error"),
-        pytest.param("Fit", "", UNSCHEDULABLE, "", id="nothing-fits"),
-        pytest.param("Fit Spread", "", UNSCHEDULABLE, "", id="nothing-fits-for-two-reasons"),
-        pytest.param("Volumes", "", UNSCHEDULABLE, "", id="reserve-or-permit-rejected"),
-        pytest.param("", "Volumes", UNSCHEDULABLE, "", id="pending"),
+        pytest.param("", "", BACKOFF, id="error"),
+        pytest.param("Fit", "", UNSCHEDULABLE, id="one-reason"),
+        pytest.param("Fit Spread", "", UNSCHEDULABLE, id="two-reasons"),
+        pytest.param("", "Volumes", UNSCHEDULABLE, id="pending"),
     ],
 )
 def test_a_failure_without_events(
-    plugins: str, pending: str, expected: QueuePlace, early: str
+    scene: Scene, plugins: str, pending: str, expected: QueuePlace
 ) -> None:
     """After an error a pod backs off; after a rejection it is unschedulable."""
-    scene = Scene()
-    scene.add("p")
-    scene.pop()
+    scene.attempt("p")
     scene.now = 2.0
     woke = scene.fail("p", *plugins.split(), pending=pending.split())
     assert expected is scene.place_of("p")
     assert (expected is BACKOFF) == woke
-    assert early == scene.pop()
+    assert "" == scene.pop()
     assert "ScheduleAttemptFailure" == scene.moves[-1].event
     assert 0 == scene.queue.statistics().in_flight
     queued = scene.waiting("p")
@@ -63,12 +59,10 @@ def test_a_failure_without_events(
     ],
 )
 def test_events_while_in_flight(
-    events: list[object], plugins: str, pending: str, helps: str, expected: QueuePlace
+    scene: Scene, events: list[object], plugins: str, pending: str, helps: str, expected: QueuePlace
 ) -> None:
     """Events during the attempt are considered when the pod is put back."""
-    scene = Scene()
-    scene.add("p")
-    scene.pop()
+    scene.attempt("p")
     for event in events:
         scene.event(event)  # type: ignore[arg-type] # a table's column
     scene.answers.helped = set(helps.split())
@@ -78,9 +72,8 @@ def test_events_while_in_flight(
     assert expected is scene.place_of("p")
 
 
-def test_events_before_the_attempt_do_not_count() -> None:
+def test_events_before_the_attempt_do_not_count(scene: Scene) -> None:
     """The pod was popped after them."""
-    scene = Scene()
     for name in ("p", "q"):
         scene.add(name)
     scene.pop()
@@ -93,9 +86,8 @@ def test_events_before_the_attempt_do_not_count() -> None:
     assert BACKOFF is scene.place_of("p")
 
 
-def test_backoff_grows_with_each_rejection() -> None:
+def test_backoff_grows_with_each_rejection(scene: Scene) -> None:
     """1, 2, 4, 8, 10, 10 seconds; errors are counted separately."""
-    scene = Scene()
     scene.add("p")
     waits = []
     for plugins in ("Fit", "Fit", "", "", "Fit", "Fit", "Fit", "Fit"):
@@ -113,17 +105,14 @@ def test_backoff_grows_with_each_rejection() -> None:
 def test_without_backoff_a_failed_pod_is_active_at_once() -> None:
     """A maximum of 0 disables backoff after errors, too."""
     scene = Scene(QueueOptions(max_backoff_seconds=0))
-    scene.add("p")
-    scene.pop()
+    scene.attempt("p")
     assert scene.fail("p")
     assert ACTIVE is scene.place_of("p")
 
 
-def test_a_failed_pod_may_be_gated() -> None:
+def test_a_failed_pod_may_be_gated(scene: Scene) -> None:
     """A preemptor is gated until its victims are gone, instead of backing off."""
-    scene = Scene()
-    scene.add("p")
-    scene.pop()
+    scene.attempt("p")
     scene.answers.closed["Preemption"] = {"p"}
     scene.event(NODE_ADD)
     scene.answers.helped = {"Fit"}
@@ -133,11 +122,9 @@ def test_a_failed_pod_may_be_gated() -> None:
     assert {"Fit", "Preemption"} == scene.waiting("p").unschedulable_plugins
 
 
-def test_a_gated_pod_after_an_error_counts_as_rejected() -> None:
+def test_a_gated_pod_after_an_error_counts_as_rejected(scene: Scene) -> None:
     """The gating plugin is a rejecting plugin, so the pod is in that heap afterwards."""
-    scene = Scene()
-    scene.add("p")
-    scene.pop()
+    scene.attempt("p")
     scene.answers.closed["Preemption"] = {"p"}
     scene.fail("p")
     assert UNSCHEDULABLE is scene.place_of("p")
@@ -147,11 +134,9 @@ def test_a_gated_pod_after_an_error_counts_as_rejected() -> None:
     assert "p" == scene.pop()
 
 
-def test_a_pod_that_is_not_in_flight_backs_off() -> None:
+def test_a_pod_that_is_not_in_flight_backs_off(scene: Scene) -> None:
     """The caller has a bug then, but the pod must not be lost."""
-    scene = Scene()
-    scene.add("p")
-    scene.pop()
+    scene.attempt("p")
     scene.queue.done("default/p", scene.now)
     scene.fail("p", "Fit")
     assert BACKOFF is scene.place_of("p")
@@ -169,8 +154,7 @@ def test_members_of_pod_groups(gate: bool, group: bool, expected: QueuePlace) ->
     """They are retried after backoff alone, whatever plugins rejected them."""
     scene = Scene(QueueOptions(generic_workload=gate))
     spec = {"schedulingGroup": {"podGroupName": "g"}} if group else {}
-    scene.add("p", spec=spec)
-    scene.pop()
+    scene.attempt("p", spec=spec)
     scene.fail("p", "Fit")
     assert expected is scene.place_of("p")
 
@@ -178,8 +162,7 @@ def test_members_of_pod_groups(gate: bool, group: bool, expected: QueuePlace) ->
 def test_a_woken_member_of_a_pod_group_does_not_back_off() -> None:
     """An idle scheduler pops it at once when the victims of its group are gone."""
     scene = Scene(QueueOptions(generic_workload=True))
-    scene.add("p", spec={"schedulingGroup": {"podGroupName": "g"}})
-    scene.pop()
+    scene.attempt("p", spec={"schedulingGroup": {"podGroupName": "g"}})
     scene.answers.closed["Preemption"] = {"p"}
     scene.fail("p", "Fit")
     assert UNSCHEDULABLE is scene.place_of("p")
@@ -192,11 +175,9 @@ def test_a_woken_member_of_a_pod_group_does_not_back_off() -> None:
     assert not scene.pop()
 
 
-def test_a_deleted_or_bound_pod_is_done() -> None:
+def test_a_deleted_or_bound_pod_is_done(scene: Scene) -> None:
     """The failure handler does not put it back; its part of the log is dropped."""
-    scene = Scene()
-    scene.add("p")
-    scene.pop()
+    scene.attempt("p")
     scene.event(NODE_ADD)
     scene.delete("p")
     scene.done("p")
@@ -204,9 +185,8 @@ def test_a_deleted_or_bound_pod_is_done() -> None:
     assert [0, 0] == [count for _, count in scene.queue.statistics().in_flight_events]
 
 
-def test_the_gauge_counts_rejected_pods() -> None:
-    """From the failure to the next attempt."""
-    scene = Scene()
+def test_the_gauge_counts_rejected_pods(scene: Scene) -> None:
+    """They count from the failure to the next attempt."""
     series = []
     for name, scheduler in (("p", "default-scheduler"), ("q", OTHER_PROFILE)):
         scene.to_unschedulable(name, "Fit", spec={"schedulerName": scheduler})

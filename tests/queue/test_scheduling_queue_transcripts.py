@@ -125,12 +125,12 @@ gated by Preemption
 
 @pytest.mark.parametrize("story", STORIES.values(), ids=STORIES.keys())
 def test_transcript(story: str) -> None:
-    """Every move, in order."""
+    """The queue makes every recorded move, in order."""
     assert story == played(Scene(), story)
 
 
 def test_transcript_without_early_pops() -> None:
-    """Without SchedulerPopFromBackoffQ: exact expirations, and PreEnqueue after backoffQ."""
+    """Expirations are exact then, and PreEnqueue runs after backoffQ."""
     scene = Scene(QueueOptions(pops_from_backoff=False))
     assert WITHOUT_EARLY_POPS == played(scene, WITHOUT_EARLY_POPS)
 

@@ -11,6 +11,9 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from kubesched.config.types import ExtenderConfiguration
+from kubesched.scheduler.extenders import Extenders
+
 Question: TypeAlias = "dict[str, Any]"
 Answer: TypeAlias = "object | Callable[[Question], object | Awaitable[object]]"
 
@@ -65,3 +68,29 @@ class FakeExtender:
     def verbs(self) -> list[str]:
         """The verbs of all requests, in order."""
         return [asked.verb for asked in self.asked]
+
+
+def keep(*names: str, **failed: str) -> dict[str, object]:
+    """Answer a filter request with the nodes to keep and the reasons of others."""
+    return {"NodeNames": list(names), "FailedNodes": failed}
+
+
+def nodes(*names: str) -> dict[str, object]:
+    """Answer a filter request with nodes, as an extender without a cache does."""
+    return {"Nodes": {"items": [{"metadata": {"name": name}} for name in names]}}
+
+
+def rate(**amounts: int) -> list[dict[str, object]]:
+    """Answer a prioritize request."""
+    return [{"Host": name, "Score": score} for name, score in amounts.items()]
+
+
+def extenders_of(*scripts: tuple[FakeExtender, Mapping[str, Any]]) -> Extenders:
+    """Make extenders with the verbs of their scripts and further fields; their URLs are numbers."""
+    fakes = {f"http://{at}": fake for at, (fake, _) in enumerate(scripts)}
+    configurations = []
+    for url, (fake, fields) in zip(fakes, scripts, strict=True):
+        verbs = {f"{verb}_verb": verb for verb in fake.answers}
+        known = {"url_prefix": url, "node_cache_capable": True, "weight": 1}
+        configurations.append(ExtenderConfiguration(**{**known, **verbs, **fields}))
+    return Extenders.of(configurations, lambda found: fakes[found.url_prefix])

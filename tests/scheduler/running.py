@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from math import inf
 from random import Random
@@ -19,19 +19,25 @@ from kubesched.api.scheduling import (
     BasicSchedulingPolicy,
     GangSchedulingPolicy,
     PodGroup,
+    PodGroupSchedulingConstraints,
     PodGroupSchedulingPolicy,
     PodGroupSpec,
+    TopologyConstraint,
 )
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.load import load_configuration
+from kubesched.config.types import API_VERSION, KIND
 from kubesched.framework.cluster_event import ClusterEvent
 from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.assembly import NO_WRITERS, Writers, assemble
 from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.extenders import Connect
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Instruments, Observer
+from kubesched.simulator import virtual_loop
 from kubesched.testing.builders import make_pod
+from tests.loops import as_test
 
 GANGS: Final = {"GenericWorkload": True, "GangScheduling": True}
 
@@ -56,12 +62,11 @@ class FakeApi:
         self.refused: set[str] = set()
         self.bindings: list[str] = []
         self.stop_seconds = 0.0
-        self.handlers: EventHandlers | None = None
+        self.handlers: EventHandlers
         self._version = 0
 
     def create(self, *items: Pod | Node | PodGroup) -> None:
         """Add objects."""
-        assert self.handlers is not None
         for item in items:
             if isinstance(item, Pod):
                 self.pods[item.metadata.name] = item
@@ -71,7 +76,6 @@ class FakeApi:
 
     def update(self, pod: Pod) -> None:
         """Change a pod."""
-        assert self.handlers is not None
         self._version += 1
         metadata = replace(pod.metadata, resource_version=str(self._version))
         old, new = self.pods[pod.metadata.name], replace(pod, metadata=metadata)
@@ -80,7 +84,6 @@ class FakeApi:
 
     def delete(self, name: str) -> None:
         """Remove a pod."""
-        assert self.handlers is not None
         self.handlers.deleted(self.pods.pop(name))
 
     def _pod(self, pod: Pod) -> Pod:
@@ -131,7 +134,6 @@ class FakeApi:
 
     async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Set the condition."""
-        assert self.handlers is not None
         old = self.groups[group.metadata.name]
         kept = Condition(
             type=condition.type,
@@ -228,6 +230,8 @@ async def running(
     instruments: Instruments | None = None,
     writers: Writers = NO_WRITERS,
     bindings_at_once: float = inf,
+    extenders: Sequence[Mapping[str, Any]] = (),
+    connect: Connect | None = None,
 ) -> AsyncIterator[Running]:
     """Run a scheduler until the block ends.
 
@@ -240,25 +244,21 @@ async def running(
         instruments: Measure the scheduler.
         writers: Write claims and volumes.
         bindings_at_once: While so many Bindings are unanswered, no further pod is decided.
+        extenders: The configurations of extenders.
+        connect: Creates the transport of an extender.
     """
     feature_gates = FeatureGates(dict(gates or {}))
-    given = list(profiles) or ([profile] if profile else [])
-    configuration = default_configuration(feature_gates)
-    if given:
-        configuration = load_configuration(
-            {
-                "apiVersion": "kubescheduler.config.k8s.io/v1",
-                "kind": "KubeSchedulerConfiguration",
-                "profiles": given,
-            },
-            feature_gates,
-        )
+    raw: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND, "extenders": list(extenders)}
+    if profile or profiles:
+        raw["profiles"] = list(profiles) or [profile]
+    configuration = load_configuration(raw, feature_gates)
     api = FakeApi()
     scheduler, api.handlers = assemble(
         SchedulerSetup(configuration, registry or in_tree_registry(), feature_gates),
         api,
         random=Random(0),
         observers=observers,
+        connect=connect,
         instruments=instruments,
         writers=writers,
         bindings_at_once=bindings_at_once,
@@ -272,17 +272,36 @@ async def running(
         await scheduler.drain()
 
 
+def with_scheduler(
+    **options: Any,
+) -> Callable[[Callable[..., Awaitable[object]]], Callable[..., None]]:
+    """Run a test on virtual time; its first argument is a running scheduler with these options."""
+
+    async def play(story: Callable[..., Awaitable[object]]) -> None:
+        async with running(**options) as cluster:
+            await story(cluster)
+
+    return lambda test: as_test(test, lambda story: virtual_loop.run(play(story)))
+
+
 def make_member(name: str, group: str = "gang", **fields: Any) -> Pod:
     """Build a pod of a group that requests one CPU."""
     spec = {"schedulingGroup": {"podGroupName": group}, **fields.pop("spec", {})}
     return make_pod(name, **{"requests": {"cpu": "1"}, "spec": spec, **fields})
 
 
-def make_group(name: str = "gang", min_count: int | None = None) -> PodGroup:
-    """Build a group: a gang if `min_count` is given."""
+def make_group(
+    name: str = "gang", min_count: int | None = None, *, key: str = "", priority: int | None = None
+) -> PodGroup:
+    """Build a group: a gang if `min_count` is given, for one domain if a topology key is given."""
     gang = None if min_count is None else GangSchedulingPolicy(min_count=min_count)
     basic = BasicSchedulingPolicy() if gang is None else None
+    topology = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=key),))
     return PodGroup(
         metadata=ObjectMeta(name=name, namespace="default", uid=f"uid-{name}", generation=1),
-        spec=PodGroupSpec(scheduling_policy=PodGroupSchedulingPolicy(basic=basic, gang=gang)),
+        spec=PodGroupSpec(
+            scheduling_policy=PodGroupSchedulingPolicy(basic=basic, gang=gang),
+            scheduling_constraints=topology if key else None,
+            priority=priority,
+        ),
     )

@@ -14,7 +14,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
 )
 from kubesched.framework.registry import Registry
-from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unschedulable
+from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unschedulable
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -23,6 +23,18 @@ from kubesched.testing.builders import make_node
 from tests.scheduler.running import Running, make_group, make_member
 
 GENERIC = {"GenericWorkload": True}
+
+NO = unschedulable("no")
+WAIT = Status(Code.WAIT, ("wait a little",))
+ALL_NO = {"p1": NO, "p2": NO, "p3": NO}
+ALL_WAIT = {"p1": WAIT, "p2": WAIT, "p3": WAIT}
+
+# What a group's condition says.
+GROUP = "pod group is unschedulable"
+WAITS = "pod group is unschedulable, pod group is waiting for preemption to complete"
+SCHEDULED = ("True", "Scheduled", "")
+REJECTED = ("False", "Unschedulable", GROUP)
+WAITING = ("False", "Unschedulable", WAITS)
 
 
 class Script(FilterPlugin[None], PostFilterPlugin, ReservePlugin, PermitPlugin):

@@ -14,7 +14,10 @@ from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 from tests.scheduler.toys import (
+    NODES,
     Toy,
+    alike,
+    cluster,
     comparable,
     cycle_of,
     decide,
@@ -26,14 +29,15 @@ from tests.scheduler.toys import (
     toy,
 )
 
-NODES = ("a", "b", "c")
 POD = make_pod_info("pod", priority=5)
 PENDING = Status(Code.PENDING, ("later",))
 WAIT = Status(Code.WAIT, ("wait",))
 
 
-def _cluster(*names: str) -> Snapshot:
-    return make_snapshot([make_node(name) for name in names or NODES])
+def _with_guest(node_name: str, priority: int = 9, uid: str | None = None) -> Snapshot:
+    """Return the nodes, with a pod that is nominated to one."""
+    guest = make_pod("guest", uid=uid, nominated_node_name=node_name, priority=priority)
+    return make_snapshot([make_node(name) for name in NODES], [guest])
 
 
 def _only(*names: str) -> PreFilterResult[None]:
@@ -62,8 +66,7 @@ def test_skip_at_pre_filter_skips_filter_and_add_pod() -> None:
     """Other plugins are called."""
     skips = toy("Skips", pre_filter=_says(SKIP), filter=dict.fromkeys(NODES, refuse("no")))
     other = toy("Other", pre_filter=PreFilterResult(), filter={"a": refuse("full")})
-    guest = make_pod("guest", nominated_node_name="c", priority=9)
-    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    snapshot = _with_guest("c")
     assert 2 == placed(decide([skips, other], POD, snapshot)).feasible
     assert {"pre_filter"} == set(points_asked(skips))
     assert {"pre_filter", "filter", "add_pod"} == set(points_asked(other))
@@ -74,7 +77,7 @@ def test_unresolvable_pre_filter_ends_the_phase() -> None:
     first = toy("First", pre_filter=_only("a"))
     second = toy("Second", pre_filter=_says(unresolvable("never")))
     third = toy("Third", pre_filter=PreFilterResult(), filter={})
-    decision = rejected(decide([first, second, third], POD, _cluster()))
+    decision = rejected(decide([first, second, third], POD, cluster()))
     assert "0/3 nodes are available: never." == decision.message
     assert frozenset({"Second"}) == decision.diagnosis.unschedulable_plugins
     assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE is decision.diagnosis.absent_status.code
@@ -87,7 +90,7 @@ def test_unschedulable_pre_filter_does_not_end_the_phase() -> None:
     second = toy("Second", pre_filter=_only("a"), filter={})
     third = toy("Third", pre_filter=_says(refuse("two")))
     fourth = toy("Fourth", pre_filter=PreFilterResult(), filter={})
-    decision = rejected(decide([first, second, third, fourth], POD, _cluster()))
+    decision = rejected(decide([first, second, third, fourth], POD, cluster()))
     assert "0/3 nodes are available: two." == decision.message
     assert frozenset({"Second", "Third"}) == decision.diagnosis.unschedulable_plugins
     assert Code.UNSCHEDULABLE is decision.diagnosis.absent_status.code
@@ -101,7 +104,7 @@ def test_unresolvable_after_unschedulable_wins() -> None:
         toy("First", pre_filter=_says(refuse("one"))),
         toy("Second", pre_filter=_says(unresolvable("never"))),
     ]
-    decision = rejected(decide(plugins, POD, _cluster()))
+    decision = rejected(decide(plugins, POD, cluster()))
     assert "0/3 nodes are available: never." == decision.message
     assert frozenset({"Second"}) == decision.diagnosis.unschedulable_plugins
 
@@ -120,7 +123,7 @@ def test_other_codes_of_pre_filter_fail_the_cycle(answer: object, text: str) -> 
     first = toy("First", pre_filter=_says(refuse("one")))
     second = toy("Second", pre_filter=answer)
     third = toy("Third", pre_filter=PreFilterResult())
-    status = failed(decide([first, second, third], POD, _cluster()))
+    status = failed(decide([first, second, third], POD, cluster()))
     expected = Status(
         Code.ERROR, plugin="Second", error=f'running PreFilter plugin "Second": {text}'
     )
@@ -130,7 +133,7 @@ def test_other_codes_of_pre_filter_fail_the_cycle(answer: object, text: str) -> 
 
 def test_an_empty_set_of_names_of_one_plugin() -> None:
     """The message names that plugin."""
-    decision = rejected(decide([toy("Picky", pre_filter=_only())], POD, _cluster()))
+    decision = rejected(decide([toy("Picky", pre_filter=_only())], POD, cluster()))
     assert "0/3 nodes are available: node(s) didn't satisfy plugin Picky." == decision.message
     assert frozenset({"Picky"}) == decision.diagnosis.unschedulable_plugins
     assert Code.UNSCHEDULABLE_AND_UNRESOLVABLE is decision.diagnosis.absent_status.code
@@ -140,7 +143,7 @@ def test_disjoint_sets_of_names() -> None:
     """The message names all plugins with names, sorted."""
     plugins = [toy("Z", pre_filter=_only("a", "b")), toy("A", pre_filter=_only("c"))]
     last = toy("Last", pre_filter=PreFilterResult())
-    decision = rejected(decide([*plugins, last], POD, _cluster()))
+    decision = rejected(decide([*plugins, last], POD, cluster()))
     text = "0/3 nodes are available: node(s) didn't satisfy plugin(s) [A Z] simultaneously."
     assert text == decision.message
     assert frozenset({"A", "Z"}) == decision.diagnosis.unschedulable_plugins
@@ -150,7 +153,7 @@ def test_disjoint_sets_of_names() -> None:
 def test_an_empty_intersection_replaces_an_earlier_rejection() -> None:
     """The earlier rejection was Unschedulable."""
     plugins = [toy("First", pre_filter=_says(refuse("one"))), toy("Picky", pre_filter=_only())]
-    decision = rejected(decide(plugins, POD, _cluster()))
+    decision = rejected(decide(plugins, POD, cluster()))
     assert "0/3 nodes are available: node(s) didn't satisfy plugin Picky." == decision.message
     assert frozenset({"Picky"}) == decision.diagnosis.unschedulable_plugins
 
@@ -159,7 +162,7 @@ def test_only_nodes_named_by_pre_filter_are_filtered() -> None:
     """Unknown names are ignored."""
     narrow = toy("Narrow", pre_filter=_only("b", "c", "unknown"))
     wide = toy("Wide", pre_filter=_only("a", "c", "unknown"), filter={})
-    decision = placed(decide([narrow, wide], POD, _cluster()))
+    decision = placed(decide([narrow, wide], POD, cluster()))
     assert ("c", 1, 1) == (decision.node_name, decision.feasible, decision.evaluated)
     assert ("filter", ("c",)) == wide.asked[-1]
 
@@ -170,7 +173,7 @@ def test_nodes_outside_the_names_have_the_absent_status() -> None:
         toy("Z", pre_filter=_only("a", "b")),
         toy("A", pre_filter=_only("a", "b", "c"), filter={"a": refuse("x"), "b": refuse("y")}),
     ]
-    decision = rejected(decide(plugins, POD, _cluster()))
+    decision = rejected(decide(plugins, POD, cluster()))
     absent = "node(s) didn't satisfy plugin(s) [A Z]"
     assert unresolvable(absent) == decision.diagnosis.absent_status
     assert f"0/3 nodes are available: 1 {absent}, 1 x, 1 y." == decision.message
@@ -180,7 +183,7 @@ def test_nodes_outside_the_names_have_the_absent_status() -> None:
 
 def test_names_of_unknown_nodes_only() -> None:
     """No filter runs and every node has the absent status."""
-    decision = rejected(decide([toy("P", pre_filter=_only("x"), filter={})], POD, _cluster()))
+    decision = rejected(decide([toy("P", pre_filter=_only("x"), filter={})], POD, cluster()))
     text = "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [P]."
     assert (text, {}) == (decision.message, rejections(decision))
 
@@ -189,13 +192,13 @@ def test_names_of_unknown_nodes_only() -> None:
 
 
 def test_a_node_has_the_status_of_the_first_rejecting_filter() -> None:
-    """First in the profile's order."""
+    """Filters run in the profile's order."""
     plugins = [
         toy("First", filter={"a": refuse("one")}),
         toy("Second", filter={"a": unresolvable("two"), "b": unresolvable("two", "three")}),
         toy("Third", filter=dict.fromkeys(NODES, PENDING)),
     ]
-    decision = rejected(decide(plugins, POD, _cluster()))
+    decision = rejected(decide(plugins, POD, cluster()))
     expected = {"a": ("First", "one"), "b": ("Second", "two, three"), "c": ("Third", "later")}
     assert expected == rejections(decision)
     assert "0/3 nodes are available: 1 later, 1 one, 1 three, 1 two." == decision.message
@@ -205,13 +208,13 @@ def test_a_node_has_the_status_of_the_first_rejecting_filter() -> None:
 
 def test_without_filters_every_node_is_feasible() -> None:
     """The plugin list is empty."""
-    assert 3 == placed(decide([], POD, _cluster())).feasible
+    assert 3 == placed(decide([], POD, cluster())).feasible
 
 
 def test_a_success_with_reasons_is_a_success() -> None:
     """The node is feasible."""
     praise = Status(Code.SUCCESS, ("fits well",))
-    assert 3 == placed(decide([toy("P", filter={"a": praise})], POD, _cluster())).feasible
+    assert 3 == placed(decide([toy("P", filter={"a": praise})], POD, cluster())).feasible
 
 
 @pytest.mark.parametrize("scope", [Scope.NODE, Scope.ROW, Scope.CLUSTER])
@@ -219,32 +222,28 @@ def test_a_success_with_reasons_is_a_success() -> None:
 def test_other_codes_of_filter_fail_the_cycle(code: Code, scope: Scope) -> None:
     """Only success and the two rejections are allowed."""
     answer = Status(code, ("broken",))
-    plugin = toy("P", filter={"b": answer}, scope=scope, sign=lambda self, pod: ())
+    plugin = toy("P", filter={"b": answer}, scope=scope, sign=alike)
     expected = Status(Code.ERROR, plugin="P", error='running "P" filter plugin: broken')
-    assert expected == failed(decide([plugin], POD, _cluster()))
+    assert expected == failed(decide([plugin], POD, cluster()))
 
 
 @pytest.mark.parametrize("first", list(Scope))
 @pytest.mark.parametrize("second", list(Scope))
 def test_a_filter_failure_on_a_rejected_node_is_ignored(first: Scope, second: Scope) -> None:
     """Upstream would not call the filter for this node."""
-
-    def sign(self: object, pod: object) -> tuple[()]:
-        return ()
-
     plugins = [
-        toy("First", filter={"a": refuse("full")}, scope=first, sign=sign),
-        toy("Second", filter={"a": failure("broken")}, scope=second, sign=sign),
+        toy("First", filter={"a": refuse("full")}, scope=first, sign=alike),
+        toy("Second", filter={"a": failure("broken")}, scope=second, sign=alike),
     ]
-    assert 2 == placed(decide(plugins, POD, _cluster())).feasible
+    assert 2 == placed(decide(plugins, POD, cluster())).feasible
 
 
 @pytest.mark.parametrize("scope", list(Scope))
 def test_a_filter_that_raises_fails_the_cycle(scope: Scope) -> None:
     """The message has the exception."""
-    plugin = toy("P", filter=KeyError("zone"), scope=scope, sign=lambda self, pod: ())
+    plugin = toy("P", filter=KeyError("zone"), scope=scope, sign=alike)
     text = "running \"P\" filter plugin: KeyError: 'zone'"
-    assert Status(Code.ERROR, plugin="P", error=text) == failed(decide([plugin], POD, _cluster()))
+    assert Status(Code.ERROR, plugin="P", error=text) == failed(decide([plugin], POD, cluster()))
 
 
 def test_a_costly_filter_is_called_for_survivors_only() -> None:
@@ -252,29 +251,28 @@ def test_a_costly_filter_is_called_for_survivors_only() -> None:
     early = toy("Early", filter={"a": refuse("full")})
     costly = toy("Costly", filter={"b": refuse("none")}, survivors_only=True)
     late = toy("Late", filter={"c": refuse("late")})
-    decision = cycle_of(early, costly, late).schedule_one(POD, _cluster())
+    decision = cycle_of(early, costly, late).schedule_one(POD, cluster())
     expected = {"a": ("Early", "full"), "b": ("Costly", "none"), "c": ("Late", "late")}
     assert expected == rejections(decision)
     assert [("filter", ("b", "c"))] == costly.asked
     assert [("filter", NODES)] == late.asked
-    decide([early, costly, late], POD, _cluster())
+    decide([early, costly, late], POD, cluster())
 
 
 def test_a_costly_filter_is_not_called_without_survivors() -> None:
     """All nodes were rejected before it."""
     early = toy("Early", filter=dict.fromkeys(NODES, refuse("full")))
     costly = toy("Costly", filter=RuntimeError("never asked"), survivors_only=True)
-    decision = decide([early, costly], POD, _cluster())
+    decision = decide([early, costly], POD, cluster())
     assert dict.fromkeys(NODES, ("Early", "full")) == rejections(decision)
     assert [] == costly.asked
 
 
 def test_a_costly_filters_failure_fails_the_cycle() -> None:
-    """If it fails on a survivor."""
+    """The filter fails on a survivor."""
     costly = toy("Costly", filter={"c": failure("broken")}, survivors_only=True)
     assert (
-        'running "Costly" filter plugin: broken'
-        == failed(decide([costly], POD, _cluster())).message
+        'running "Costly" filter plugin: broken' == failed(decide([costly], POD, cluster())).message
     )
 
 
@@ -282,10 +280,10 @@ def test_a_costly_filters_failure_fails_the_cycle() -> None:
 
 
 def test_a_nominated_node_that_fits_is_chosen_without_scoring() -> None:
-    """Even if PreFilter's names do not include it."""
+    """It is chosen even if PreFilter's names do not include it."""
     pod = make_pod_info("pod", nominated_node_name="b")
     plugin = toy("P", pre_filter=_only("a"), filter={}, score={})
-    decision = placed(decide([plugin], pod, _cluster()))
+    decision = placed(decide([plugin], pod, cluster()))
     assert ("b", 1, 1) == (decision.node_name, decision.feasible, decision.evaluated)
     assert [("pre_filter", NODES), ("filter", ("b",))] == plugin.asked[:2]
 
@@ -294,7 +292,7 @@ def test_all_nodes_are_searched_if_the_nominated_node_does_not_fit() -> None:
     """The nominated node is among them."""
     pod = make_pod_info("pod", nominated_node_name="b")
     plugin = toy("P", filter={"b": refuse("full")}, score={"c": 10})
-    decision = placed(decide([plugin], pod, _cluster()))
+    decision = placed(decide([plugin], pod, cluster()))
     assert ("c", 2, 3) == (decision.node_name, decision.feasible, decision.evaluated)
 
 
@@ -302,7 +300,7 @@ def test_a_rejected_nominated_node_outside_the_names_has_its_status() -> None:
     """Other nodes outside the names have the absent one."""
     pod = make_pod_info("pod", nominated_node_name="b")
     plugin = toy("P", pre_filter=_only("a"), filter={"a": refuse("x"), "b": refuse("y")})
-    decision = rejected(decide([plugin], pod, _cluster()))
+    decision = rejected(decide([plugin], pod, cluster()))
     assert {"a": ("P", "x"), "b": ("P", "y")} == rejections(decision)
 
 
@@ -310,7 +308,7 @@ def test_a_nominated_node_outside_the_names_is_counted_once() -> None:
     """Evaluated nodes are the feasible ones and those with a status."""
     pod = make_pod_info("pod", nominated_node_name="b")
     plugin = toy("P", pre_filter=_only("a", "c"), filter={"b": refuse("y")})
-    decision = placed(decide([plugin], pod, _cluster()))
+    decision = placed(decide([plugin], pod, cluster()))
     assert (2, 3) == (decision.feasible, decision.evaluated)
 
 
@@ -318,7 +316,7 @@ def test_the_plugin_that_rejected_the_nominated_node_is_named() -> None:
     """The message about absent nodes names it beside the plugins that restricted the names."""
     plugins = [toy("Z", pre_filter=_only("a")), toy("A", filter={"a": refuse("x")})]
     pod = make_pod_info("pod", nominated_node_name="a")
-    decision = rejected(decide(plugins, pod, _cluster()))
+    decision = rejected(decide(plugins, pod, cluster()))
     text = "0/3 nodes are available: 1 x, 2 node(s) didn't satisfy plugin(s) [A Z]."
     assert text == decision.message
 
@@ -326,14 +324,14 @@ def test_the_plugin_that_rejected_the_nominated_node_is_named() -> None:
 def test_an_unknown_nominated_node_is_ignored() -> None:
     """All nodes are searched."""
     pod = make_pod_info("pod", nominated_node_name="gone")
-    assert 3 == placed(decide([toy("P", filter={})], pod, _cluster())).feasible
+    assert 3 == placed(decide([toy("P", filter={})], pod, cluster())).feasible
 
 
 def test_a_failure_on_the_nominated_node_is_ignored() -> None:
     """All nodes are searched."""
     pod = make_pod_info("pod", nominated_node_name="b")
     plugin = toy("P", pre_filter=_only("a", "c"), filter={"b": failure("broken")})
-    decision = placed(decide([plugin], pod, _cluster()))
+    decision = placed(decide([plugin], pod, cluster()))
     assert (2, 2) == (decision.feasible, decision.evaluated)
 
 
@@ -363,8 +361,7 @@ def test_nominated_pods_of_equal_or_higher_priority_count(
     priority: int, uid: str | None, fits: bool, remembers: bool
 ) -> None:
     """Their node is filtered as if they were there."""
-    guest = make_pod("guest", uid=uid, nominated_node_name="b", priority=priority)
-    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    snapshot = _with_guest("b", priority, uid)
     plugin = _room_for(["guest"])
     cycle = cycle_of(plugin, remembers=remembers)
     assert (3 if fits else 2) == placed(cycle.schedule_one(POD, snapshot)).feasible
@@ -375,13 +372,12 @@ def test_nominated_pods_of_equal_or_higher_priority_count(
 
 
 def test_the_status_of_the_pass_with_nominated_pods_is_reported() -> None:
-    """If both passes reject the node."""
+    """Both passes reject the node."""
 
     def answer(pods: Sequence[str]) -> Status:
         return refuse("with guest") if pods else refuse("alone")
 
-    guest = make_pod("guest", nominated_node_name="b", priority=9)
-    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    snapshot = _with_guest("b")
     decision = decide([toy("P", filter=dict.fromkeys(NODES, answer))], POD, snapshot)
     expected = {"a": ("P", "alone"), "b": ("P", "with guest"), "c": ("P", "alone")}
     assert expected == rejections(decision)
@@ -410,8 +406,7 @@ def test_a_node_must_fit_without_nominated_pods_too() -> None:
 def test_an_error_of_add_pod_fails_the_cycle(answer: object, text: str) -> None:
     """So does any other code than success."""
     plugin = toy("P", pre_filter=PreFilterResult(), add_pod=answer, filter={})
-    guest = make_pod("guest", nominated_node_name="b", priority=9)
-    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    snapshot = _with_guest("b")
     error = f'running AddPod on PreFilter plugin "P": {text}'
     assert Status(Code.ERROR, plugin="P", error=error) == failed(decide([plugin], POD, snapshot))
 
@@ -422,24 +417,21 @@ def test_a_filter_failure_with_nominated_pods_fails_the_cycle() -> None:
     def answer(pods: Sequence[str]) -> Status:
         return failure("crowded") if pods else SUCCESS
 
-    guest = make_pod("guest", nominated_node_name="b", priority=9)
-    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    snapshot = _with_guest("b")
     decision = decide([toy("P", filter={"b": answer})], POD, snapshot)
     assert 'running "P" filter plugin: crowded' == failed(decision).message
 
 
 def test_nominations_to_unknown_nodes_are_ignored() -> None:
     """The decision does not depend on them."""
-    guest = make_pod("guest", nominated_node_name="gone", priority=9)
-    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    snapshot = _with_guest("gone")
     assert 3 == placed(decide([_room_for(["guest"])], POD, snapshot)).feasible
 
 
 def test_the_nominated_node_is_filtered_with_its_nominated_pods() -> None:
-    """Like any other node."""
+    """It is filtered like any other node."""
     pod = make_pod_info("pod", priority=5, nominated_node_name="b")
-    guest = make_pod("guest", nominated_node_name="b", priority=5)
-    snapshot = make_snapshot([make_node(name) for name in NODES], [guest])
+    snapshot = _with_guest("b", priority=5)
     decision = placed(decide([_room_for(["guest"]), toy("S", score={"c": 1})], pod, snapshot))
     assert ("c", 2) == (decision.node_name, decision.feasible)
 
@@ -454,10 +446,10 @@ def test_a_trace_does_not_change_the_decision() -> None:
         toy("Score", score=dict.fromkeys(NODES, 7)),
     ]
     for seed in range(10):
-        quiet = cycle_of(*plugins, seed=seed).schedule_one(POD, _cluster())
+        quiet = cycle_of(*plugins, seed=seed).schedule_one(POD, cluster())
         for trace in (Trace(), Trace(all_filters=True)):
             assert comparable(quiet) == comparable(
-                cycle_of(*plugins, seed=seed).schedule_one(POD, _cluster(), trace)
+                cycle_of(*plugins, seed=seed).schedule_one(POD, cluster(), trace)
             )
 
 
@@ -469,7 +461,7 @@ def test_all_filters_traces_every_filter_for_every_row() -> None:
         toy("Skips", pre_filter=_says(SKIP), filter={}),
     ]
     trace = Trace(all_filters=True)
-    decision = placed(cycle_of(*plugins).schedule_one(POD, _cluster(), trace))
+    decision = placed(cycle_of(*plugins).schedule_one(POD, cluster(), trace))
     assert "c" == decision.node_name
     assert ["First", "Second"] == [traced.plugin for traced in trace.filters]
     codes = [traced.answers.index.astype(np.bool_).tolist() for traced in trace.filters]
@@ -482,4 +474,4 @@ def test_a_traced_failure_on_a_rejected_row_is_ignored() -> None:
     """Calling every filter for every row adds no failures."""
     plugins = [toy("First", filter={"a": refuse("one")}), toy("Second", filter={"a": failure("x")})]
     trace = Trace(all_filters=True)
-    assert 2 == placed(cycle_of(*plugins).schedule_one(POD, _cluster(), trace)).feasible
+    assert 2 == placed(cycle_of(*plugins).schedule_one(POD, cluster(), trace)).feasible

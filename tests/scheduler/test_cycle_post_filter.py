@@ -10,18 +10,23 @@ from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult, Scope
 from kubesched.framework.status import SUCCESS, Code, Status, failure, unresolvable, unschedulable
 from kubesched.scheduler.trace import Trace
-from kubesched.snapshot.snapshot import Snapshot
-from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
-from tests.scheduler.toys import Toy, cycle_of, decide, failed, placed, rejected, toy
+from kubesched.testing.builders import make_pod_info
+from tests.scheduler.toys import (
+    Toy,
+    alike,
+    cluster,
+    cycle_of,
+    decide,
+    failed,
+    placed,
+    rejected,
+    toy,
+)
 
 POD = make_pod_info("pod")
 VICTIM = make_pod_info("victim")
 FULL = toy("Full", filter={"a": unschedulable("full"), "b": unresolvable("gone")})
 STORY = "0/2 nodes are available: 1 full, 1 gone."
-
-
-def _cluster() -> Snapshot:
-    return make_snapshot([make_node("a"), make_node("b")])
 
 
 def _no(text: str, node: str | None = None) -> PostFilterResult:
@@ -34,7 +39,7 @@ def _helps(node: str = "a") -> PostFilterResult:
 
 def test_without_post_filter_plugins() -> None:
     """The nomination is cleared, and the message has the nodes' reasons only."""
-    decision = rejected(decide([FULL], POD, _cluster()))
+    decision = rejected(decide([FULL], POD, cluster("a", "b")))
     assert (STORY, "", (), None) == (
         decision.message,
         decision.nominated_node_name,
@@ -46,7 +51,7 @@ def test_without_post_filter_plugins() -> None:
 def test_post_filter_does_not_run_for_a_pod_that_fits() -> None:
     """It is for rejected pods."""
     plugin = toy("P", post_filter=RuntimeError("never asked"))
-    placed(decide([plugin], POD, _cluster()))
+    placed(decide([plugin], POD, cluster("a", "b")))
     assert [] == plugin.asked
 
 
@@ -54,7 +59,7 @@ def test_the_first_success_ends_post_filter() -> None:
     """The other plugins are not called; its result is used."""
     first, second = toy("First", post_filter=_no("one", "b")), toy("Second", post_filter=_helps())
     third = toy("Third", post_filter=_no("three"))
-    decision = rejected(decide([FULL, first, second, third], POD, _cluster()))
+    decision = rejected(decide([FULL, first, second, third], POD, cluster("a", "b")))
     assert ("a", (VICTIM,)) == (decision.nominated_node_name, decision.victims)
     assert STORY == decision.message
     assert [] == third.asked
@@ -65,7 +70,7 @@ def test_unresolvable_ends_post_filter() -> None:
     first = toy("First", post_filter=_no("one", "b"))
     second = toy("Second", post_filter=PostFilterResult(unresolvable("never"), ""))
     third = toy("Third", post_filter=_helps())
-    decision = rejected(decide([FULL, first, second, third], POD, _cluster()))
+    decision = rejected(decide([FULL, first, second, third], POD, cluster("a", "b")))
     assert f"{STORY} never" == decision.message
     assert "" == decision.nominated_node_name
     assert [] == third.asked
@@ -84,7 +89,7 @@ def test_a_post_filter_failure_keeps_the_nomination(answer: object, text: str) -
     second = toy("Second", post_filter=answer)
     third = toy("Third", post_filter=_helps())
     plugins = [FULL, toy("First", post_filter=_no("one", "b")), second, third]
-    decision = rejected(decide(plugins, POD, _cluster()))
+    decision = rejected(decide(plugins, POD, cluster("a", "b")))
     assert (f"{STORY} {text}", None) == (decision.message, decision.nominated_node_name)
     assert decision.post_filter is not None
     assert Status(Code.ERROR, plugin="Second", error=text) == decision.post_filter.status
@@ -99,7 +104,7 @@ def test_rejections_of_post_filter_are_joined() -> None:
         toy("Third", post_filter=PostFilterResult(Status(Code.PENDING, ("three",)), "")),
         toy("Fourth", post_filter=_no("four")),
     ]
-    decision = rejected(decide([FULL, *plugins], POD, _cluster()))
+    decision = rejected(decide([FULL, *plugins], POD, cluster("a", "b")))
     assert decision.post_filter is not None
     reasons = ("one", "two", "three", "four")
     assert Status(Code.UNSCHEDULABLE, reasons, "First") == decision.post_filter.status
@@ -109,7 +114,7 @@ def test_rejections_of_post_filter_are_joined() -> None:
 
 def test_post_filter_without_a_nomination_keeps_the_nomination() -> None:
     """No plugin returned one."""
-    decision = rejected(decide([FULL, toy("P", post_filter=_no("one"))], POD, _cluster()))
+    decision = rejected(decide([FULL, toy("P", post_filter=_no("one"))], POD, cluster("a", "b")))
     assert decision.nominated_node_name is None
 
 
@@ -118,7 +123,7 @@ def test_post_filter_gets_a_status_for_every_node() -> None:
     picky = PreFilterResult[None](node_names=frozenset({"a"}))
     filtering = toy("F", pre_filter=picky, filter={"a": unschedulable("full")})
     post = toy("P", post_filter=_no("one"))
-    rejected(cycle_of(filtering, post).schedule_one(POD, _cluster()))
+    rejected(cycle_of(filtering, post).schedule_one(POD, cluster("a", "b")))
     expected = ("post_filter", ("Unschedulable", "UnschedulableAndUnresolvable"))
     assert [expected] == post.asked
 
@@ -127,7 +132,7 @@ def test_post_filter_after_a_rejection_by_pre_filter() -> None:
     """Every node has PreFilter's status; PostFilter's message follows it."""
     early = toy("E", pre_filter=PreFilterResult[None](status=unschedulable("no")))
     post = toy("P", post_filter=_no("one"))
-    decision = rejected(cycle_of(early, post).schedule_one(POD, _cluster()))
+    decision = rejected(cycle_of(early, post).schedule_one(POD, cluster("a", "b")))
     assert "0/2 nodes are available: no. one" == decision.message
     assert [("post_filter", ("Unschedulable", "Unschedulable"))] == post.asked
 
@@ -135,21 +140,17 @@ def test_post_filter_after_a_rejection_by_pre_filter() -> None:
 def test_post_filter_does_not_run_after_a_failure() -> None:
     """The cycle ends with the failure."""
     post = toy("P", filter={"a": failure("broken")}, post_filter=_helps())
-    failed(cycle_of(post).schedule_one(POD, _cluster()))
+    failed(cycle_of(post).schedule_one(POD, cluster("a", "b")))
     assert "post_filter" not in {point for point, _ in post.asked}
 
 
 def test_the_trace_has_the_result_of_each_post_filter_plugin() -> None:
-    """In the order of the calls."""
+    """The results are in the order of the calls."""
     results = {"First": _no("one"), "Second": _helps()}
     plugins = [toy(name, post_filter=result) for name, result in results.items()]
     trace = Trace()
-    rejected(cycle_of(FULL, *plugins).schedule_one(POD, _cluster(), trace))
+    rejected(cycle_of(FULL, *plugins).schedule_one(POD, cluster("a", "b"), trace))
     assert list(results.items()) == list(trace.post_filters.items())
-
-
-def _alike(*_: object) -> tuple[()]:
-    return ()
 
 
 class _Drawing(Toy):
@@ -178,10 +179,10 @@ def test_rejections_that_used_random_numbers_are_not_recalled(
 ) -> None:
     """The next attempt draws again, as it would without memory."""
     node = Scope.NODE
-    full = toy("Full", filter=dict.fromkeys("ab", unschedulable("full")), scope=node, sign=_alike)
-    plain = toy("Drawing", post_filter=_no("no"), scope=node, sign=_alike)
+    full = toy("Full", filter=dict.fromkeys("ab", unschedulable("full")), scope=node, sign=alike)
+    plain = toy("Drawing", post_filter=_no("no"), scope=node, sign=alike)
     drawing = type("Drawing", (_Drawing,), {**vars(plain), "draws": draws, "keeps": keeps})
-    cycle, snapshot = cycle_of(full, drawing, remembers=True), _cluster()
+    cycle, snapshot = cycle_of(full, drawing, remembers=True), cluster("a", "b")
     for _ in range(3):
         rejected(cycle.schedule_one(POD, snapshot))
     assert times == len(plain.asked)

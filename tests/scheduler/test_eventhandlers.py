@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node
+from tests.loops import on_virtual_time
 from tests.scheduler.running import HandledEvents, running
 
 
 @pytest.mark.parametrize(
     ("enabled", "expected"), [(True, ["NodeUpdateNodeDeclaredFeature"]), (False, [])]
 )
-def test_declared_features_need_their_gate(enabled: bool, expected: list[str]) -> None:
+@on_virtual_time
+async def test_declared_features_need_their_gate(enabled: bool, expected: list[str]) -> None:
     """With the gate off, a node that declares a feature moves no pod, as upstream."""
-
-    async def main() -> None:
-        gates = dict.fromkeys(
-            (
-                "NodeDeclaredFeatures",
-                "InPlacePodLevelResourcesVerticalScaling",
-                "ExtendWebSocketsToKubelet",
-                "InPlacePodVerticalScalingInitContainers",
-                "RestartAllContainersOnContainerExits",
-            ),
-            enabled,
-        )
-        handled = HandledEvents()
-        async with running(gates=gates, instruments=handled) as cluster:
-            handlers = cluster.api.handlers
-            assert handlers is not None
-            node = make_node("n")
-            handlers.added(node)
-            handled.labels.clear()
-            handlers.updated(node, make_node("n", declared_features=["F"]))
-            assert expected == handled.labels
-
-    run(main())
+    gates = dict.fromkeys(
+        (
+            "NodeDeclaredFeatures",
+            "InPlacePodLevelResourcesVerticalScaling",
+            "ExtendWebSocketsToKubelet",
+            "InPlacePodVerticalScalingInitContainers",
+            "RestartAllContainersOnContainerExits",
+        ),
+        enabled,
+    )
+    handled = HandledEvents()
+    async with running(gates=gates, instruments=handled) as cluster:
+        node = make_node("n")
+        cluster.api.create(node)
+        handled.labels.clear()
+        cluster.api.handlers.updated(node, make_node("n", declared_features=["F"]))
+        assert expected == handled.labels

@@ -16,10 +16,10 @@ from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.status_writer import StatusWriter
-from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
 from tests.scheduler.running import FakeApi
 
 REFUSED: Final = ApiError(403, "Forbidden", "no")
@@ -102,22 +102,18 @@ class Scene:
 
 
 @pytest.mark.parametrize("in_background", [True, False], ids=["background", "waiting"])
-def test_the_first_refusal_cancels_the_other_evictions(in_background: bool) -> None:
+@on_virtual_time
+async def test_the_first_refusal_cancels_the_other_evictions(in_background: bool) -> None:
     """Victims with only a condition stay; those that are being deleted may be gone."""
     seconds = {"patch a": 0.5, "delete a": 0.1, "patch c": 2.0, "patch last": 2.0}
     api = SlowApi(seconds, {"patch b": REFUSED})
-
-    async def main() -> str:
-        scene = Scene(api, "a", "b", "c", "last", in_background=in_background)
-        error = await scene.evictions.carry_out(scene.preemption)
-        await scene.evictions.drain()
-        assert 1.0 == pytest.approx(asyncio.get_running_loop().time(), abs=0.01)
-        if in_background:
-            assert ([False], ["boss"]) == (scene.outcomes.seen, scene.activated)
-            assert not scene.evictions.is_running(PREEMPTOR.uid)
-        return error
-
-    error = run(main())
+    scene = Scene(api, "a", "b", "c", "last", in_background=in_background)
+    error = await scene.evictions.carry_out(scene.preemption)
+    await scene.evictions.drain()
+    assert 1.0 == pytest.approx(asyncio.get_running_loop().time(), abs=0.01)
+    if in_background:
+        assert ([False], ["boss"]) == (scene.outcomes.seen, scene.activated)
+        assert not scene.evictions.is_running(PREEMPTOR.uid)
     assert ("" if in_background else "no") == error
     # In the background the last victim waits for the others, and then is spared.
     others = ["patch a", "patch b", "patch c"]
@@ -126,45 +122,36 @@ def test_the_first_refusal_cancels_the_other_evictions(in_background: bool) -> N
     assert ["a"] == [event.split()[1].rstrip(":") for event in api.events]
 
 
-def test_the_first_refusal_is_reported() -> None:
+@on_virtual_time
+async def test_the_first_refusal_is_reported() -> None:
     """First in time, not by the order of victims."""
     late = ApiError(500, "InternalError", "late")
     seconds = {"delete a": 3.0, "delete b": 2.0}
     api = SlowApi(seconds, {"delete a": late, "delete b": REFUSED})
-
-    async def main() -> str:
-        scene = Scene(api, "a", "b")
-        return await scene.evictions.carry_out(scene.preemption)
-
-    assert "no" == run(main())
+    scene = Scene(api, "a", "b")
+    assert "no" == await scene.evictions.carry_out(scene.preemption)
 
 
-def test_a_victim_that_is_not_found_counts_as_evicted() -> None:
+@on_virtual_time
+async def test_a_victim_that_is_not_found_counts_as_evicted() -> None:
     """The other evictions continue, the last victim's included."""
     api = SlowApi({}, {"patch a": GONE, "delete b": GONE})
-
-    async def main() -> None:
-        scene = Scene(api, "a", "b", "c", "last", in_background=True)
-        await scene.evictions.carry_out(scene.preemption)
-        await scene.evictions.drain()
-        assert ([True], []) == (scene.outcomes.seen, scene.activated)
-
-    run(main())
+    scene = Scene(api, "a", "b", "c", "last", in_background=True)
+    await scene.evictions.carry_out(scene.preemption)
+    await scene.evictions.drain()
+    assert ([True], []) == (scene.outcomes.seen, scene.activated)
     assert ["patch b", "patch c", "delete c", "patch last", "delete last"] == api.answered
 
 
-def test_cancelling_the_preemption_cancels_its_evictions() -> None:
+@on_virtual_time
+async def test_cancelling_the_preemption_cancels_its_evictions() -> None:
     """No eviction outlives the task that waits for it."""
     api = SlowApi({})
-
-    async def main() -> None:
-        scene = Scene(api, "a", "b")
-        waiting = asyncio.ensure_future(scene.evictions.carry_out(scene.preemption))
-        await asyncio.sleep(0.5)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        await asyncio.sleep(5)
-
-    run(main())
+    scene = Scene(api, "a", "b")
+    waiting = asyncio.ensure_future(scene.evictions.carry_out(scene.preemption))
+    await asyncio.sleep(0.5)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await asyncio.sleep(5)
     assert (["patch a", "patch b"], []) == (api.asked, api.answered)

@@ -14,20 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod
-from kubesched.config.types import ExtenderConfiguration
 from kubesched.framework.plugin import PostFilterResult, PreScoreResult
 from kubesched.framework.status import SUCCESS, Status, failure, unresolvable, unschedulable
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.extended_cycle import ExtendedCycle, select_scored_host
-from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.sampling import NodeSampler
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
-from tests.scheduler.fake_extender import FakeExtender
+from tests.scheduler.fake_extender import FakeExtender, extenders_of, keep, nodes, rate
 from tests.scheduler.toys import (
     Toy,
     comparable,
@@ -45,7 +43,6 @@ POD = PodInfo(make_pod("p", uid="u-p"))
 NODES = [make_node(name) for name in "abcd"]
 SNAPSHOT = make_snapshot(NODES)
 FULL = unschedulable("full")
-URL = "http://extender"
 
 
 def extended(
@@ -57,20 +54,7 @@ def extended(
     **fields: Any,
 ) -> ExtendedCycle:
     """Make a cycle with extenders that have the verbs of their scripts."""
-    by_url = {f"{URL}{at}": fake for at, fake in enumerate(fakes)}
-    configurations = [
-        ExtenderConfiguration(
-            **{
-                "url_prefix": url,
-                "node_cache_capable": True,
-                "weight": 1,
-                **{f"{verb}_verb": verb for verb in fake.answers},
-                **fields,
-            }
-        )
-        for url, fake in by_url.items()
-    ]
-    extenders = Extenders.of(configurations, lambda found: by_url[found.url_prefix])
+    extenders = extenders_of(*((fake, fields) for fake in fakes))
     profile = profile_of(*plugins, seed=seed, percentage=percentage)
     return ExtendedCycle(profile, sampler or NodeSampler(), extenders)
 
@@ -78,11 +62,6 @@ def extended(
 def decide(cycle: ExtendedCycle, pod: PodInfo = POD, snapshot: Snapshot = SNAPSHOT) -> Decision:
     """Run one cycle."""
     return asyncio.run(cycle.schedule_with_extenders(pod, snapshot))
-
-
-def keep(*names: str, **failed_nodes: str) -> dict[str, object]:
-    """Answer a filter request with the nodes to keep and the reasons of others."""
-    return {"NodeNames": list(names), "FailedNodes": failed_nodes}
 
 
 # Without a say.
@@ -168,7 +147,7 @@ def test_post_filter_gets_the_codes_of_extenders() -> None:
 
 
 def test_a_failing_extender_fails_the_cycle() -> None:
-    """With its message, and without PostFilter."""
+    """The failure has its message, and PostFilter does not run."""
     plugin = toy("Toy", filter={}, post_filter=PostFilterResult(SUCCESS))
     decision = decide(extended([plugin], FakeExtender({"filter": {"Error": "out of order"}})))
     assert failure("out of order") == failed(decision)
@@ -228,7 +207,7 @@ def test_a_nominated_node_that_extenders_reject(answer: object) -> None:
 def test_a_rejected_nominated_node_is_evaluated_twice() -> None:
     """The next search starts one node further."""
     sampler = NodeSampler()
-    nodes = [make_node(f"n{at:03}") for at in range(300)]
+    snapshot = make_snapshot(make_node(f"n{at:03}") for at in range(300))
     pod = PodInfo(make_pod("p", nominated_node_name="n299"))
 
     def script(asked: dict[str, Any]) -> object:
@@ -237,21 +216,16 @@ def test_a_rejected_nominated_node_is_evaluated_twice() -> None:
 
     fake = FakeExtender({"filter": script})
     cycle = extended([toy("Toy", filter={})], fake, sampler=sampler, percentage=50)
-    decision = placed(decide(cycle, pod, make_snapshot(nodes)))
+    decision = placed(decide(cycle, pod, snapshot))
     # 150 feasible nodes are enough; the 151st is looked at to know that.
     without = NodeSampler()
     cycle_of_plain = extended([toy("Toy", filter={})], sampler=without, percentage=50)
-    decide(cycle_of_plain, POD, make_snapshot(nodes))
+    decide(cycle_of_plain, POD, snapshot)
     assert without.next_start + 1 == sampler.next_start
     assert decision.feasible == 150
 
 
 # Scores.
-
-
-def rate(**amounts: int) -> list[dict[str, object]]:
-    """Answer a prioritize request."""
-    return [{"Host": name, "Score": score} for name, score in amounts.items()]
 
 
 @pytest.mark.parametrize(
@@ -290,7 +264,7 @@ def test_scores_of_extenders_without_score_plugins() -> None:
 
 
 def test_extenders_do_not_score_a_single_feasible_node() -> None:
-    """Nor do plugins."""
+    """Plugins do not score it, either."""
     plugin = toy("Toy", score={})
     fake = FakeExtender({"filter": keep("c"), "prioritize": rate(c=1)})
     assert "c" == placed(decide(extended([plugin], fake))).node_name
@@ -332,13 +306,8 @@ def test_ties_among_scored_nodes_are_drawn() -> None:
 # Nodes sent back whole.
 
 
-def on(*names: str) -> object:
-    """Answer a filter request with nodes."""
-    return {"Nodes": {"items": [{"metadata": {"name": name}} for name in names]}}
-
-
 def test_returned_node_objects_are_scored_without_pods() -> None:
-    """As upstream."""
+    """Upstream scores them so, too."""
     seen: list[dict[str, int]] = []
 
     class Watching(toy("Toy", score={})):  # type: ignore[misc]  # made by a function
@@ -353,10 +322,10 @@ def test_returned_node_objects_are_scored_without_pods() -> None:
             return super().score(state, pod, nodes)
 
     pods = [make_pod(f"on-{name}", node_name=name, requests={"cpu": 1}) for name in "abcd"]
-    nodes = [make_node(name, images={"image:latest": 1}) for name in "abcd"]
-    snapshot = make_snapshot(nodes, pods)
+    with_images = (make_node(name, images={"image:latest": 1}) for name in "abcd")
+    snapshot = make_snapshot(with_images, pods)
     decide(
-        extended([Watching], FakeExtender({"filter": on("a", "c")}), node_cache_capable=False),
+        extended([Watching], FakeExtender({"filter": nodes("a", "c")}), node_cache_capable=False),
         POD,
         snapshot,
     )
@@ -407,7 +376,7 @@ def test_extenders_narrow_the_candidates() -> None:
 
 
 def test_extenders_without_a_preempt_verb_are_not_called() -> None:
-    """The candidates stay."""
+    """The candidates stay as they are."""
     cycle = preempting(FakeExtender({"bind": {}}))
     decision = rejected(decide(cycle, PREEMPTOR, make_snapshot(BUSY, VICTIMS)))
     assert "a" == decision.nominated_node_name
@@ -437,7 +406,7 @@ def test_extenders_without_a_preempt_verb_are_not_called() -> None:
             500,
             False,
             None,
-            f"preemption: failed preempt with extender at URL {URL}0/preempt, code 500",
+            "preemption: failed preempt with extender at URL http://0/preempt, code 500",
             id="failed",
         ),
         pytest.param(500, True, "a", "", id="failed, ignorable"),

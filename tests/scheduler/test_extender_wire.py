@@ -36,7 +36,7 @@ BIG = 1 << 63
 
 
 def test_an_extender_with_a_cache_gets_names() -> None:
-    """In order; nodes are null."""
+    """The names are in order; nodes are null."""
     sent = json.loads(encode_args(POD, NODES, names_only=True))
     assert ["Pod", "Nodes", "NodeNames"] == list(sent)
     assert sent["Nodes"] is None
@@ -67,7 +67,7 @@ def test_an_extender_with_a_cache_gets_uids_of_victims() -> None:
 
 
 def test_an_extender_without_a_cache_gets_victims() -> None:
-    """As whole pods."""
+    """Victims are sent as whole pods."""
     sent = json.loads(encode_preemption_args(POD, CANDIDATES, uids_only=False))
     assert sent["NodeNameToMetaVictims"] is None
     victims = sent["NodeNameToVictims"]["b"]
@@ -76,7 +76,7 @@ def test_an_extender_without_a_cache_gets_victims() -> None:
 
 
 def test_objects_are_sent_without_kind() -> None:
-    """As upstream sends them, whether they were listed or watched."""
+    """Upstream sends them so, whether they were listed or watched."""
     bodies = [
         *(encode_args(POD, NODES, names_only=names_only) for names_only in (True, False)),
         *(encode_preemption_args(POD, CANDIDATES, uids_only=only) for only in (True, False)),
@@ -157,7 +157,7 @@ def test_filter_results_are_decoded_as_in_go(body: bytes, expected: FilterResult
     ],
 )
 def test_invalid_answers_are_errors(decode: Callable[[bytes], object], body: bytes) -> None:
-    """They are not the protocol."""
+    """The decoder raises a WireError."""
     with pytest.raises(WireError):
         decode(body)
 

@@ -85,7 +85,7 @@ def test_statuses_keep_their_plugin() -> None:
 
 @pytest.mark.parametrize("rows", [1, 20])
 def test_statuses_for_rejected_rows_only_are_not_listed(rows: int) -> None:
-    """For few rows as for many."""
+    """The number of rows does not matter."""
     answers = FirstRejections.all_passed(rows)
     assert answers.add(0, "First", NodeToStatus.everywhere(rows, unschedulable("first")))
     assert not answers.add(1, "Later", NodeToStatus.everywhere(rows, unschedulable("later")))

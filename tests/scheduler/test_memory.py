@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import partial
 from random import Random
 from typing import ClassVar
@@ -29,9 +29,11 @@ from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
+from kubesched.testing.builders import make_node, make_pod_info
 from tests.scheduler.toys import (
     Toy,
+    alike,
+    cluster,
     comparable,
     cycle_of,
     failed,
@@ -43,6 +45,7 @@ from tests.scheduler.toys import (
 from tests.scheduler.twins import Twins, random_step
 
 NODES = ("a", "b", "c", "d")
+MANY = tuple(f"node-{number}" for number in range(10))
 POD = make_pod_info("pod", priority=5)
 GUEST = make_pod_info("guest", node_name="a")
 NO = unschedulable("no")
@@ -175,12 +178,8 @@ def test_decisions_do_not_depend_on_resource_columns(
 # Which answers are computed again, and when.
 
 
-def _sign(self: object, pod: object) -> tuple[()]:
-    return ()
-
-
 def _cluster(*names: str) -> Snapshot:
-    return make_snapshot([make_node(name) for name in names or NODES])
+    return cluster(*(names or NODES))
 
 
 class _Signed(Toy):
@@ -197,10 +196,21 @@ def _remembering(*plugins: type[Toy]) -> SchedulingCycle:
     return cycle_of(*plugins, remembers=True)
 
 
-def _schedule_twice(cycle: SchedulingCycle, snapshot: Snapshot) -> None:
-    """Schedule two equal pods: answers for rows are remembered from the second one on."""
+def _after_two_pods(
+    *plugins: type[Toy], names: Sequence[str] = NODES
+) -> tuple[Snapshot, SchedulingCycle]:
+    """Return nodes, and a cycle that remembers answers for rows since the second of two pods."""
+    snapshot, cycle = _cluster(*names), _remembering(*plugins)
     for _ in range(2):
         cycle.schedule_one(POD, snapshot)
+    for plugin in plugins:
+        plugin.asked.clear()
+    return snapshot, cycle
+
+
+def _full(pods: Sequence[str]) -> Status:
+    """Reject a node that has a pod."""
+    return unschedulable("full") if pods else SUCCESS
 
 
 def test_answers_for_a_unique_pod_are_not_kept() -> None:
@@ -209,7 +219,7 @@ def test_answers_for_a_unique_pod_are_not_kept() -> None:
     def sign(self: object, pod: PodInfo) -> object:
         return pod.labels["number"]
 
-    by_node = toy("N", filter={}, score={}, scope=Scope.NODE, sign=_sign)
+    by_node = toy("N", filter={}, score={}, scope=Scope.NODE, sign=alike)
     by_row = toy("R", filter={}, scope=Scope.ROW, sign=sign)
     snapshot, cycle = _cluster(), _remembering(by_node, by_row)
     for number in range(3):
@@ -226,8 +236,8 @@ def test_pods_restricted_to_nodes_share_answers_of_scope_node() -> None:
     """A plugin of scope row is called for the named rows only, however many such pods there are."""
     names = PreFilterResult[None](node_names=frozenset({"b"}))
     naming = toy("P", pre_filter=names, filter={}, scope=Scope.NODE, sign=lambda *_: NOT_SHARED)
-    by_node = toy("N", filter={}, scope=Scope.NODE, sign=_sign)
-    by_row = toy("R", filter={}, scope=Scope.ROW, sign=_sign)
+    by_node = toy("N", filter={}, scope=Scope.NODE, sign=alike)
+    by_row = toy("R", filter={}, scope=Scope.ROW, sign=alike)
     snapshot, cycle = _cluster(), _remembering(naming, by_node, by_row)
     for _ in range(3):
         assert "b" == placed(cycle.schedule_one(POD, snapshot)).node_name
@@ -236,7 +246,7 @@ def test_pods_restricted_to_nodes_share_answers_of_scope_node() -> None:
 
 
 def test_rejections_of_pods_restricted_to_nodes_are_kept() -> None:
-    """For pods of the same template."""
+    """Pods of the same template share them."""
     plugin = toy("P", filter=dict.fromkeys(NODES, NO), scope=Scope.NODE, sign=lambda *_: NOT_SHARED)
     snapshot, cycle = _cluster(), _remembering(plugin)
     first, again = (comparable(cycle.schedule_one(POD, snapshot)) for _ in range(2))
@@ -259,11 +269,8 @@ def test_rejections_of_pods_restricted_to_nodes_are_kept() -> None:
 )
 def test_a_bound_pod_invalidates_its_row(scope: Scope, expected: list[object]) -> None:
     """Depending on the plugin's scope, its answers for this row, for none or for all."""
-    plugin = toy("P", filter={}, pre_score=PreScoreResult(), score={}, scope=scope, sign=_sign)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
-    plugin.asked.clear()
+    plugin = toy("P", filter={}, pre_score=PreScoreResult(), score={}, scope=scope, sign=alike)
+    snapshot, cycle = _after_two_pods(plugin)
     snapshot.nodes.add_pod(GUEST, 0)
     cycle.schedule_one(POD, snapshot)
     assert expected == plugin.asked
@@ -271,7 +278,7 @@ def test_a_bound_pod_invalidates_its_row(scope: Scope, expected: list[object]) -
 
 def test_remembered_scores_of_infeasible_rows_are_not_checked() -> None:
     """On a feasible row an invalid score fails the cycle."""
-    by_node = toy("N", filter={"a": NO}, scope=Scope.NODE, sign=_sign)
+    by_node = toy("N", filter={"a": NO}, scope=Scope.NODE, sign=alike)
     lenient = _remembering(by_node, toy("S", score={"a": 5000, "b": 7}))
     strict = _remembering(by_node, toy("S", score={"b": 5000, "c": 7}))
     for _ in range(2):
@@ -281,11 +288,8 @@ def test_remembered_scores_of_infeasible_rows_are_not_checked() -> None:
 
 def test_filter_and_score_may_differ_in_scope() -> None:
     """Filter of scope node, score of scope row."""
-    plugin = toy("P", filter={}, score={}, scope=Scope.NODE, score_scope=Scope.ROW, sign=_sign)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
-    plugin.asked.clear()
+    plugin = toy("P", filter={}, score={}, scope=Scope.NODE, score_scope=Scope.ROW, sign=alike)
+    snapshot, cycle = _after_two_pods(plugin)
     snapshot.nodes.add_pod(GUEST, 2)
     cycle.schedule_one(POD, snapshot)
     assert [("score", ("c",))] == plugin.asked
@@ -293,16 +297,9 @@ def test_filter_and_score_may_differ_in_scope() -> None:
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_changed_rows_become_infeasible_and_feasible(rows: int) -> None:
-    """One by one or together."""
-
-    def full(pods: list[str]) -> Status:
-        return NO if pods else SUCCESS
-
-    names = [f"node-{number}" for number in range(10)]
-    plugin = toy("P", filter=dict.fromkeys(names, full), scope=Scope.ROW, sign=_sign)
-    snapshot = _cluster(*names)
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
+    """Rows change one by one or together."""
+    plugin = toy("P", filter=dict.fromkeys(MANY, _full), scope=Scope.ROW, sign=alike)
+    snapshot, cycle = _after_two_pods(plugin, names=MANY)
     assert 10 == placed(cycle.schedule_one(POD, snapshot)).feasible
     guests = [make_pod_info(f"guest-{row}") for row in range(rows)]
     for row, guest in enumerate(guests):
@@ -316,9 +313,8 @@ def test_changed_rows_become_infeasible_and_feasible(rows: int) -> None:
 @pytest.mark.parametrize("change", ["add", "update", "remove"])
 def test_a_changed_node_invalidates_all_answers(change: str) -> None:
     """So does an added or removed one."""
-    plugin = toy("P", filter={}, scope=Scope.NODE, sign=_sign)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
+    plugin = toy("P", filter={}, scope=Scope.NODE, sign=alike)
+    snapshot, cycle = _cluster(), _remembering(plugin)
     cycle.schedule_one(POD, snapshot)
     plugin.asked.clear()
     if change == "add":
@@ -333,11 +329,8 @@ def test_a_changed_node_invalidates_all_answers(change: str) -> None:
 
 def test_all_rows_are_asked_again_if_changes_were_dropped() -> None:
     """The table keeps a bounded number of changes."""
-    plugin = toy("P", filter={}, scope=Scope.ROW, sign=_sign)
-    snapshot = _cluster(*(f"node-{number}" for number in range(10)))
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
-    plugin.asked.clear()
+    plugin = toy("P", filter={}, scope=Scope.ROW, sign=alike)
+    snapshot, cycle = _after_two_pods(plugin, names=MANY)
     while not snapshot.nodes.changes_dropped:
         snapshot.nodes.add_pod(GUEST, 0)
         snapshot.nodes.remove_pod(GUEST, 0)
@@ -352,8 +345,7 @@ def test_pods_of_different_signatures_do_not_share_answers() -> None:
         return pod.labels["app"]
 
     plugin = toy("P", filter={}, scope=Scope.NODE, sign=sign)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
+    snapshot, cycle = _cluster(), _remembering(plugin)
     for app in ("web", "db", "web", "db"):
         cycle.schedule_one(make_pod_info(app, labels={"app": app}), snapshot)
     assert [("filter", NODES)] * 2 == plugin.asked
@@ -388,7 +380,7 @@ def test_a_sign_may_read_more_than_the_template(names: str) -> None:
 @pytest.mark.parametrize(("scope", "times"), [(Scope.CLUSTER, 2), (Scope.NODE, 1)])
 def test_rejections_of_scope_cluster_are_not_kept(scope: Scope, times: int) -> None:
     """They may depend on the time, or on another system."""
-    plugin = toy("P", filter=dict.fromkeys(NODES, NO), scope=scope, sign=_sign)
+    plugin = toy("P", filter=dict.fromkeys(NODES, NO), scope=scope, sign=alike)
     snapshot, cycle = _cluster(), _remembering(plugin)
     for _ in range(2):
         rejected(cycle.schedule_one(POD, snapshot))
@@ -398,8 +390,7 @@ def test_rejections_of_scope_cluster_are_not_kept(scope: Scope, times: int) -> N
 def test_answers_for_unsigned_pods_are_not_kept() -> None:
     """The plugin returned no signature."""
     plugin = toy("P", filter={}, scope=Scope.NODE, sign=lambda self, pod: UNSIGNED)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
+    snapshot, cycle = _cluster(), _remembering(plugin)
     for _ in range(3):
         cycle.schedule_one(POD, snapshot)
     assert [("filter", NODES)] * 3 == plugin.asked
@@ -423,9 +414,8 @@ def test_a_sign_that_raises_disables_memory(sign: object) -> None:
 def test_a_change_of_a_signed_kind_invalidates_all_answers() -> None:
     """The plugin's signature reads objects of that kind."""
     node = make_node("other")
-    plugin = toy("P", filter={}, scope=Scope.NODE, sign=_sign, signed_kinds=(type(node),))
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
+    plugin = toy("P", filter={}, scope=Scope.NODE, sign=alike, signed_kinds=(type(node),))
+    snapshot, cycle = _cluster(), _remembering(plugin)
     for _ in range(2):
         cycle.schedule_one(POD, snapshot)
     assert [("filter", NODES)] == plugin.asked
@@ -441,7 +431,7 @@ def test_pods_that_pre_filter_rejects_or_restricts() -> None:
         PreFilterResult[None](node_names=frozenset({"a"})),
     ):
         for scope in Scope:
-            plugin = toy("P", pre_filter=result, filter={"a": NO}, scope=scope, sign=_sign)
+            plugin = toy("P", pre_filter=result, filter={"a": NO}, scope=scope, sign=alike)
             expected = cycle_of(plugin).schedule_one(POD, _cluster())
             cycle = _remembering(plugin)
             for _ in range(3):
@@ -458,7 +448,7 @@ def test_skip_is_remembered() -> None:
         pre_score=PreScoreResult[None](status=SKIP),
         score={"a": 1000},
         scope=Scope.ROW,
-        sign=_sign,
+        sign=alike,
     )
     cycle = _remembering(plugin)
     for _ in range(3):
@@ -471,7 +461,7 @@ def test_skip_is_remembered() -> None:
     [("pod", []), ("term", ["filter", "score"]), ("object", ["filter", "score"])],
 )
 def test_a_skip_that_lasts_is_kept(change: str, expected: list[str]) -> None:
-    """Until an affinity term comes to a node, or an object changes."""
+    """It ends when an affinity term comes to a node, or an object changes."""
     plugin = toy(
         "P",
         pre_filter=PreFilterResult[None](status=SKIP, lasts=True),
@@ -496,16 +486,13 @@ def test_a_skip_that_lasts_is_kept(change: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize("rows", [1, 2])
 def test_a_failure_on_a_changed_row_fails_the_cycle(rows: int) -> None:
-    """Until the row changes back."""
+    """Cycles fail until the row changes back."""
 
     def answer(pods: list[str]) -> Status:
         return failure("broken") if pods else SUCCESS
 
-    names = [f"node-{number}" for number in range(10)]
-    plugin = toy("P", filter=dict.fromkeys(names, answer), scope=Scope.ROW, sign=_sign)
-    snapshot = _cluster(*names)
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
+    plugin = toy("P", filter=dict.fromkeys(MANY, answer), scope=Scope.ROW, sign=alike)
+    snapshot, cycle = _after_two_pods(plugin, names=MANY)
     guests = [make_pod_info(f"guest-{row}") for row in range(rows)]
     for row, guest in enumerate(guests):
         snapshot.nodes.add_pod(guest, row)
@@ -520,14 +507,14 @@ def test_a_failure_on_a_changed_row_fails_the_cycle(rows: int) -> None:
 def test_a_rejection_by_a_fresh_filter_hides_a_remembered_failure() -> None:
     """If it is the earlier one in the profile."""
     fresh = toy("Fresh", filter={"a": NO})
-    kept = toy("Kept", filter={"a": failure("broken")}, scope=Scope.ROW, sign=_sign)
+    kept = toy("Kept", filter={"a": failure("broken")}, scope=Scope.ROW, sign=alike)
     cycle = _remembering(fresh, kept)
     for _ in range(3):
         assert 3 == placed(cycle.schedule_one(POD, _cluster())).feasible
 
 
 def test_a_score_plugin_that_needs_feasible_nodes() -> None:
-    """It works with memory, too."""
+    """Such a plugin works with memory, too."""
 
     class Strict(_Signed):
         name: ClassVar = "Strict"
@@ -546,7 +533,7 @@ def test_a_score_plugin_that_needs_feasible_nodes() -> None:
 
 
 def test_an_invalid_score_on_a_changed_row_fails_the_cycle() -> None:
-    """If the row is feasible."""
+    """Scores of infeasible rows are not checked."""
 
     class Growing(_Signed):
         name: ClassVar = "Growing"
@@ -555,23 +542,19 @@ def test_an_invalid_score_on_a_changed_row_fails_the_cycle() -> None:
         def score(self, state: object, pod: object, nodes: object) -> object:  # type: ignore[override]  # looser
             return nodes.pod_counts * 101  # type: ignore[attr-defined]  # a table
 
-    snapshot = _cluster()
-    cycle = _remembering(Growing)
-    _schedule_twice(cycle, snapshot)
+    snapshot, cycle = _after_two_pods(Growing)
     snapshot.nodes.add_pod(GUEST, 1)
     assert "an invalid score 101" in failed(cycle.schedule_one(POD, snapshot)).message
 
 
 def test_later_decisions_do_not_change_the_statuses_of_earlier_ones() -> None:
-    """Though rows change in between."""
+    """The rows change between the decisions."""
 
     def full(pods: list[str]) -> Status:
         return unschedulable(f"{len(pods)} pods")
 
-    plugin = toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=_sign)
-    snapshot = _cluster()
-    cycle = _remembering(plugin)
-    _schedule_twice(cycle, snapshot)
+    plugin = toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=alike)
+    snapshot, cycle = _after_two_pods(plugin)
     first = rejected(cycle.schedule_one(POD, snapshot))
     before = comparable(first)
     snapshot.nodes.add_pod(GUEST, 0)
@@ -581,18 +564,17 @@ def test_later_decisions_do_not_change_the_statuses_of_earlier_ones() -> None:
 
 
 def test_rejections_for_equal_reasons_share_the_diagnosis() -> None:
-    """Though a pod was added in between."""
+    """A pod that was added in between changes nothing."""
 
     def full(pods: list[str]) -> Status:
         return unschedulable("full" if len(pods) < 2 else "more than full")
 
     post_filter = PostFilterResult(unschedulable("nobody to evict"), "")
     plugins = [
-        toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=_sign),
+        toy("P", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=alike),
         toy("Q", post_filter=post_filter),
     ]
-    snapshot, cycle = _cluster(), _remembering(*plugins)
-    _schedule_twice(cycle, snapshot)
+    snapshot, cycle = _after_two_pods(*plugins)
     first = rejected(cycle.schedule_one(POD, snapshot))
     snapshot.nodes.add_pod(GUEST, 0)
     second = rejected(cycle.schedule_one(POD, snapshot))
@@ -605,17 +587,12 @@ def test_rejections_for_equal_reasons_share_the_diagnosis() -> None:
 
 def test_a_rejection_of_scope_node_stays_the_first() -> None:
     """Whatever pods are added to the node."""
-
-    def full(pods: list[str]) -> Status:
-        return unschedulable("full") if pods else SUCCESS
-
     plugins = [
-        toy("Node", filter={"a": NO}, scope=Scope.NODE, sign=_sign),
-        toy("Row", filter=dict.fromkeys(NODES, full), scope=Scope.ROW, sign=_sign),
+        toy("Node", filter={"a": NO}, scope=Scope.NODE, sign=alike),
+        toy("Row", filter=dict.fromkeys(NODES, _full), scope=Scope.ROW, sign=alike),
         toy("Rest", filter=dict.fromkeys(NODES[1:], NO)),
     ]
-    snapshot, cycle = _cluster(), _remembering(*plugins)
-    _schedule_twice(cycle, snapshot)
+    snapshot, cycle = _after_two_pods(*plugins)
     snapshot.nodes.add_pod(GUEST, 0)
     assert ("Node", "no") == rejections(cycle.schedule_one(POD, snapshot))["a"]
 
@@ -623,9 +600,9 @@ def test_a_rejection_of_scope_node_stays_the_first() -> None:
 def test_a_later_rejection_of_scope_node_is_not_the_first() -> None:
     """Filters before it are asked, though no row passes any more."""
     plugins = [
-        toy("Port", filter=dict.fromkeys(NODES[1:], NO), scope=Scope.ROW, sign=_sign),
-        toy("Row", filter={"a": NO}, scope=Scope.ROW, sign=_sign),
-        toy("Node", filter={"a": NO}, scope=Scope.NODE, sign=_sign),
+        toy("Port", filter=dict.fromkeys(NODES[1:], NO), scope=Scope.ROW, sign=alike),
+        toy("Row", filter={"a": NO}, scope=Scope.ROW, sign=alike),
+        toy("Node", filter={"a": NO}, scope=Scope.NODE, sign=alike),
     ]
     snapshot, cycle = _cluster(), _remembering(*plugins)
     for _ in range(3):
@@ -671,7 +648,7 @@ def test_pods_of_one_base_share_the_result_of_pre_filter() -> None:
         pre_filter=PreFilterResult(),
         filter={},
         scope=Scope.ROW,
-        sign=_sign,
+        sign=alike,
         signs_base=True,
     )
     other = toy("Other", filter={}, scope=Scope.ROW, sign=lambda _, pod: pod.name)
@@ -683,8 +660,8 @@ def test_pods_of_one_base_share_the_result_of_pre_filter() -> None:
 
 def test_a_subclass_with_its_own_sign_does_not_sign_the_base() -> None:
     """Its signature may read more than the base."""
-    parent = toy("P", filter={}, sign=_sign, signs_base=True)
-    child = type("Child", (parent,), {"sign": _sign})
+    parent = toy("P", filter={}, sign=alike, signs_base=True)
+    child = type("Child", (parent,), {"sign": alike})
     assert [True, False] == [each.signs_base for each in (parent, child) if issubclass(each, Toy)]
 
 
@@ -717,8 +694,7 @@ def test_arrays_of_plugins_are_not_modified() -> None:
         def score(self, state: object, pod: object, nodes: object) -> object:  # type: ignore[override]  # looser
             return nodes.pod_counts  # type: ignore[attr-defined]  # a table
 
-    snapshot, cycle = _cluster(), _remembering(Counts)
-    _schedule_twice(cycle, snapshot)
+    snapshot, cycle = _after_two_pods(Counts)
     for number in range(2):
         snapshot.nodes.add_pod(make_pod_info(f"guest-{number}"), 2)
         assert "c" == placed(cycle.schedule_one(POD, snapshot)).node_name

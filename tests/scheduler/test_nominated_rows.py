@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -20,8 +20,8 @@ from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
-from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
-from tests.scheduler.toys import Toy, comparable, cycle_of, failed, placed, toy
+from kubesched.testing.builders import make_node, make_pod, make_pod_info
+from tests.scheduler.toys import Toy, alike, cluster, comparable, cycle_of, failed, placed, toy
 
 NODES = ("a", "b", "c", "d")
 POD = make_pod_info("pod", priority=5)
@@ -33,12 +33,8 @@ def _cluster() -> tuple[Snapshot, Nominator]:
     nominator = Nominator()
     for guest, name in zip(GUESTS[:3], NODES, strict=False):
         nominator.add(guest, name)
-    empty = make_snapshot(make_node(name) for name in NODES)
+    empty = cluster(*NODES)
     return Snapshot(empty.nodes, empty.objects, nominator), nominator
-
-
-def _sign(_: Toy, pod: PodInfo) -> Hashable:
-    return "all alike"
 
 
 def _without_guests(pods: Sequence[str]) -> Status:
@@ -47,7 +43,7 @@ def _without_guests(pods: Sequence[str]) -> Status:
 
 def _shy(scope: Scope) -> type[Toy]:
     """Return a plugin that rejects nodes with nominated pods."""
-    return toy("Shy", filter=dict.fromkeys(NODES, _without_guests), scope=scope, sign=_sign)
+    return toy("Shy", filter=dict.fromkeys(NODES, _without_guests), scope=scope, sign=alike)
 
 
 def _rows_asked(plugin: type[Toy]) -> list[str]:
@@ -127,7 +123,7 @@ def test_after_a_failure_all_rows_are_filtered_again() -> None:
         return failure("broken") if broken[0] and "guest-b" in pods else _without_guests(pods)
 
     snapshot, nominator = _cluster()
-    plugin = toy("Shy", filter=dict.fromkeys(NODES, answer), scope=Scope.ROW, sign=_sign)
+    plugin = toy("Shy", filter=dict.fromkeys(NODES, answer), scope=Scope.ROW, sign=alike)
     cycle = cycle_of(plugin, remembers=True)
     for _ in range(3):
         assert "broken" in failed(cycle.schedule_one(POD, snapshot)).message
@@ -143,7 +139,7 @@ def test_a_filter_never_fails_on_a_row_without_the_nominated_pods_that_reject_it
 ) -> None:
     """With the nominated pods the row is filtered first, and their rejection ends its search."""
     snapshot, _ = _cluster()
-    late = toy("Late", filter={"a": failure("broken")}, sign=_sign)
+    late = toy("Late", filter={"a": failure("broken")}, sign=alike)
     cycle = cycle_of(_shy(Scope.ROW), late, remembers=remembers)
     for _ in range(3):
         assert 1 == placed(cycle.schedule_one(POD, snapshot)).feasible
@@ -207,8 +203,8 @@ def test_pods_that_filters_ignore_change_nothing(
         _guarded(random, f"low-{at}", plain=plain, node_name=random.choice(names), priority=at % 2)
         for at in range(36)
     ]
-    for cluster in clusters:
-        cluster.load(loaded)
+    for each in clusters:
+        each.load(loaded)
     leaving: dict[str, PodInfo] = {}
     for turn in range(120):
         waiting = list(clusters[0].pending)
@@ -217,17 +213,17 @@ def test_pods_that_filters_ignore_change_nothing(
         else:
             uid = f"new-{turn}"
             pod = _guarded(random, uid, plain=plain, priority=random.randrange(2, 5))
-            for cluster in clusters:
-                cluster.add_pending(pod)
+            for each in clusters:
+                each.add_pending(pod)
         decision, expected = [each.schedule_one(each.pending[uid]) for each in clusters]
         assert comparable(expected) == comparable(decision)
         gone = [leaving.pop(name) for name in [*leaving] if random.random() < 0.1]
-        for cluster in clusters:
+        for each in clusters:
             if isinstance(decision, Placed):
-                cluster.bind(cluster.pending[uid], decision.node_name)
+                each.bind(each.pending[uid], decision.node_name)
             elif isinstance(decision, Rejected) and decision.nominated_node_name:
-                cluster.nominate(cluster.pending[uid], decision.nominated_node_name)
+                each.nominate(each.pending[uid], decision.nominated_node_name)
                 leaving |= {victim.uid: victim for victim in decision.victims}
             for victim in gone:
-                cluster.evict(victim)
+                each.evict(victim)
         leaving = {name: victim for name, victim in leaving.items() if victim not in gone}

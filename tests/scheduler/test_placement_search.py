@@ -7,10 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from kubesched.api.core import Node
-from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
+from kubesched.api.scheduling import PodGroup
 from kubesched.framework.pod_groups import (
     GeneratedPlacements,
     Placement,
@@ -25,7 +24,8 @@ from kubesched.scheduler.sampling import Restriction
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
-from tests.scheduler.running import GANGS, Running, make_group, make_member, running
+from tests.loops import on_virtual_time
+from tests.scheduler.running import GANGS, Running, make_group, make_member, running, with_scheduler
 
 GATES = {**GANGS, "TopologyAwareWorkloadScheduling": True}
 GROUP = "pod group is unschedulable"
@@ -37,13 +37,9 @@ def zoned(name: str, zone: str, cpu: int) -> Node:
     return make_node(name, labels={"zone": zone}, allocatable={"cpu": cpu})
 
 
-def gang(min_count: int, key: str | None = "zone") -> PodGroup:
+def zonal(min_count: int) -> PodGroup:
     """Return a gang that must be placed in one zone."""
-    group = make_group(min_count=min_count)
-    if key is None:
-        return group
-    constraints = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=key),))
-    return replace(group, spec=replace(group.spec, scheduling_constraints=constraints))
+    return make_group(min_count=min_count, key="zone")
 
 
 def arrive(cluster: Running, count: int, **fields: Any) -> None:
@@ -56,165 +52,122 @@ def zones_of(cluster: Running) -> set[str]:
     return {node[0] for node in cluster.nodes.values()}
 
 
-def test_a_gang_is_placed_in_one_zone() -> None:
+@with_scheduler(gates=GATES)
+async def test_a_gang_is_placed_in_one_zone(cluster: Running) -> None:
     """Zone a has the node with the most room, but only zone b has room for all three pods."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 1), zoned("b2", "b", 2))
-            cluster.api.create(gang(3))
-            arrive(cluster, 3)
-            await cluster.settle(5)
-            assert ({"p0", "p1", "p2"}, {"b"}) == (set(cluster.nodes), zones_of(cluster))
-            assert SCHEDULED == cluster.group("gang")
-
-    run(main())
+    cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 1), zoned("b2", "b", 2))
+    cluster.api.create(zonal(3))
+    arrive(cluster, 3)
+    await cluster.settle(5)
+    assert ({"p0", "p1", "p2"}, {"b"}) == (set(cluster.nodes), zones_of(cluster))
+    assert SCHEDULED == cluster.group("gang")
 
 
-def test_without_a_constraint_the_gang_may_be_spread() -> None:
+@with_scheduler(gates=GATES)
+async def test_without_a_constraint_the_gang_may_be_spread(cluster: Running) -> None:
     """There is one placement, with all nodes."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.create(zoned("a1", "a", 1), zoned("b1", "b", 1), gang(2, None))
-            arrive(cluster, 2)
-            await cluster.settle(5)
-            assert {"a", "b"} == zones_of(cluster)
-
-    run(main())
+    cluster.api.create(zoned("a1", "a", 1), zoned("b1", "b", 1), make_group(min_count=2))
+    arrive(cluster, 2)
+    await cluster.settle(5)
+    assert {"a", "b"} == zones_of(cluster)
 
 
-def test_no_domain_is_large_enough() -> None:
+@with_scheduler(gates=GATES)
+async def test_no_domain_is_large_enough(cluster: Running) -> None:
     """The group's message has the number of domains; the pods have their own reasons."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 1), make_node("c1"))
-            cluster.api.create(gang(3))
-            arrive(cluster, 3)
-            await cluster.settle(0.1)
-            cause = f"0/2 placements are available, first placement status: {GROUP}"
-            assert ("False", "Unschedulable", cause) == cluster.group("gang")
-            messages = sorted(cluster.condition(f"p{at}")[1] for at in range(3))
-            # Of the three nodes only the one of the placement counts.
-            assert messages[0].startswith("0/1 nodes are available: 1 Insufficient cpu.")
-            waits = "waiting for minCount pods from a gang to be scheduled"
-            assert all(text.startswith(f"{GROUP}, {waits}") for text in messages[1:])
-
-    run(main())
+    cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 1), make_node("c1"))
+    cluster.api.create(zonal(3))
+    arrive(cluster, 3)
+    await cluster.settle(0.1)
+    cause = f"0/2 placements are available, first placement status: {GROUP}"
+    assert ("False", "Unschedulable", cause) == cluster.group("gang")
+    messages = sorted(cluster.condition(f"p{at}")[1] for at in range(3))
+    # Of the three nodes only the one of the placement counts.
+    assert messages[0].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    waits = "waiting for minCount pods from a gang to be scheduled"
+    assert all(text.startswith(f"{GROUP}, {waits}") for text in messages[1:])
 
 
-def test_no_node_is_in_a_domain() -> None:
+@with_scheduler(gates=GATES)
+async def test_no_node_is_in_a_domain(cluster: Running) -> None:
     """The pods' conditions say so; their nominations stay."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.create(make_node("n"), gang(2))
-            arrive(cluster, 2)
-            await cluster.settle(0.1)
-            cause = "no feasible placements found"
-            assert ("False", "Unschedulable", cause) == cluster.group("gang")
-            assert ("Unschedulable", cause) == cluster.condition("p0")
-
-    run(main())
+    cluster.api.create(make_node("n"), zonal(2))
+    arrive(cluster, 2)
+    await cluster.settle(0.1)
+    cause = "no feasible placements found"
+    assert ("False", "Unschedulable", cause) == cluster.group("gang")
+    assert ("Unschedulable", cause) == cluster.condition("p0")
 
 
-def test_later_pods_use_the_domain_of_scheduled_ones() -> None:
+@with_scheduler(gates=GATES)
+async def test_later_pods_use_the_domain_of_scheduled_ones(cluster: Running) -> None:
     """It is the only candidate."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.create(zoned("a1", "a", 2), gang(2))
-            arrive(cluster, 2)
-            await cluster.settle(2)
-            assert {"a"} == zones_of(cluster)
-            cluster.api.create(zoned("b1", "b", 9), make_member("late"))
-            await cluster.settle(2)
-            assert "late" not in cluster.nodes
-            cluster.api.create(zoned("a2", "a", 1))
-            await cluster.settle(30)
-            assert "a2" == cluster.nodes["late"]
-
-    run(main())
+    cluster.api.create(zoned("a1", "a", 2), zonal(2))
+    arrive(cluster, 2)
+    await cluster.settle(2)
+    assert {"a"} == zones_of(cluster)
+    cluster.api.create(zoned("b1", "b", 9), make_member("late"))
+    await cluster.settle(2)
+    assert "late" not in cluster.nodes
+    cluster.api.create(zoned("a2", "a", 1))
+    await cluster.settle(30)
+    assert "a2" == cluster.nodes["late"]
 
 
-def test_the_placement_with_more_pods_wins() -> None:
+@with_scheduler(gates=GATES)
+async def test_the_placement_with_more_pods_wins(cluster: Running) -> None:
     """Two of four pods suffice, but zone b has room for three."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 3), gang(2))
-            arrive(cluster, 4)
-            await cluster.settle(0.1)
-            assert {"b"} == zones_of(cluster)
-            assert 3 == len(cluster.nodes)
-
-    run(main())
+    cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 3), zonal(2))
+    arrive(cluster, 4)
+    await cluster.settle(0.1)
+    assert {"b"} == zones_of(cluster)
+    assert 3 == len(cluster.nodes)
 
 
-def test_the_fuller_placement_wins_ties() -> None:
-    """By the score of NodeResourcesFit."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.create(zoned("a1", "a", 8), zoned("b1", "b", 4), zoned("c1", "c", 8))
-            cluster.api.create(gang(2))
-            arrive(cluster, 2)
-            await cluster.settle(0.1)
-            assert {"b"} == zones_of(cluster)
-
-    run(main())
+@with_scheduler(gates=GATES)
+async def test_the_fuller_placement_wins_ties(cluster: Running) -> None:
+    """NodeResourcesFit scores it higher."""
+    cluster.api.create(zoned("a1", "a", 8), zoned("b1", "b", 4), zoned("c1", "c", 8))
+    cluster.api.create(zonal(2))
+    arrive(cluster, 2)
+    await cluster.settle(0.1)
+    assert {"b"} == zones_of(cluster)
 
 
-def test_pod_by_pod_preemption_is_off_for_groups_with_a_constraint() -> None:
+@with_scheduler(gates=GATES)
+async def test_pod_by_pod_preemption_is_off_for_groups_with_a_constraint(cluster: Running) -> None:
     """DefaultPreemption ignores placements."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.create(zoned("a1", "a", 2), gang(2))
-            cluster.api.create(make_pod("low", requests={"cpu": 1}, node_name="a1", priority=0))
-            arrive(cluster, 2, priority=5)
-            await cluster.settle(0.1)
-            assert "low" in cluster.api.pods
-            words = "not eligible due to placement-based pod group scheduling limitation"
-            texts = [cluster.condition(f"p{at}")[1] for at in range(2)]
-            assert [True] == [True for text in texts if words in text]
-
-    run(main())
+    cluster.api.create(zoned("a1", "a", 2), zonal(2))
+    cluster.api.create(make_pod("low", requests={"cpu": 1}, node_name="a1", priority=0))
+    arrive(cluster, 2, priority=5)
+    await cluster.settle(0.1)
+    assert "low" in cluster.api.pods
+    words = "not eligible due to placement-based pod group scheduling limitation"
+    texts = [cluster.condition(f"p{at}")[1] for at in range(2)]
+    assert [True] == [True for text in texts if words in text]
 
 
-def test_a_nomination_outside_the_placement_is_ignored() -> None:
+@with_scheduler(gates=GATES)
+async def test_a_nomination_outside_the_placement_is_ignored(cluster: Running) -> None:
     """The pod is placed in this domain."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.create(zoned("a1", "a", 1), zoned("b1", "b", 2), gang(2))
-            arrive(cluster, 2, nominated_node_name="a1")
-            await cluster.settle(5)
-            assert {"b"} == zones_of(cluster)
-
-    run(main())
+    cluster.api.create(zoned("a1", "a", 1), zoned("b1", "b", 2), zonal(2))
+    arrive(cluster, 2, nominated_node_name="a1")
+    await cluster.settle(5)
+    assert {"b"} == zones_of(cluster)
 
 
-def test_workload_aware_preemption_uses_placements() -> None:
+@on_virtual_time
+async def test_workload_aware_preemption_uses_placements() -> None:
     """With both gates on, the group's status is that of the placements."""
     gates = {**GATES, "WorkloadAwarePreemption": True}
-
-    async def main() -> None:
-        async with running(gates=gates) as cluster:
-            cluster.api.create(zoned("a1", "a", 1), gang(2, None))
-            group = cluster.api.groups["gang"]
-            assert cluster.api.handlers is not None
-            spec = replace(group.spec, priority=9)
-            cluster.api.handlers.updated(group, replace(group, spec=spec))
-            cluster.api.create(make_pod("low", requests={"cpu": 1}, node_name="a1", priority=0))
-            arrive(cluster, 2, priority=9)
-            await cluster.settle(0.1)
-            tried = f"0/1 placements are available, first placement status: {GROUP}"
-            assert ("False", "Unschedulable", f"{tried}, {tried}") == cluster.group("gang")
-            assert "low" in cluster.api.pods
-
-    run(main())
+    async with running(gates=gates) as cluster:
+        cluster.api.create(zoned("a1", "a", 1), make_group(min_count=2, priority=9))
+        cluster.api.create(make_pod("low", requests={"cpu": 1}, node_name="a1", priority=0))
+        arrive(cluster, 2, priority=9)
+        await cluster.settle(0.1)
+        tried = f"0/1 placements are available, first placement status: {GROUP}"
+        assert ("False", "Unschedulable", f"{tried}, {tried}") == cluster.group("gang")
+        assert "low" in cluster.api.pods
 
 
 # Plugins of others.
@@ -273,7 +226,7 @@ TWO = GeneratedPlacements((Placement("first", (0,)), Placement("second", (1,))))
 
 async def _place(**says: Any) -> tuple[dict[str, str], tuple[str, str, str]]:
     async with running(**scripted(**says)) as cluster:
-        cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 2), gang(2))
+        cluster.api.create(zoned("a1", "a", 2), zoned("b1", "b", 2), zonal(2))
         arrive(cluster, 2)
         await cluster.settle(0.1)
         return cluster.nodes, cluster.group("gang")

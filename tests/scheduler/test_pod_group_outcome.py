@@ -7,20 +7,31 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from kubesched.framework.status import Code, Status, failure, unresolvable, unschedulable
-from kubesched.simulator.virtual_loop import run
+from kubesched.framework.status import failure, unresolvable
+from tests.loops import on_virtual_time
 from tests.scheduler.running import running
-from tests.scheduler.scripted import arrive, scripted
+from tests.scheduler.scripted import (
+    ALL_NO,
+    ALL_WAIT,
+    GROUP,
+    NO,
+    REJECTED,
+    SCHEDULED,
+    WAIT,
+    WAITING,
+    WAITS,
+    arrive,
+    scripted,
+)
 
-NO = unschedulable("no")
-WAIT = Status(Code.WAIT, ("wait a little",))
 NOT_YET = "wait a little, one or more plugins asked to wait and no plugin rejected pod"
 UNFIT = "0/1 nodes are available: 1 no."
-GROUP = "pod group is unschedulable"
-WAITS = "pod group is unschedulable, pod group is waiting for preemption to complete"
 BROKEN = 'running "Script" filter plugin: broken'
-OTHER_BROKEN = f"failed to schedule other pod from a pod group: {BROKEN}"
+OTHER = "failed to schedule other pod from a pod group: "
+OTHER_BROKEN = OTHER + BROKEN
 PERMIT_BROKEN = 'running Permit plugin "Script": broken'
+FAILED = ("False", "SchedulerError", OTHER_BROKEN)
+FAILED_MESSAGES = {"p1": OTHER_BROKEN, "p2": BROKEN, "p3": OTHER_BROKEN}
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -33,12 +44,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     nominated: str = ""
 
 
-ALL_NO = {"p1": NO, "p2": NO, "p3": NO}
-ALL_WAIT = {"p1": WAIT, "p2": WAIT, "p3": WAIT}
 ALL_ON_NODE = {"p1": "node", "p2": "node", "p3": "node"}
-SCHEDULED = ("True", "Scheduled", "")
-REJECTED = ("False", "Unschedulable", GROUP)
-WAITING = ("False", "Unschedulable", WAITS)
 
 CASES = [
     pytest.param({}, Outcome(bound="p1 p2 p3", group=SCHEDULED), id="all-feasible"),
@@ -88,12 +94,7 @@ CASES = [
     ),
     pytest.param(
         {"filter": {"p2": NO}, "nominate": {"p2": "node"}, "permit": {"p2": WAIT, "p3": WAIT}},
-        Outcome(
-            bound="p1",
-            waiting="p3",
-            group=SCHEDULED,
-            messages={"p2": f"{GROUP}, {NOT_YET}"},
-        ),
+        Outcome(bound="p1", waiting="p3", group=SCHEDULED, messages={"p2": f"{GROUP}, {NOT_YET}"}),
         id="enough-before-the-one-that-would-preempt",
     ),
     pytest.param(
@@ -103,28 +104,18 @@ CASES = [
     ),
     pytest.param(
         {"filter": {"p2": failure("broken")}},
-        Outcome(
-            group=("False", "SchedulerError", OTHER_BROKEN),
-            messages={"p1": OTHER_BROKEN, "p2": BROKEN, "p3": OTHER_BROKEN},
-        ),
+        Outcome(group=FAILED, messages=FAILED_MESSAGES),
         id="filter-fails",
     ),
     pytest.param(
         {"filter": {"p1": NO, "p2": failure("broken")}, "nominate": {"p1": "node"}},
-        Outcome(
-            group=("False", "SchedulerError", OTHER_BROKEN),
-            messages={"p1": OTHER_BROKEN, "p2": BROKEN, "p3": OTHER_BROKEN},
-        ),
+        Outcome(group=FAILED, messages=FAILED_MESSAGES),
         id="filter-fails-after-a-preemption",
     ),
     pytest.param(
         {"permit": {"p3": failure("broken")}},
         Outcome(
-            group=(
-                "False",
-                "SchedulerError",
-                f"failed to schedule other pod from a pod group: {PERMIT_BROKEN}",
-            ),
+            group=("False", "SchedulerError", OTHER + PERMIT_BROKEN),
             messages={"p3": PERMIT_BROKEN},
         ),
         id="permit-fails",
@@ -138,24 +129,21 @@ CASES = [
 
 
 @pytest.mark.parametrize(("says", "expected"), CASES)
-def test_outcome_of_a_group(says: dict[str, Mapping[str, object]], expected: Outcome) -> None:
+@on_virtual_time
+async def test_outcome_of_a_group(says: dict[str, Mapping[str, object]], expected: Outcome) -> None:
     """Bound, waiting and rejected pods, nominations, and the group's condition."""
-
-    async def main() -> Outcome:
-        _, options = scripted(**says)
-        async with running(**options) as cluster:
-            await arrive(cluster)
-            nominator = cluster.scheduler.queue.nominator
-            found = Outcome(
-                bound=" ".join(cluster.nodes),
-                waiting=" ".join(cluster.waiting),
-                group=cluster.group("gang"),
-                messages={name: cluster.condition(name)[1] for name in expected.messages},
-                nominated=" ".join(sorted(pod.name for pod in nominator.on_node("node"))),
-            )
-            kept = {*cluster.nodes, *cluster.waiting}
-            on_table = cluster.scheduler.cache.nodes.pods[0].values()
-            assert kept == {pod.name for pod in on_table}
-            return found
-
-    assert expected == run(main())
+    _, options = scripted(**says)
+    async with running(**options) as cluster:
+        await arrive(cluster)
+        nominator = cluster.scheduler.queue.nominator
+        found = Outcome(
+            bound=" ".join(cluster.nodes),
+            waiting=" ".join(cluster.waiting),
+            group=cluster.group("gang"),
+            messages={name: cluster.condition(name)[1] for name in expected.messages},
+            nominated=" ".join(sorted(pod.name for pod in nominator.on_node("node"))),
+        )
+        kept = {*cluster.nodes, *cluster.waiting}
+        on_table = cluster.scheduler.cache.nodes.pods[0].values()
+        assert kept == {pod.name for pod in on_table}
+        assert expected == found

@@ -5,27 +5,33 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from msgspec.structs import replace
 
 from kubesched.api.core import Pod
-from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
+from kubesched.api.scheduling import PodGroup
 from kubesched.framework.status import SUCCESS, Status, unschedulable
 from kubesched.scheduler.pod_group_outcome import Outcome
 from kubesched.scheduler.pod_group_preemption import Trial
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
 from tests.model.clusters import make_cluster
-from tests.scheduler.running import GANGS, FakeApi, Running, make_group, make_member, running
+from tests.scheduler.running import (
+    GANGS,
+    FakeApi,
+    Running,
+    make_group,
+    make_member,
+    running,
+    with_scheduler,
+)
 
 GATES = {**GANGS, "WorkloadAwarePreemption": True}
 GROUP = "pod group is unschedulable"
 
 
-def group_of(min_count: int, priority: int | None = 9, **spec: object) -> PodGroup:
+def group_of(min_count: int, priority: int | None = 9, key: str = "") -> PodGroup:
     """Return a gang with a priority."""
-    group = make_group(min_count=min_count)
-    return replace(group, spec=replace(group.spec, priority=priority, **spec))
+    return make_group(min_count=min_count, priority=priority, key=key)
 
 
 def victim(name: str, node: str = "node", priority: int = 1, **fields: object) -> Pod:
@@ -41,25 +47,22 @@ async def arrive(cluster: Running, *items: Pod, group: PodGroup, members: int = 
     await cluster.settle(0.1)
 
 
-def test_the_gang_preempts_as_a_whole() -> None:
+@with_scheduler(gates=GATES)
+async def test_the_gang_preempts_as_a_whole(cluster: Running) -> None:
     """Victims are evicted with the group as the reason; then the gang is bound."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.stop_seconds = 1.0
-            await arrive(cluster, victim("v1"), victim("v2"), group=group_of(2))
-            preempted = [event for event in cluster.api.events if event.startswith("Preempted")]
-            note = "Preempted by podgroup uid-gang on node cluster"
-            assert [f"Preempted v1: {note}", f"Preempted v2: {note}"] == preempted
-            assert ("False", "Unschedulable", GROUP) == cluster.group("gang")
-            await cluster.settle(5)
-            assert {"p0": "node", "p1": "node"} == cluster.nodes
-
-    run(main())
+    cluster.api.stop_seconds = 1.0
+    await arrive(cluster, victim("v1"), victim("v2"), group=group_of(2))
+    preempted = [event for event in cluster.api.events if event.startswith("Preempted")]
+    note = "Preempted by podgroup uid-gang on node cluster"
+    assert [f"Preempted v1: {note}", f"Preempted v2: {note}"] == preempted
+    assert ("False", "Unschedulable", GROUP) == cluster.group("gang")
+    await cluster.settle(5)
+    assert {"p0": "node", "p1": "node"} == cluster.nodes
 
 
-def test_the_condition_of_victims_names_the_group() -> None:
-    """With the kind of the preemptor."""
+@on_virtual_time
+async def test_the_condition_of_victims_names_the_group() -> None:
+    """It has the kind of the preemptor."""
     messages: list[str] = []
 
     class Api(FakeApi):
@@ -67,61 +70,44 @@ def test_the_condition_of_victims_names_the_group() -> None:
             messages.append(self.pods[pod.metadata.name].status.conditions[-1].message)
             await super().delete_pod(pod)
 
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.__class__ = Api
-            await arrive(cluster, victim("v"), group=group_of(2))
-
-    run(main())
+    async with running(gates=GATES) as cluster:
+        cluster.api.__class__ = Api
+        await arrive(cluster, victim("v"), group=group_of(2))
     assert ["default-scheduler: preempting to accommodate a higher priority podgroup"] == messages
 
 
-def test_no_more_victims_than_needed() -> None:
+@with_scheduler(gates=GATES)
+async def test_no_more_victims_than_needed(cluster: Running) -> None:
     """One CPU is free: of two victims the more important one stays."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            cluster.api.create(make_node("node", allocatable={"cpu": "3"}), group_of(2))
-            cluster.api.create(victim("low", priority=0), victim("high", priority=1))
-            cluster.api.create(*(make_member(f"p{i}", priority=9) for i in range(2)))
-            await cluster.settle(5)
-            assert {"p0", "p1", "high"} == set(cluster.nodes)
-
-    run(main())
+    cluster.api.create(make_node("node", allocatable={"cpu": "3"}), group_of(2))
+    cluster.api.create(victim("low", priority=0), victim("high", priority=1))
+    cluster.api.create(*(make_member(f"p{i}", priority=9) for i in range(2)))
+    await cluster.settle(5)
+    assert {"p0", "p1", "high"} == set(cluster.nodes)
 
 
 @pytest.mark.parametrize("after", range(60, 66))
-def test_the_gang_takes_the_room_that_it_made(after: int) -> None:
+@with_scheduler(gates=GATES)
+async def test_the_gang_takes_the_room_that_it_made(cluster: Running, after: int) -> None:
     """Before members of another group, which are retried after backoff and would be evicted."""
-
-    async def main() -> list[str]:
-        async with running(gates=GATES) as cluster:
-            cluster.api.create(make_node("node", allocatable={"cpu": "1"}))
-            cluster.api.create(make_group("low"), group_of(1))
-            cluster.api.create(*(make_member(f"low{i}", "low") for i in range(3)))
-            await cluster.settle(after + 0.5)
-            cluster.api.create(make_member("p0", priority=9))
-            await cluster.settle(20)
-            assert {"p0": "node"} == cluster.nodes
-            return [event for event in cluster.api.events if event.startswith("Preempted")]
-
-    assert 1 == len(run(main()))
+    cluster.api.create(make_node("node", allocatable={"cpu": "1"}))
+    cluster.api.create(make_group("low"), group_of(1))
+    cluster.api.create(*(make_member(f"low{i}", "low") for i in range(3)))
+    await cluster.settle(after + 0.5)
+    cluster.api.create(make_member("p0", priority=9))
+    await cluster.settle(20)
+    assert {"p0": "node"} == cluster.nodes
+    assert 1 == len([event for event in cluster.api.events if event.startswith("Preempted")])
 
 
-def test_members_that_fit_before_preemption_are_nominated() -> None:
+@with_scheduler(gates={**GATES, "SchedulerAsyncPreemption": True})
+async def test_members_that_fit_before_preemption_are_nominated(cluster: Running) -> None:
     """A member without a node in the first try is not."""
-
-    async def main() -> None:
-        async with running(gates={**GATES, "SchedulerAsyncPreemption": True}) as cluster:
-            cluster.api.stop_seconds = 1.0
-            await arrive(cluster, victim("v"), group=group_of(2))
-            nominated = {
-                name: pod.status.nominated_node_name for name, pod in cluster.api.pods.items()
-            }
-            # The first pod was held back until the second came, so it was tried after it.
-            assert {"p0": "", "p1": "node", "v": ""} == nominated
-
-    run(main())
+    cluster.api.stop_seconds = 1.0
+    await arrive(cluster, victim("v"), group=group_of(2))
+    nominated = {name: pod.status.nominated_node_name for name, pod in cluster.api.pods.items()}
+    # The first pod was held back until the second came, so it was tried after it.
+    assert {"p0": "", "p1": "node", "v": ""} == nominated
 
 
 @pytest.mark.parametrize(
@@ -139,90 +125,64 @@ def test_members_that_fit_before_preemption_are_nominated() -> None:
         ),
         pytest.param(group_of(3), GROUP, id="it does not help"),
         pytest.param(
-            group_of(
-                2,
-                scheduling_constraints=PodGroupSchedulingConstraints(
-                    topology=(TopologyConstraint(key="zone"),)
-                ),
-            ),
+            group_of(2, key="zone"),
             "workload aware preemption is not supported for pod groups with scheduling constraints",
             id="topology",
         ),
     ],
 )
-def test_why_a_group_does_not_preempt(group: PodGroup, reason: str) -> None:
+@with_scheduler(gates=GATES)
+async def test_why_a_group_does_not_preempt(cluster: Running, group: PodGroup, reason: str) -> None:
     """The reason follows the group's; its pods do not preempt on their own."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            await arrive(cluster, victim("v"), group=group, members=3)
-            assert "v" in cluster.api.pods
-            assert ("False", "Unschedulable", f"{GROUP}, {reason}") == cluster.group("gang")
-
-    run(main())
+    await arrive(cluster, victim("v"), group=group, members=3)
+    assert "v" in cluster.api.pods
+    assert ("False", "Unschedulable", f"{GROUP}, {reason}") == cluster.group("gang")
 
 
-def test_one_non_preempting_member_disables_preemption() -> None:
-    """For the whole group."""
-
-    async def main() -> None:
-        async with running(gates=GATES) as cluster:
-            spec = {"preemptionPolicy": "Never"}
-            cluster.api.create(make_node("node", allocatable={"cpu": "2"}), victim("v"))
-            cluster.api.create(group_of(2), make_member("p0"), make_member("p1", spec=spec))
-            await cluster.settle(0.1)
-            assert "v" in cluster.api.pods
-            reason = f"{GROUP}, not eligible due to preemptionPolicy=Never."
-            assert ("False", "Unschedulable", reason) == cluster.group("gang")
-
-    run(main())
+@with_scheduler(gates=GATES)
+async def test_one_non_preempting_member_disables_preemption(cluster: Running) -> None:
+    """No member of the group preempts."""
+    spec = {"preemptionPolicy": "Never"}
+    cluster.api.create(make_node("node", allocatable={"cpu": "2"}), victim("v"))
+    cluster.api.create(group_of(2), make_member("p0"), make_member("p1", spec=spec))
+    await cluster.settle(0.1)
+    assert "v" in cluster.api.pods
+    reason = f"{GROUP}, not eligible due to preemptionPolicy=Never."
+    assert ("False", "Unschedulable", reason) == cluster.group("gang")
 
 
-def test_groups_do_not_preempt_without_default_preemption() -> None:
+@on_virtual_time
+async def test_groups_do_not_preempt_without_default_preemption() -> None:
     """The profile disables the plugin."""
     profile = {"plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}}}
-
-    async def main() -> None:
-        async with running(gates=GATES, profile=profile) as cluster:
-            await arrive(cluster, victim("v"), group=group_of(2))
-            words = "default preemption plugin is not registered, workload aware preemption is "
-            reason = f"{GROUP}, {words}disabled"
-            assert ("False", "Unschedulable", reason) == cluster.group("gang")
-
-    run(main())
+    async with running(gates=GATES, profile=profile) as cluster:
+        await arrive(cluster, victim("v"), group=group_of(2))
+        words = "default preemption plugin is not registered, workload aware preemption is "
+        reason = f"{GROUP}, {words}disabled"
+        assert ("False", "Unschedulable", reason) == cluster.group("gang")
 
 
-def test_a_deleted_group_is_an_error() -> None:
+@with_scheduler(gates={**GATES, "GangScheduling": True})
+async def test_a_deleted_group_is_an_error(cluster: Running) -> None:
     """Of each pod; there is no condition to write."""
-
-    async def main() -> None:
-        async with running(gates={**GATES, "GangScheduling": True}) as cluster:
-            cluster.api.create(make_node("node", allocatable={"cpu": "2"}), victim("v"))
-            cluster.api.create(group_of(2), make_member("p0"))
-            await cluster.settle(0.1)
-            assert cluster.api.handlers is not None
-            cluster.api.create(make_member("p1"))
-            cluster.api.handlers.deleted(cluster.api.groups.pop("gang"))
-            await cluster.settle(0.1)
-            words = (
-                'failed to get podGroup default/gang: podgroup.scheduling.k8s.io "gang" not found'
-            )
-            assert words in cluster.condition("p0")[1]
-
-    run(main())
+    cluster.api.create(make_node("node", allocatable={"cpu": "2"}), victim("v"))
+    cluster.api.create(group_of(2), make_member("p0"))
+    await cluster.settle(0.1)
+    cluster.api.create(make_member("p1"))
+    cluster.api.handlers.deleted(cluster.api.groups.pop("gang"))
+    await cluster.settle(0.1)
+    words = 'failed to get podGroup default/gang: podgroup.scheduling.k8s.io "gang" not found'
+    assert words in cluster.condition("p0")[1]
 
 
-def test_the_preemption_is_synchronous_without_the_gate() -> None:
+@on_virtual_time
+async def test_the_preemption_is_synchronous_without_the_gate() -> None:
     """The group is requeued after the evictions; a refused one is an error."""
-
-    async def main() -> None:
-        gates = {**GATES, "SchedulerAsyncPreemption": False}
-        async with running(gates=gates) as cluster:
-            await arrive(cluster, victim("v1"), victim("v2"), group=group_of(2))
-            await cluster.settle(5)
-            assert {"p0": "node", "p1": "node"} == cluster.nodes
-
-    run(main())
+    gates = {**GATES, "SchedulerAsyncPreemption": False}
+    async with running(gates=gates) as cluster:
+        await arrive(cluster, victim("v1"), victim("v2"), group=group_of(2))
+        await cluster.settle(5)
+        assert {"p0": "node", "p1": "node"} == cluster.nodes
 
 
 async def _tried(status: Status) -> Outcome:
@@ -256,7 +216,7 @@ def test_a_trial_is_undone() -> None:
 
 
 def test_a_trial_returns_the_schedulers_answer() -> None:
-    """Unchanged."""
+    """The trial does not change the answer."""
     status = unschedulable("no")
     trial = Trial(_cluster().cache.nodes, lambda: _tried(status))
     assert status == asyncio.run(trial.schedule())

@@ -51,10 +51,22 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
-from tests.scheduler.toys import Bind, Sort, Toy, failed, placed, profile_of, rejections, toy
+from tests.scheduler.toys import (
+    NODES,
+    Bind,
+    Sort,
+    Toy,
+    alike,
+    cluster,
+    cycle_of,
+    failed,
+    placed,
+    profile_of,
+    rejections,
+    toy,
+)
 
 GATES = FeatureGates({})
-NODES = ("a", "b", "c")
 NO = unschedulable("no")
 ROW_0 = np.array([0], np.intp)
 
@@ -124,6 +136,17 @@ class FewestFast(FilterPlugin[None], ScorePlugin[None]):
         return 100 - self.per_pod * nodes.pod_counts
 
 
+def _plugins(**points: Sequence[str]) -> Plugins:
+    """Return plugins at these points, and the two that each profile needs."""
+    points = {"queue_sort": ["Sort"], "bind": ["Bind"], **points}
+    return Plugins(
+        **{
+            point: PluginSet(enabled=tuple(PluginEntry(name) for name in names))
+            for point, names in points.items()
+        }
+    )
+
+
 def _configured(text: dict[str, Any], *own: type[Plugin]) -> dict[str, Profile]:
     registry = in_tree_registry()
     registry.merge(Registry(*own))
@@ -173,7 +196,7 @@ def test_own_plugins_need_a_registry_entry_and_a_name(
 
 
 def test_row_by_row_and_columnar_plugins_agree() -> None:
-    """They decide the same."""
+    """They return equal statuses."""
     table, pod = _noisy_cluster().nodes, make_pod_info("pod")
     slow = Quiet(None, profile_of()).filter(None, pod, table)
     fast = FewestFast(FewestArgs(), profile_of()).filter(None, pod, table)
@@ -214,10 +237,11 @@ def test_a_plugin_is_built_with_arguments_and_handle() -> None:
 
     registry = Registry(Sort, Bind)
     registry.register("Quiet", Loud)
-    plugins = Plugins(queue_sort=_set("Sort"), bind=_set("Bind"), multi_point=_set("Quiet"))
     args: dict[str, Any] = {"loud": True}
     configuration = ProfileConfiguration(
-        scheduler_name="s", plugins=plugins, plugin_config=(PluginConfig("Quiet", args),)
+        scheduler_name="s",
+        plugins=_plugins(multi_point=["Quiet"]),
+        plugin_config=(PluginConfig("Quiet", args),),
     )
     profile = Profile(configuration, registry, GATES, random=Random(0))
     assert [(args, profile)] == built
@@ -227,7 +251,7 @@ def test_a_plugin_is_built_with_arguments_and_handle() -> None:
 
 
 def test_the_default_profile_has_upstreams_plugins() -> None:
-    """In upstream's order."""
+    """They run in upstream's order."""
     profiles = build_profiles(in_tree_setup(GATES), Random(0))
     profile = profiles["default-scheduler"]
     assert [
@@ -261,12 +285,10 @@ def test_the_default_profile_has_upstreams_plugins() -> None:
     ("own", "expected"), [(None, 30), (0, 0), (70, 70)], ids=["global", "own zero", "own"]
 )
 def test_a_profiles_percentage_overrides_the_global_one(own: int | None, expected: int) -> None:
-    """Also if it is 0."""
+    """A percentage of 0 overrides it, too."""
     profile = Profile(
         ProfileConfiguration(
-            scheduler_name="s",
-            percentage_of_nodes_to_score=own,
-            plugins=Plugins(queue_sort=_set("Sort"), bind=_set("Bind")),
+            scheduler_name="s", percentage_of_nodes_to_score=own, plugins=_plugins()
         ),
         Registry(Sort, Bind),
         GATES,
@@ -277,10 +299,6 @@ def test_a_profiles_percentage_overrides_the_global_one(own: int | None, expecte
 
 
 # Field errors.
-
-
-def _set(*names: str) -> PluginSet:
-    return PluginSet(enabled=tuple(PluginEntry(name) for name in names))
 
 
 class Explodes(Toy):
@@ -307,12 +325,7 @@ def _errors(plugins: Plugins, *registered: type[Plugin], **more: Any) -> list[st
 
 def test_unknown_and_misplaced_plugins_are_field_errors() -> None:
     """All of them are reported, with their paths."""
-    plugins = Plugins(
-        queue_sort=_set("Sort"),
-        bind=_set("Bind"),
-        filter=_set("Nobody", "Sort"),
-        score=_set("Quiet"),
-    )
+    plugins = _plugins(filter=["Nobody", "Sort"], score=["Quiet"])
     assert [
         'profiles[3].plugins.filter.enabled[0]: FilterPlugin "Nobody" does not exist',
         'profiles[3].plugins.filter.enabled[1]: plugin "Sort" does not extend FilterPlugin plugin',
@@ -331,9 +344,7 @@ def test_a_profile_needs_queue_sort_and_bind() -> None:
 
 def test_field_errors_of_construction_are_collected() -> None:
     """Wrong arguments of one plugin do not hide that another one cannot be built."""
-    plugins = Plugins(
-        queue_sort=_set("Sort"), bind=_set("Bind"), filter=_set("Explodes", "FewestFast")
-    )
+    plugins = _plugins(filter=["Explodes", "FewestFast"])
     config = (PluginConfig("Other"), PluginConfig("FewestFast", {"perPod": "many"}))
     errors = _errors(plugins, Explodes, FewestFast, plugin_config=config)
     assert [
@@ -364,7 +375,7 @@ def test_field_errors_of_construction_are_collected() -> None:
 def test_arguments_of_unused_in_tree_plugins_are_checked(
     name: str, args: dict[str, Any], paths: list[str]
 ) -> None:
-    """As upstream."""
+    """Upstream checks them, too."""
     profile = {
         "plugins": {"multiPoint": {"disabled": [{"name": name}]}},
         "pluginConfig": [{"name": name, "args": args}],
@@ -501,7 +512,7 @@ def test_an_error_of_remove_pod() -> None:
 def test_filter_rows_continues_after_a_failure() -> None:
     """The row has the failure; the others have their status."""
     plugin = toy("P", filter={"a": NO, "b": failure("broken")})
-    snapshot = make_snapshot(make_node(name) for name in NODES)
+    snapshot = cluster()
     profile, cycle, pod = _after_pre_filter(plugin, snapshot)
     answers = profile.filter_rows(cycle, pod, snapshot.nodes.take(np.arange(3)))
     broken = Status(Code.ERROR, plugin="P", error='running "P" filter plugin: broken')
@@ -559,17 +570,6 @@ def test_all_profiles_need_the_same_queue_sort(
     _configured({"profiles": _sorted_by(sorts[0], sorts[0])}, Sort, OtherSort)
 
 
-def test_a_plugin_that_raises_is_named() -> None:
-    """The message has the exception's type, and the exception is the failure's cause."""
-    profile = profile_of(toy("P", filter=ZeroDivisionError("x")))
-    cycle = SchedulingCycle(profile, NodeSampler())
-    status = failed(cycle.schedule_one(make_pod_info(), make_snapshot([make_node()])))
-    expected = Status(
-        Code.ERROR, plugin="P", error='running "P" filter plugin: ZeroDivisionError: x'
-    )
-    assert expected == status
-
-
 class _Gate(Toy, PreEnqueuePlugin):
     """Keeps pods out by their names."""
 
@@ -601,10 +601,8 @@ def test_a_gate_that_fails_for_one_pod_is_asked_about_each(gate: type[_Gate], na
 
 def test_a_wrong_answer_is_a_failure_of_the_plugin(caplog: pytest.LogCaptureFixture) -> None:
     """It is reported like an exception; without the check, it would be an internal error."""
-    profile = profile_of(toy("P", score={"a": 1}, normalize=lambda scores: scores[:1]))
-    cycle = SchedulingCycle(profile, NodeSampler())
-    snapshot = make_snapshot([make_node("a"), make_node("b")])
-    status = failed(cycle.schedule_one(make_pod_info("web"), snapshot))
+    cycle = cycle_of(toy("P", score={"a": 1}, normalize=lambda scores: scores[:1]))
+    status = failed(cycle.schedule_one(make_pod_info("web"), cluster("a", "b")))
     words = "normalize_score must return an array of int64, one for each of 2 rows, not the shape"
     prefix = 'running Normalize on Score plugins: plugin "P" failed with'
     assert f"{prefix}: {words} (1,)" == status.error
@@ -658,10 +656,9 @@ def test_a_queue_sort_plugin_that_fails_is_named(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_log_names_the_line_that_raised(caplog: pytest.LogCaptureFixture) -> None:
-    """Once per attempt, in one line; the whole traceback at high verbosity only."""
-    failing = toy("P", filter=ZeroDivisionError("x"), scope=Scope.NODE, sign=lambda plugin, pod: ())
-    profile = profile_of(failing)
-    cycle = SchedulingCycle(profile, NodeSampler())
+    """One line per attempt; high verbosity adds the whole traceback."""
+    failing = toy("P", filter=ZeroDivisionError("x"), scope=Scope.NODE, sign=alike)
+    cycle = cycle_of(failing)
     cycle.schedule_one(make_pod_info("web"), make_snapshot([make_node()]))
     (record,) = caplog.records
     fields = vars(record)["fields"]
@@ -686,7 +683,7 @@ def test_a_plugin_defined_in_a_notebook_is_out_of_tree(caplog: pytest.LogCapture
         return node.labels["rack"]
 """
     exec(compile(source, "notebook", "exec"), namespace)  # noqa: S102 - as a notebook does
-    cycle = SchedulingCycle(profile_of(namespace["Racks"]), NodeSampler())  # type: ignore[arg-type]  # nearly a toy
+    cycle = cycle_of(namespace["Racks"])  # type: ignore[arg-type]  # nearly a toy
     cycle.schedule_one(make_pod_info("web"), make_snapshot([make_node()]))
     (record,) = caplog.records
     assert "notebook:6, in Racks.filter_node" == vars(record)["fields"]["place"]

@@ -16,10 +16,12 @@ from kubesched.scheduler.decision import Decision
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.snapshot import Snapshot
-from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
+from kubesched.testing.builders import make_pod_info
 from tests.scheduler.toys import (
+    NODES,
     Toy,
+    alike,
+    cluster,
     comparable,
     cycle_of,
     decide,
@@ -31,7 +33,6 @@ from tests.scheduler.toys import (
     toy,
 )
 
-NODES = ("a", "b", "c")
 POD = make_pod_info("pod")
 NO = unschedulable("no")
 GONE = NoState(failure("gone"))
@@ -40,14 +41,6 @@ FILTER_GONE = Status(Code.ERROR, plugin="P", error='running "P" filter plugin: g
 SCORE_GONE = Status(
     Code.ERROR, plugin="P", error='running Score plugins: plugin "P" failed with: gone'
 )
-
-
-def _sign(self: object, pod: PodInfo) -> object:
-    return ()
-
-
-def _cluster() -> Snapshot:
-    return make_snapshot([make_node(name) for name in NODES])
 
 
 def _stateful(plugin: type[Toy], state: object) -> type[Toy]:
@@ -77,30 +70,30 @@ def _rejecting(*names: str) -> type[Toy]:
 @SCOPES
 def test_filter_without_state_fails(scope: Scope) -> None:
     """Only on rows that no earlier filter rejects."""
-    plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), GONE)
-    assert FILTER_GONE == failed(decide([_rejecting("a", "b"), plugin], POD, _cluster()))
+    plugin = _stateful(toy("P", filter={}, scope=scope, sign=alike), GONE)
+    assert FILTER_GONE == failed(decide([_rejecting("a", "b"), plugin], POD, cluster()))
     assert [] == plugin.asked
 
 
 @SCOPES
 def test_a_missing_state_does_not_matter_if_all_rows_are_rejected(scope: Scope) -> None:
-    """By earlier filters."""
-    plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), GONE)
-    decision = decide([_rejecting(*NODES), plugin], POD, _cluster())
+    """Earlier filters rejected them."""
+    plugin = _stateful(toy("P", filter={}, scope=scope, sign=alike), GONE)
+    decision = decide([_rejecting(*NODES), plugin], POD, cluster())
     assert dict.fromkeys(NODES, ("First", "no")) == rejections(decision)
 
 
 @SCOPES
 def test_a_missing_state_matters_once_a_row_reaches_the_filter(scope: Scope) -> None:
-    """With remembered answers, too."""
-    snapshot = _cluster()
+    """Remembered answers do not hide it."""
+    snapshot = cluster()
     crowded = toy(
         "First",
         filter=dict.fromkeys(NODES, lambda pods: unschedulable("full") if pods else Status()),
         scope=Scope.ROW,
-        sign=_sign,
+        sign=alike,
     )
-    plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), GONE)
+    plugin = _stateful(toy("P", filter={}, scope=scope, sign=alike), GONE)
     others = [make_pod_info(f"on-{name}", node_name=name) for name in NODES]
     for row, other in enumerate(others):
         snapshot.nodes.add_pod(other, row)
@@ -113,38 +106,38 @@ def test_a_missing_state_matters_once_a_row_reaches_the_filter(scope: Scope) -> 
 @SCOPES
 def test_a_rejection_in_place_of_a_state(scope: Scope) -> None:
     """It is the plugin's status for every row."""
-    plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), NoState(NO))
-    decision = decide([_rejecting("a"), plugin], POD, _cluster())
+    plugin = _stateful(toy("P", filter={}, scope=scope, sign=alike), NoState(NO))
+    decision = decide([_rejecting("a"), plugin], POD, cluster())
     assert {"a": ("First", "no"), "b": ("P", "no"), "c": ("P", "no")} == rejections(decision)
 
 
 @SCOPES
 def test_a_state_that_raises(scope: Scope) -> None:
     """The exception fails the rows that need the state, and no others."""
-    plugin = _stateful(toy("P", filter={}, scope=scope, sign=_sign), KeyError("x"))
+    plugin = _stateful(toy("P", filter={}, scope=scope, sign=alike), KeyError("x"))
     text = "running \"P\" filter plugin: KeyError: 'x'"
-    assert text == failed(decide([plugin], POD, _cluster())).message
-    assert 3 == len(rejections(decide([_rejecting(*NODES), plugin], POD, _cluster())))
+    assert text == failed(decide([plugin], POD, cluster())).message
+    assert 3 == len(rejections(decide([_rejecting(*NODES), plugin], POD, cluster())))
 
 
 @SCOPES
 def test_filter_gets_the_state_of_filter_state(scope: Scope) -> None:
     """If PreFilter does not run; Skip is not possible."""
 
-    class Minded(toy("P", filter={}, scope=scope, sign=_sign)):  # type: ignore[misc]  # made by a function
+    class Minded(toy("P", filter={}, scope=scope, sign=alike)):  # type: ignore[misc]  # made by a function
         def filter_state(self, *args: object) -> object:
             return "b"
 
         def filter(self, state: object, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
             return NodeToStatus.rejecting(np.array([name != state for name in nodes.names]), NO)
 
-    assert "b" == placed(decide([Minded], POD, _cluster())).node_name
+    assert "b" == placed(decide([Minded], POD, cluster())).node_name
 
 
 def test_filter_state_is_not_called_if_pre_filter_runs() -> None:
     """The state is the one that pre_filter returns."""
     plugin = _stateful(toy("P", pre_filter=PreFilterResult[None](), filter={}), GONE)
-    assert 3 == placed(decide([plugin], POD, _cluster())).feasible
+    assert 3 == placed(decide([plugin], POD, cluster())).feasible
     assert () == profile_of(plugin).filters_without_pre_filter
 
 
@@ -152,13 +145,13 @@ def test_a_filter_without_filter_state_fails() -> None:
     """The message says that its pre_filter did not run."""
     plugin = _without_states(toy("P", filter={}))
     text = "there is no state, because pre_filter is not enabled"
-    assert failed(decide([plugin], POD, _cluster())).message.endswith(text)
+    assert failed(decide([plugin], POD, cluster())).message.endswith(text)
 
 
 def test_a_missing_state_with_nominated_pods() -> None:
     """The failure is the same, also if single rows are filtered."""
     plugin = _stateful(toy("P", filter={}), GONE)
-    cycle, snapshot = cycle_of(plugin), _cluster()
+    cycle, snapshot = cycle_of(plugin), cluster()
     state = placed(cycle_of(toy("Q", filter={})).schedule_one(POD, snapshot)).cycle
     state.filter_states["P"] = GONE
     node = snapshot.nodes.take(np.array([0]))
@@ -175,23 +168,23 @@ def test_a_missing_state_with_nominated_pods() -> None:
 @SCOPES
 def test_score_without_state_fails(scope: Scope) -> None:
     """If there is more than one feasible node."""
-    plugin = _stateful(toy("P", score={}, scope=scope, sign=_sign), GONE)
-    assert SCORE_GONE == failed(decide([plugin], POD, _cluster()))
-    assert "c" == placed(decide([_rejecting("a", "b"), plugin], POD, _cluster())).node_name
+    plugin = _stateful(toy("P", score={}, scope=scope, sign=alike), GONE)
+    assert SCORE_GONE == failed(decide([plugin], POD, cluster()))
+    assert "c" == placed(decide([_rejecting("a", "b"), plugin], POD, cluster())).node_name
 
 
 @SCOPES
 def test_score_gets_the_state_of_score_state(scope: Scope) -> None:
     """The row that it names has the best score."""
 
-    class Minded(toy("P", score={}, scope=scope, sign=_sign)):  # type: ignore[misc]  # made by a function
+    class Minded(toy("P", score={}, scope=scope, sign=alike)):  # type: ignore[misc]  # made by a function
         def score_state(self, *args: object) -> object:
             return "b"
 
         def score(self, state: object, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
             return np.array([100 * (name == state) for name in nodes.names], np.int64)
 
-    assert "b" == placed(decide([Minded], POD, _cluster())).node_name
+    assert "b" == placed(decide([Minded], POD, cluster())).node_name
 
 
 def test_the_first_failing_score_plugin_is_reported() -> None:
@@ -199,15 +192,15 @@ def test_the_first_failing_score_plugin_is_reported() -> None:
     odd = toy("Odd", score={"a": 7000})
     broken = toy("Broken", score={}, normalize=ValueError("x"))
     plugin = _stateful(toy("P", score={}), GONE)
-    assert SCORE_GONE == failed(decide([odd, broken, plugin], POD, _cluster()))
-    assert "Normalize" in failed(decide([odd, broken], POD, _cluster())).message
+    assert SCORE_GONE == failed(decide([odd, broken, plugin], POD, cluster()))
+    assert "Normalize" in failed(decide([odd, broken], POD, cluster())).message
 
 
 def test_a_score_without_score_state_fails() -> None:
     """The message says that its pre_score did not run."""
     text = "there is no state, because pre_score is not enabled"
     plugin = _without_states(toy("P", score={}))
-    assert failed(decide([plugin], POD, _cluster())).message.endswith(text)
+    assert failed(decide([plugin], POD, cluster())).message.endswith(text)
 
 
 # Remembering, explaining.
@@ -221,10 +214,10 @@ def test_remembered_states_are_made_once() -> None:
         def make(self: Toy, *args: object) -> None:
             made.append(self.name)
 
-        plugin = toy(scope.name, filter={}, score={}, scope=scope, sign=_sign)
+        plugin = toy(scope.name, filter={}, score={}, scope=scope, sign=alike)
         return type(scope.name, (plugin,), {"filter_state": make, "score_state": make})
 
-    snapshot = _cluster()
+    snapshot = cluster()
     cycle = cycle_of(*map(counting, (Scope.CLUSTER, Scope.NODE, Scope.ROW)), remembers=True)
     for _ in range(3):
         placed(cycle.schedule_one(POD, snapshot))
@@ -235,7 +228,7 @@ def test_remembered_states_are_made_once() -> None:
 def test_explain_with_a_missing_state(all_filters: bool) -> None:
     """It is explained like other failures, also if every filter runs."""
     plugin = _stateful(toy("P", filter={}), GONE)
-    snapshot, trace = _cluster(), Trace(all_filters=all_filters)
+    snapshot, trace = cluster(), Trace(all_filters=all_filters)
     cycle: SchedulingCycle = cycle_of(_rejecting("a"), plugin)
     decision: Decision = cycle.schedule_one(POD, snapshot, trace)
     assert comparable(cycle_of(_rejecting("a"), plugin).schedule_one(POD, snapshot)) == comparable(

@@ -111,7 +111,7 @@ def test_rejections_together_change_no_figure(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_rejections_together_in_random_scenarios(seed: int) -> None:
-    """In the scenarios of `make sim`."""
+    """The scenarios are those of `make sim`."""
     _compare(scenario(seed, "none"))
 
 

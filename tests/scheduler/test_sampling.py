@@ -51,7 +51,7 @@ def _slow_search(order: list[int], passed: list[bool], start: int, limit: int) -
 
 @given(st.data())
 def test_tried_rows_equal_a_slow_search(data: st.DataObject) -> None:
-    """From the start, in its order."""
+    """Both begin at the start and keep the order."""
     order = data.draw(st.permutations(list(range(data.draw(st.integers(1, 30))))))
     passed = data.draw(st.lists(st.booleans(), min_size=len(order), max_size=len(order)))
     sampler = NodeSampler()
@@ -142,7 +142,7 @@ def test_sampling_decides_the_same_with_memory(remembers: bool) -> None:
 
 
 def test_a_rejection_is_about_all_nodes() -> None:
-    """Whatever the percentage."""
+    """The percentage does not matter."""
     names = _names(120)
     snapshot = make_snapshot(make_node(name) for name in names)
     cycle = cycle_of(toy("P", filter=dict.fromkeys(names, NO)), percentage=10)
@@ -160,7 +160,7 @@ def test_a_search_of_all_nodes_keeps_the_start() -> None:
 
 
 def test_a_restricted_search_moves_the_start() -> None:
-    """By the number of nodes it evaluated."""
+    """It moves by the number of nodes that the search evaluated."""
     few = frozenset(_names(120)[:5])
     cycle = cycle_of(toy("P", pre_filter=PreFilterResult[None](node_names=few), filter={}))
     cycle.schedule_one(POD, make_snapshot(make_node(name) for name in _names(120)))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
-from kubesched.api.scheduling import PodGroupSchedulingConstraints, TopologyConstraint
 from kubesched.config.types import ExtenderConfiguration
 from kubesched.framework.structured_log import FIELDS, V2, V3, V5, V10, ObjectRef
 from kubesched.queue.moves import QueueMove, QueuePlace
@@ -17,11 +16,12 @@ from kubesched.scheduler.scheduling_log import log_move
 from kubesched.simulator.virtual_loop import run
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
+from tests.loops import on_virtual_time
 from tests.scheduler.fake_extender import FakeExtender
 
 from .running import GANGS, make_group, make_member, running
 
-Line = tuple[str, dict[str, object]]
+Line = tuple[str, dict[str, Any]]
 URL = "http://host:80/path"
 
 
@@ -42,11 +42,7 @@ def lines(caplog: pytest.LogCaptureFixture, level: int) -> list[Line]:
     """Return message and fields of the log at a verbosity."""
     with caplog.at_level(level, "kubesched.scheduler.scheduling_log"):
         assert {"early": "n1"} == run(_three_pods())
-    return [
-        (record.getMessage(), getattr(record, FIELDS))
-        for record in caplog.records
-        if record.name == "kubesched.scheduler.scheduling_log"
-    ]
+    return logged(caplog)
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[Line]:
@@ -71,7 +67,7 @@ MOVED = "Pod moved to an internal scheduling queue"
 
 
 def test_outcomes_at_two(caplog: pytest.LogCaptureFixture) -> None:
-    """The outcome for each pod."""
+    """Each pod's outcome is logged."""
     *_, last = found = lines(caplog, V2)
     assert [NO_NODES, BOUND] == found[:-1]
     assert "Unable to schedule pod; no fit; waiting" == last[0]
@@ -80,7 +76,7 @@ def test_outcomes_at_two(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_attempts_at_three(caplog: pytest.LogCaptureFixture) -> None:
-    """Each attempt, before its outcome."""
+    """Each attempt is logged before its outcome."""
     attempts = [fields["pod"] for message, fields in lines(caplog, V3) if message.startswith("Att")]
     assert [EARLY, EARLY, LARGE] == attempts
 
@@ -136,19 +132,14 @@ def test_a_gated_pod_at_five(caplog: pytest.LogCaptureFixture) -> None:
     assert [(text, {"pod": pod, **fields}) for pod in pods] == logged(caplog)
 
 
-def test_scores_at_ten(caplog: pytest.LogCaptureFixture) -> None:
+@on_virtual_time
+async def test_scores_at_ten(caplog: pytest.LogCaptureFixture) -> None:
     """Each plugin's score and the sums, which agree."""
-
-    async def two_nodes() -> None:
-        async with running() as cluster:
-            for name in ("n1", "n2"):
-                cluster.api.create(make_node(name, allocatable={"cpu": "4", "pods": 9}))
-            cluster.api.create(make_pod("p", requests={"cpu": "1"}))
-            await cluster.settle()
-
     with caplog.at_level(V10, "kubesched.scheduler.scheduling_log"):
-        run(two_nodes())
-    fields = [getattr(record, FIELDS) for record in caplog.records if hasattr(record, FIELDS)]
+        async with running() as cluster:
+            cluster.api.create(make_node("n1"), make_node("n2"), make_pod("p"))
+            await cluster.settle()
+    fields = [fields for _, fields in logged(caplog)]
     for node in ("n1", "n2"):
         here = [entry for entry in fields if entry.get("node") == node and "score" in entry]
         parts = {entry["plugin"]: entry["score"] for entry in here if "plugin" in entry}
@@ -158,7 +149,7 @@ def test_scores_at_ten(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_scores_of_extenders_at_ten(caplog: pytest.LogCaptureFixture) -> None:
-    """As the extender gave them, also those of unknown nodes; 0 from one that gives none."""
+    """The log has what extenders gave, also to unknown nodes; 0 is for those that give none."""
     answer = [{"Host": "a", "Score": 3}, {"Host": "x", "Score": -1}]
     pod, nodes = PodInfo(make_pod("early")), make_snapshot([make_node("a")]).nodes
     rows = np.array([0])
@@ -175,10 +166,10 @@ def test_scores_of_extenders_at_ten(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topology", "expected"),
+    ("key", "expected"),
     [
         pytest.param(
-            None,
+            "",
             {
                 "p0": "Unable to schedule pod belonging to a pod group; waiting",
                 "p1": "Unable to schedule pod; no fit; waiting",
@@ -192,38 +183,28 @@ def test_scores_of_extenders_at_ten(caplog: pytest.LogCaptureFixture) -> None:
         ),
     ],
 )
-def test_members_of_a_rejected_group(
-    caplog: pytest.LogCaptureFixture, topology: str | None, expected: dict[str, str]
+@on_virtual_time
+async def test_members_of_a_rejected_group(
+    caplog: pytest.LogCaptureFixture, key: str, expected: dict[str, str]
 ) -> None:
     """Those that found a node are told from those that did not; no placement is an error."""
-    group = make_group(min_count=2)
-    if topology is not None:
-        constraints = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key=topology),))
-        group = replace(group, spec=replace(group.spec, scheduling_constraints=constraints))
-
-    async def rejected() -> None:
-        gates = {**GANGS, "TopologyAwareWorkloadScheduling": topology is not None}
+    gates = {**GANGS, "TopologyAwareWorkloadScheduling": bool(key)}
+    with caplog.at_level(V2, "kubesched.scheduler.scheduling_log"):
         async with running(gates=gates) as cluster:
-            cluster.api.create(make_node("n1", allocatable={"cpu": "1"}), group)
+            node = make_node("n1", allocatable={"cpu": "1"})
+            cluster.api.create(node, make_group(min_count=2, key=key))
             cluster.api.create(make_member("p0", priority=1), make_member("p1"))
             await cluster.settle(0.1)
-
-    with caplog.at_level(V2, "kubesched.scheduler.scheduling_log"):
-        run(rejected())
     assert expected == {str(fields["pod"])[8:]: text for text, fields in logged(caplog)}
 
 
-def test_errors_are_logged_at_any_verbosity(caplog: pytest.LogCaptureFixture) -> None:
+@on_virtual_time
+async def test_errors_are_logged_at_any_verbosity(caplog: pytest.LogCaptureFixture) -> None:
     """A refused binding is an error, with upstream's mark."""
-
-    async def refused() -> None:
-        async with running() as cluster:
-            cluster.api.refused.add("p")
-            cluster.api.create(make_node("n1", allocatable={"cpu": "4", "pods": 9}))
-            cluster.api.create(make_pod("p", requests={"cpu": "1"}))
-            await cluster.settle()
-
-    run(refused())
+    async with running() as cluster:
+        cluster.api.refused.add("p")
+        cluster.api.create(make_node("n1"), make_pod("p"))
+        await cluster.settle()
     (line,) = [record for record in caplog.records if hasattr(record, FIELDS)]
     assert ("Error scheduling pod; retrying", logging.ERROR) == (line.getMessage(), line.levelno)
     fields = getattr(line, FIELDS)

@@ -1,7 +1,8 @@
-"""BestRows chooses what `select_host` chooses, whatever totals change in between."""
+"""One of the best rows is drawn, and BestRows draws the same, whatever totals change."""
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import numpy as np
@@ -10,6 +11,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.scheduler.select_host import BestRows, select_host
+
+
+@given(totals=st.lists(st.integers(-5, 5), min_size=1, max_size=20), seed=st.integers(0, 2**32))
+def test_select_host_chooses_a_largest_total(totals: list[int], seed: int) -> None:
+    """The same one for the same seed."""
+    column = np.array(totals, np.int64)
+    chosen = select_host(column, Random(seed))
+    assert max(totals) == totals[chosen]
+    assert chosen == select_host(column, Random(seed))
+
+
+def test_ties_are_drawn_uniformly() -> None:
+    """Over many draws each best node is chosen about as often, and no other node."""
+    totals = np.array([3, 7, 7, 0, 7], np.int64)
+    random = Random(1)
+    drawn = Counter(select_host(totals, random) for _ in range(3000))
+    assert {1, 2, 4} == set(drawn)
+    assert all(abs(count - 1000) < 150 for count in drawn.values())
+
+
+def test_a_single_best_node_needs_no_random_number() -> None:
+    """Later decisions then do not depend on it."""
+    random = Random(1)
+    select_host(np.array([1, 2], np.int64), random)
+    assert Random(1).getstate() == random.getstate()
+
+
+# BestRows.
 
 _TOTALS = st.lists(st.integers(-2, 3), min_size=1, max_size=8)
 # (row, its new total) or a column that replaces all of it.
@@ -21,7 +50,7 @@ _STEPS = st.lists(st.tuples(st.integers(0, 7), st.integers(-2, 4)) | _TOTALS, ma
 def test_draws_equal_those_of_select_host(
     first: list[int], steps: list[tuple[int, int] | list[int]], draws_each_time: bool
 ) -> None:
-    """With equal random sources, after changes of single totals and of whole columns."""
+    """Random sources are equal; single totals and whole columns change."""
     totals, best = np.array(first, np.int64), BestRows()
     random, same_random = Random(7), Random(7)
     for number, step in enumerate(steps):

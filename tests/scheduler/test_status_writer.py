@@ -15,8 +15,8 @@ from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PodGroupStatus
 from kubesched.client.pod_client import pod_status_patch
 from kubesched.scheduler.status_writer import StatusWriter
-from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
 
 from .running import FakeApi, running
 
@@ -71,78 +71,63 @@ def _wanted(message: str) -> ConditionPatch:
     return ConditionPatch("PodScheduled", "False", "Unschedulable", message)
 
 
+CPU = _pod("cpu")
+
+
 @pytest.mark.parametrize(
     ("writes", "refused", "expected"),
     [
+        pytest.param([(CPU, "taint"), (CPU, "cpu")], (), ["taint", "cpu"], id="there and back"),
+        pytest.param([(CPU, "taint"), (CPU, "taint")], (), ["taint"], id="twice"),
         pytest.param(
-            [(_pod("cpu"), "taint"), (_pod("cpu"), "cpu")],
+            [(CPU, "taint"), (_pod("taint", "11"), "cpu"), (_pod("cpu", "12"), "cpu")],
             (),
             ["taint", "cpu"],
-            id="there and back",
+            id="observed in between",
         ),
-        pytest.param([(_pod("cpu"), "taint"), (_pod("cpu"), "taint")], (), ["taint"], id="twice"),
-        pytest.param(
-            [(_pod("cpu"), "taint"), (_pod("taint", "11"), "cpu"), (_pod("cpu", "12"), "cpu")],
-            (),
-            ["taint", "cpu"],
-            id="heard of in between",
-        ),
-        pytest.param(
-            [(_pod("cpu"), "taint"), (_pod("cpu"), "cpu")],
-            ("taint",),
-            ["taint"],
-            id="refused",
-        ),
+        pytest.param([(CPU, "taint"), (CPU, "cpu")], ("taint",), ["taint"], id="refused"),
     ],
 )
-def test_a_patch_is_the_difference_to_the_last_write(
+@on_virtual_time
+async def test_a_patch_is_the_difference_to_the_last_write(
     writes: list[tuple[Pod, str]], refused: tuple[str, ...], expected: list[str]
 ) -> None:
     """The server ends with the last status, though no write has been observed yet."""
-
-    async def main() -> list[str]:
-        api = _Patches()
-        api.refused.update(refused)
-        writer = StatusWriter(api)
-        for pod, message in writes:
-            writer.write(pod, _wanted(message))
-        await writer.drain()
-        return api.sent
-
-    assert expected == run(main())
+    api = _Patches()
+    api.refused.update(refused)
+    writer = StatusWriter(api)
+    for pod, message in writes:
+        writer.write(pod, _wanted(message))
+    await writer.drain()
+    assert expected == api.sent
 
 
-def test_a_written_nomination_is_cleared() -> None:
-    """By the next status without one."""
-
-    async def main() -> list[str]:
-        api = _Patches()
-        writer = StatusWriter(api)
-        writer.write(_pod("cpu"), _wanted("taint"), "alpha")
-        writer.write(_pod("cpu"), nominated_node_name="")
-        writer.write(_pod("cpu"), _wanted("taint"))
-        await writer.drain()
-        return api.sent
-
-    assert ["taint on alpha", "on None"] == run(main())
+@on_virtual_time
+async def test_a_written_nomination_is_cleared() -> None:
+    """The next status without a nomination clears it."""
+    api = _Patches()
+    writer = StatusWriter(api)
+    writer.write(CPU, _wanted("taint"), "alpha")
+    writer.write(CPU, nominated_node_name="")
+    writer.write(CPU, _wanted("taint"))
+    await writer.drain()
+    assert ["taint on alpha", "on None"] == api.sent
 
 
-def test_a_group_that_was_scheduled_once_keeps_the_condition() -> None:
+@on_virtual_time
+async def test_a_group_that_was_scheduled_once_keeps_the_condition() -> None:
     """Also while the watch has not returned it: a later pod of the group may fit nowhere."""
     group = PodGroup(metadata=ObjectMeta(name="gang", uid="g", resource_version="10"))
-
-    async def main() -> list[str]:
-        api = _Patches()
-        writer = StatusWriter(api)
-        for status, reason in (("False", "Unschedulable"), ("True", "Scheduled")) * 2:
-            writer.write_pod_group(group, ConditionPatch("PodGroupScheduled", status, reason, ""))
-        await writer.drain()
-        return api.sent
-
-    assert ["Unschedulable", "Scheduled"] == run(main())
+    api = _Patches()
+    writer = StatusWriter(api)
+    for status, reason in (("False", "Unschedulable"), ("True", "Scheduled")) * 2:
+        writer.write_pod_group(group, ConditionPatch("PodGroupScheduled", status, reason, ""))
+    await writer.drain()
+    assert ["Unschedulable", "Scheduled"] == api.sent
 
 
-def test_a_group_that_is_rejected_as_before_after_another_reason() -> None:
+@on_virtual_time
+async def test_a_group_that_is_rejected_as_before_after_another_reason() -> None:
     """The last reason counts, also if the watch has returned the first one alone."""
     first, second = (
         ConditionPatch("PodGroupScheduled", "False", reason, "") for reason in ("first", "second")
@@ -152,47 +137,40 @@ def test_a_group_that_is_rejected_as_before_after_another_reason() -> None:
         metadata=ObjectMeta(name="gang", uid="g", resource_version="10"),
         status=PodGroupStatus(conditions=(known,)),
     )
-
-    async def main() -> list[str]:
-        api = _Patches()
-        writer = StatusWriter(api)
-        for condition in (first, second, first):
-            writer.write_pod_group(group, condition)
-        await writer.drain()
-        return api.sent
-
-    assert ["second", "first"] == run(main())
+    api = _Patches()
+    writer = StatusWriter(api)
+    for condition in (first, second, first):
+        writer.write_pod_group(group, condition)
+    await writer.drain()
+    assert ["second", "first"] == api.sent
 
 
-def test_a_binding_waits_for_status_writes() -> None:
+@on_virtual_time
+async def test_a_binding_waits_for_status_writes() -> None:
     """A status that arrives after it would outlive it."""
+    order: list[str] = []
+    async with running() as world:
+        patch, bind = world.api.patch_pod_status, world.api.bind
 
-    async def main() -> list[str]:
-        order: list[str] = []
-        async with running() as world:
-            patch, bind = world.api.patch_pod_status, world.api.bind
+        async def slow_patch(
+            pod: Pod,
+            condition: ConditionPatch | None = None,
+            nominated_node_name: str | None = None,
+        ) -> None:
+            await asyncio.sleep(20)
+            order.append("status")
+            await patch(pod, condition, nominated_node_name)
 
-            async def slow_patch(
-                pod: Pod,
-                condition: ConditionPatch | None = None,
-                nominated_node_name: str | None = None,
-            ) -> None:
-                await asyncio.sleep(20)
-                order.append("status")
-                await patch(pod, condition, nominated_node_name)
+        async def seen_bind(pod: Pod, node_name: str) -> None:
+            order.append("binding")
+            await bind(pod, node_name)
 
-            async def seen_bind(pod: Pod, node_name: str) -> None:
-                order.append("binding")
-                await bind(pod, node_name)
-
-            world.api.patch_pod_status = slow_patch  # type: ignore[method-assign] # for this test
-            world.api.bind = seen_bind  # type: ignore[method-assign] # for this test
-            world.api.create(make_node("small", allocatable={"cpu": "1"}))
-            world.api.create(make_pod("a", requests={"cpu": "2"}))
-            await world.settle()
-            world.api.create(make_node("large", allocatable={"cpu": "4"}))
-            await world.settle(60)
-            assert {"a": "large"} == world.nodes
-        return order
-
-    assert ["status", "binding"] == run(main())
+        world.api.patch_pod_status = slow_patch  # type: ignore[method-assign] # for this test
+        world.api.bind = seen_bind  # type: ignore[method-assign] # for this test
+        world.api.create(make_node("small", allocatable={"cpu": "1"}))
+        world.api.create(make_pod("a", requests={"cpu": "2"}))
+        await world.settle()
+        world.api.create(make_node("large", allocatable={"cpu": "4"}))
+        await world.settle(60)
+        assert {"a": "large"} == world.nodes
+    assert ["status", "binding"] == order

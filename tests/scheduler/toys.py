@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import PluginEntry, Plugins, PluginSet, ProfileConfiguration
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import (
     BindPlugin,
     FilterPlugin,
@@ -36,7 +37,9 @@ from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_snapshot
 
+NODES: Final = ("a", "b", "c")
 Asked: TypeAlias = "tuple[str, tuple[str, ...]]"
 
 
@@ -182,6 +185,11 @@ def toy(name: str, *, weight: int = 0, normalize: object = None, **script: objec
     )
 
 
+def alike(plugin: object, pod: object) -> tuple[()]:
+    """Sign: all pods are alike."""
+    return ()
+
+
 _CLASS_KEYS: Final = (
     "scope",
     "score_scope",
@@ -236,6 +244,11 @@ def decide(
     return decision
 
 
+def cluster(*names: str) -> Snapshot:
+    """Return empty nodes of these names; a, b and c if none is given."""
+    return make_snapshot([make_node(name) for name in names or NODES])
+
+
 def placed(decision: Decision) -> Placed:
     """Return a decision that must be a placement."""
     assert isinstance(decision, Placed), decision
@@ -256,8 +269,16 @@ def failed(decision: Decision) -> Status:
 
 def rejections(decision: Decision) -> dict[str, tuple[str, str]]:
     """Return node -> (plugin, message) of a rejection."""
-    nodes = rejected(decision).diagnosis.rejected_nodes()
-    return {name: (status.plugin, status.message) for name, status in nodes}
+    statuses = rejected_nodes(rejected(decision).diagnosis)
+    return {name: (status.plugin, status.message) for name, status in statuses.items()}
+
+
+def rejected_nodes(diagnosis: Diagnosis) -> dict[str, Status]:
+    """Return the statuses of the tried nodes that were rejected."""
+    statuses = diagnosis.node_to_status
+    return {
+        name: statuses[row] for row, name in enumerate(diagnosis.node_names) if statuses.index[row]
+    }
 
 
 def comparable(decision: Decision) -> tuple[object, ...]:
@@ -275,7 +296,7 @@ def comparable(decision: Decision) -> tuple[object, ...]:
                 decision.message,
                 decision.nominated_node_name,
                 tuple(victim.key for victim in decision.victims),
-                dict(decision.diagnosis.rejected_nodes()),
+                rejected_nodes(decision.diagnosis),
                 diagnosis,
                 None if decision.post_filter is None else decision.post_filter.status,
             )

@@ -1,11 +1,21 @@
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kubesched.snapshot.affinity_terms import AffinityTerms, affinity_terms_of
-from kubesched.testing.builders import make_pod
+from kubesched.snapshot.affinity_terms import (
+    AffinityTerms,
+    OwnedTerms,
+    TermIndex,
+    TermKind,
+    affinity_terms_of,
+)
+from kubesched.snapshot.pod_info import PodInfo
+from kubesched.testing.builders import make_node, make_pod, make_table
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -67,3 +77,110 @@ def test_kinds_that_cannot_be_parsed() -> None:
     assert terms is not None
     expected = f"[requiredAffinityTerms: {REASON}, requiredAntiAffinityTerms: {REASON}]"
     assert expected == terms.error
+
+
+# The index of terms.
+
+
+NAMESPACES = {"default": {"team": "x"}, "other": {"team": "y"}, "plain": {}}
+
+
+# Strategies are made once: to make one takes longer than to draw from it.
+APPS = st.sampled_from(["foo", "bar"])
+NAMESPACE_LISTS = st.lists(st.sampled_from(sorted(NAMESPACES)), min_size=1)
+NAMESPACE_SELECTORS = st.sampled_from(
+    [{}, {}, {"matchLabels": {"team": "x"}}, {"matchLabels": {"team": "y"}}]
+)
+
+
+@st.composite
+def terms(draw: st.DrawFn) -> dict[str, Any]:
+    """A term that names namespaces, selects them, or uses the owner's."""
+    selector = {"matchLabels": {"app": draw(APPS)}}
+    term: dict[str, Any] = {"topologyKey": "zone", "labelSelector": selector}
+    if draw(st.booleans()):
+        term["namespaces"] = draw(NAMESPACE_LISTS)
+    if draw(st.booleans()):
+        term["namespaceSelector"] = draw(NAMESPACE_SELECTORS)
+    return term
+
+
+TERM_LISTS = st.lists(terms())
+SHORT_TERM_LISTS = st.lists(terms(), max_size=2)
+OWN_NAMESPACES = st.sampled_from(["default", "other"])
+
+
+@st.composite
+def owners(draw: st.DrawFn) -> PodInfo:
+    """A pod with terms of every kind."""
+    weighted = [{"weight": 1, "podAffinityTerm": term} for term in draw(TERM_LISTS)]
+    return PodInfo(
+        make_pod(
+            namespace=draw(OWN_NAMESPACES),
+            pod_affinity={REQUIRED: draw(SHORT_TERM_LISTS), PREFERRED: weighted},
+            pod_anti_affinity={REQUIRED: draw(SHORT_TERM_LISTS), PREFERRED: weighted},
+        )
+    )
+
+
+def found(index: TermIndex, namespace: str) -> Counter[object]:
+    """The terms that select a pod app=foo of the namespace, sorted."""
+    return Counter(index.matching(namespace, {"app": "foo"}, NAMESPACES[namespace]))
+
+
+@pytest.mark.slow
+@given(st.lists(owners(), max_size=5), st.data())
+def test_matching_equals_asking_every_owner(pods: list[PodInfo], data: st.DataObject) -> None:
+    """The index finds each distinct term of the current owners once."""
+    terms = OwnedTerms()
+    for pod in pods:
+        assert pod.template.affinity is not None
+        terms.count(pod.template.affinity, 1)
+    gone = data.draw(st.lists(st.sampled_from(range(len(pods))), unique=True)) if pods else []
+    versions = [bucket.version for bucket in terms.filtering.about("default")]
+    for at in gone:
+        affinity = pods[at].template.affinity
+        assert affinity is not None
+        terms.count(affinity, -1)
+    left = [pod for at, pod in enumerate(pods) if at not in gone]
+    for namespace, labels in NAMESPACES.items():
+        filtering, scoring = set(), set()
+        for pod in left:
+            affinity = pod.template.affinity
+            assert affinity is not None
+            filtering |= {
+                (TermKind.REQUIRED_ANTI_AFFINITY, term) for term in affinity.required_anti_affinity
+            }
+            scoring |= {(TermKind.REQUIRED_AFFINITY, t) for t in affinity.required_affinity}
+            scoring |= {(TermKind.PREFERRED_AFFINITY, t) for t in affinity.preferred_affinity}
+            scoring |= {
+                (TermKind.PREFERRED_ANTI_AFFINITY, t) for t in affinity.preferred_anti_affinity
+            }
+        for expected, index in ((filtering, terms.filtering), (scoring, terms.scoring)):
+            matching = [
+                pair for pair in expected if pair[1].matches(namespace, {"app": "foo"}, labels)
+            ]
+            assert Counter[object](matching) == found(index, namespace)
+    after = [bucket.version for bucket in terms.filtering.about("default")]
+    assert gone or versions == after
+
+
+def test_versions_move_with_the_set_of_terms() -> None:
+    """Only the first and the last owner of a term change the version."""
+    pod = PodInfo(make_pod(pod_anti_affinity={REQUIRED: [TERM]}))
+    table = make_table([make_node()])
+    index = table.groups.owned_terms.filtering
+    empty = index.about("default")[0]
+    table.add_pod(pod, 0)
+    bucket = index.about("default")[0]
+    assert bucket is not empty
+    version = bucket.version
+    other = PodInfo(make_pod("q", labels={"a": "b"}, pod_anti_affinity={REQUIRED: [TERM]}))
+    table.add_pod(other, 0)
+    assert version == bucket.version
+    table.remove_pod(other, 0)
+    assert version == bucket.version
+    assert bucket is index.about("default")[0]
+    table.remove_pod(pod, 0)
+    assert version != bucket.version
+    assert empty is index.about("default")[0]

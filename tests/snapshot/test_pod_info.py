@@ -19,6 +19,21 @@ DEFERRED = {"type": "PodResizePending", "reason": "Deferred"}
 IN_PROGRESS = {"type": "PodResizeInProgress", "reason": "Error"}
 
 
+def volume(**source: object) -> PodFields:
+    """Return the field of a pod with one volume."""
+    return {"volumes": [{"name": "a", **source}]}
+
+
+def sized(**status: object) -> PodFields:
+    """Return the status of a pod that was resized as a whole."""
+    return {"status": {"resources": TWO_CPU, **status}}
+
+
+def claim(name: str) -> PodFields:
+    """Return the field of a pod with a volume of this claim."""
+    return volume(persistentVolumeClaim={"claimName": name})
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -32,14 +47,10 @@ IN_PROGRESS = {"type": "PodResizeInProgress", "reason": "Error"}
             {"volumes": [{"name": "b", "configMap": {"name": "y"}}]},
             id="configuration-volumes",
         ),
+        pytest.param(claim("x"), claim("y"), id="claims"),
         pytest.param(
-            {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "x"}}]},
-            {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "y"}}]},
-            id="claims",
-        ),
-        pytest.param(
-            {"volumes": [{"name": "v", "ephemeral": {}}]},
-            {"volumes": [{"name": "v", "ephemeral": {}}]},
+            volume(ephemeral={}),
+            volume(ephemeral={}),
             id="ephemeral-claims-are-named-by-the-pod",
         ),
         pytest.param({}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, id="deleted"),
@@ -74,13 +85,13 @@ def test_siblings_share_a_template(one: PodFields, other: PodFields) -> None:
             id="controller",
         ),
         pytest.param(
-            {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "x"}}]},
-            {"volumes": [{"name": "a", "ephemeral": {}}]},
+            claim("x"),
+            volume(ephemeral={}),
             id="claims-and-ephemeral-volumes",
         ),
         pytest.param(
-            {"volumes": [{"name": "a", "gcePersistentDisk": {"pdName": "x"}}]},
-            {"volumes": [{"name": "a", "gcePersistentDisk": {"pdName": "y"}}]},
+            volume(gcePersistentDisk={"pdName": "x"}),
+            volume(gcePersistentDisk={"pdName": "y"}),
             id="disks",
         ),
         pytest.param(
@@ -88,15 +99,11 @@ def test_siblings_share_a_template(one: PodFields, other: PodFields) -> None:
             {"status": {"initContainerStatuses": [{"name": "s", "resources": TWO_CPU}]}},
             id="resized-sidecar",
         ),
-        pytest.param({}, {"status": {"resources": TWO_CPU}}, id="resized-as-a-whole"),
+        pytest.param({}, sized(), id="resized-as-a-whole"),
+        pytest.param(sized(), sized(allocatedResources={"cpu": "3"}), id="allocated-as-a-whole"),
         pytest.param(
-            {"status": {"resources": TWO_CPU}},
-            {"status": {"resources": TWO_CPU, "allocatedResources": {"cpu": "3"}}},
-            id="allocated-as-a-whole",
-        ),
-        pytest.param(
-            {"status": {"resources": TWO_CPU, "conditions": [INFEASIBLE]}},
-            {"status": {"resources": TWO_CPU, "conditions": [DEFERRED, INFEASIBLE]}},
+            sized(conditions=[INFEASIBLE]),
+            sized(conditions=[DEFERRED, INFEASIBLE]),
             id="first-condition-decides-what-is-infeasible",
         ),
         pytest.param(

@@ -10,7 +10,7 @@ from kubesched.testing.builders import make_node, make_pod_info, make_table
 
 
 def test_rows_of() -> None:
-    """Of the table itself all, of a selection those selected, even of another selection."""
+    """A table has all its rows; a selection has those selected, even of another selection."""
     table = make_table([make_node(name) for name in "abc"])
     snapshot = Snapshot(nodes=table, objects=ObjectStore())
     selected = table.take(np.array([2, 0]))

@@ -7,7 +7,7 @@ Differs:  statuses are dictionary-encoded; absent nodes are counted, not listed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
 import msgspec
@@ -96,11 +96,6 @@ class Diagnosis(msgspec.Struct, frozen=True):
             return found
         index = np.where(found.index == 0, np.int32(len(found.statuses)), found.index)
         return NodeToStatus(index, (*found.statuses, self.absent_status))
-
-    def rejected_nodes(self) -> Iterator[tuple[str, Status]]:
-        """Iterate over the tried nodes that were rejected, with their statuses."""
-        for at in np.flatnonzero(self.node_to_status.index).tolist():
-            yield self.node_names[at], self.node_to_status[at]
 
     def reason_counts(self, num_all_nodes: int) -> dict[str, int]:
         """Count the nodes per reason, tried or not; a node with several reasons counts for each."""

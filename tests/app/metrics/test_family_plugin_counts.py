@@ -56,7 +56,6 @@ def page_with(pod: Pod, *objects: KubeObject) -> dict[str, Any]:
 
     async def main() -> str:
         async with measured(writers=Writers(volumes=RefusingWriter())) as found:
-            assert found.api.handlers is not None
             for item in objects:
                 found.api.handlers.added(item)
             found.api.create(make_node("n"), pod)

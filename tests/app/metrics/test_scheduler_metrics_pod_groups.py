@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.scheduling import PodGroup, PodGroupSchedulingConstraints, TopologyConstraint
+from kubesched.api.scheduling import PodGroup
 from kubesched.app.metrics.family import FAMILIES, MetricType
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.simulator.virtual_loop import run
@@ -60,12 +60,6 @@ def members(*names: str, priority: int = 9) -> tuple[Pod, ...]:
     return tuple(make_member(name, priority=priority) for name in names)
 
 
-def zonal(group: PodGroup) -> PodGroup:
-    """Return the group, to be kept in one zone."""
-    constraints = PodGroupSchedulingConstraints(topology=(TopologyConstraint(key="zone"),))
-    return replace(group, spec=replace(group.spec, scheduling_constraints=constraints))
-
-
 def bound(name: str, node_name: str) -> Pod:
     """Return a member of the gang that has its node."""
     pod = make_member(name)
@@ -92,7 +86,7 @@ VICTIM = make_pod("victim", requests={"cpu": "1"}, node_name="n", priority=1)
             (
                 node("n", zone="a"),
                 node("m", zone="b"),
-                zonal(make_group(min_count=2)),
+                make_group(min_count=2, key="zone"),
                 bound("x", "n"),
                 bound("y", "m"),
             ),
@@ -115,8 +109,7 @@ def test_a_cycle_of_a_group_counts_once(
 
 def test_trials_of_preemption_are_no_attempts() -> None:
     """Preemption for a whole group tries it several times within one cycle."""
-    group = make_group(min_count=2)
-    group = replace(group, spec=replace(group.spec, priority=9))
+    group = make_group(min_count=2, priority=9)
     gates = {**GANGS, "WorkloadAwarePreemption": True}
     page = page_after(node("n"), VICTIM, group, *members("p", "q"), gates=gates)
     assert {"waiting_on_preemption": "1"} == counts(page, ATTEMPTS, "result")
@@ -144,7 +137,7 @@ def test_families_come_with_the_feature() -> None:
 
 def test_placements_are_phases() -> None:
     """To divide the nodes is one, to rate those that are fit another, if there are several."""
-    gang = zonal(make_group(min_count=2))
+    gang = make_group(min_count=2, key="zone")
     page = page_after(node("n"), node("m", zone="b"), gang, *members("p", "q"), gates=TOPOLOGY)
     points = counts(page, POINT_SECONDS, "extension_point")
     assert ("1", "1") == (points["PlacementGenerate"], points["PlacementScore"])
@@ -176,7 +169,7 @@ def test_without_topology_there_are_no_placements() -> None:
 )
 def test_a_phase_tells_its_outcome(items: tuple[Item, ...], expected: str) -> None:
     """Nodes that cannot be divided are the status of the phase."""
-    gang = zonal(make_group(min_count=1))
+    gang = make_group(min_count=1, key="zone")
     plain = make_node("plain", labels={"other": "label"})
     page = page_after(plain, *items, gang, *members("p"), gates=TOPOLOGY)
     outcomes = {
@@ -189,7 +182,7 @@ def test_a_phase_tells_its_outcome(items: tuple[Item, ...], expected: str) -> No
 
 def test_plugins_of_placements_are_always_timed() -> None:
     """Outside the sample, and only they."""
-    gang = zonal(make_group(min_count=2))
+    gang = make_group(min_count=2, key="zone")
     items: tuple[Item, ...] = (node("n"), node("m", zone="b"), gang, *members("p", "q"))
     page = page_after(*items, gates=TOPOLOGY, roll=0.9)
     timed = {

@@ -50,8 +50,14 @@ steps = st.lists(
 )
 
 
+def on(device: str) -> AllocationResult:
+    """Return the allocation of a device."""
+    results = (DeviceRequestAllocationResult(driver="x.com", pool="p", device=device),)
+    return AllocationResult(devices=DeviceAllocationResult(results=results))
+
+
 def claim(name: str, version: int, allocation: AllocationResult | None) -> ResourceClaim:
-    """A claim as stored at some time."""
+    """Return a claim as it is stored at some time."""
     return ResourceClaim(
         metadata=ObjectMeta(
             name=name, namespace="default", uid=name, resource_version=str(version)
@@ -124,19 +130,11 @@ def test_kept_state_equals_counted_state(
 
 def test_an_allocation_of_another_scheduler_replaces_the_pending_one() -> None:
     """The devices reserved here are free again without being released."""
-    mine, theirs = (
-        AllocationResult(
-            devices=DeviceAllocationResult(
-                results=(DeviceRequestAllocationResult(driver="x.com", pool="p", device=device),)
-            )
-        )
-        for device in ("d0", "d1")
-    )
     store, tracker = ObjectStore(), ClaimTracker()
     store.put(claim("c0", 1, None))
-    tracker.add_pending("c0", claim("c0", 1, mine), "pod")
+    tracker.add_pending("c0", claim("c0", 1, on("d0")), "pod")
     assert {("x.com", "p", "d0")} == tracker.allocated_state(store).devices.keys()
-    store.put(claim("c0", 2, theirs))
+    store.put(claim("c0", 2, on("d1")))
     assert {("x.com", "p", "d1")} == tracker.allocated_state(store).devices.keys()
     assert tracker.pending_allocation("c0") is None
 
@@ -155,18 +153,13 @@ def test_created_claim_is_believed_until_it_is_seen() -> None:
 
 @pytest.mark.parametrize("others", [0, 2000])
 def test_created_claim_that_nobody_read_before_its_deletion_is_released(others: int) -> None:
-    """Also if so many claims changed meanwhile that their names were dropped."""
-    devices = AllocationResult(
-        devices=DeviceAllocationResult(
-            results=(DeviceRequestAllocationResult(driver="x.com", pool="p", device="d0"),)
-        )
-    )
+    """It is released even if so many claims changed that their names were dropped."""
     objects, tracker = ObjectStore(), ClaimTracker()
     tracker.assume(claim("c", 4, None), is_created=True)
-    tracker.assume(claim("c", 5, devices))
+    tracker.assume(claim("c", 5, on("d0")))
     assert tracker.allocated_state(objects).is_allocated(("x.com", "p", "d0"))
-    objects.put(claim("c", 5, devices))
-    objects.delete(claim("c", 6, devices))
+    objects.put(claim("c", 5, on("d0")))
+    objects.delete(claim("c", 6, on("d0")))
     for number in range(others):
         objects.put(claim(f"other-{number}", 7 + number, None))
     assert not tracker.allocated_state(objects).is_allocated(("x.com", "p", "d0"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 
@@ -16,6 +15,7 @@ from kubesched.api.resource import (
     DeviceTaintSelector,
     DeviceToleration,
 )
+from tests.loops import on_virtual_time
 from tests.plugins.dynamic_resources.cluster import Cluster, user_of
 from tests.plugins.dynamic_resources.objects import claim, device, device_class, request, slice_of
 from tests.scheduler.running import HandledEvents, running
@@ -90,33 +90,30 @@ def test_rules_that_come_and_go_are_seen() -> None:
 
 
 @pytest.mark.parametrize("gates", [GATE, {}])
-def test_a_rule_that_changes_is_an_event_of_the_slices_it_concerns(gates: dict[str, bool]) -> None:
-    """As in kube-scheduler, whose plugins see slices with the taints in them."""
-
-    async def main() -> list[list[str]]:
-        handled = HandledEvents()
-        async with running(gates=gates, instruments=handled) as run:
-            handlers = run.api.handlers
-            assert handlers is not None
-            for item in SLICES:
-                handlers.added(item)
-            found = []
-            first, both = rule(selector=DeviceTaintSelector(pool="p1")), rule()
-            elsewhere = rule(selector=DeviceTaintSelector(device="d3"))
-            changes: tuple[Callable[[], None], ...] = (
-                partial(handlers.added, first),
-                partial(handlers.updated, first, first),
-                partial(handlers.updated, first, both),
-                partial(handlers.updated, both, rule(effect="NoExecute")),
-                partial(handlers.deleted, both),
-                partial(handlers.added, elsewhere),
-            )
-            for change in changes:
-                handled.labels.clear()
-                change()
-                found.append([*handled.labels])
-            return found
-
+@on_virtual_time
+async def test_a_rule_that_changes_is_an_event_of_the_slices_it_concerns(
+    gates: dict[str, bool],
+) -> None:
+    """Kube-scheduler's plugins, too, see slices with the taints in them."""
+    first, both = rule(selector=DeviceTaintSelector(pool="p1")), rule()
+    elsewhere = rule(selector=DeviceTaintSelector(device="d3"))
+    handled, found = HandledEvents(), []
+    async with running(gates=gates, instruments=handled) as cluster:
+        handlers = cluster.api.handlers
+        for item in SLICES:
+            handlers.added(item)
+        changes: tuple[Callable[[], None], ...] = (
+            partial(handlers.added, first),
+            partial(handlers.updated, first, first),
+            partial(handlers.updated, first, both),
+            partial(handlers.updated, both, rule(effect="NoExecute")),
+            partial(handlers.deleted, both),
+            partial(handlers.added, elsewhere),
+        )
+        for change in changes:
+            handled.labels.clear()
+            change()
+            found.append([*handled.labels])
     update = "resource.k8s.io/ResourceSliceUpdate"
     expected = [[update], [], [update], [update] * 2, [update] * 2, []]
-    assert (expected if gates else [[]] * 6) == asyncio.run(main())
+    assert (expected if gates else [[]] * 6) == found

@@ -15,15 +15,11 @@ from kubesched.testing.builders import PodFields, make_node, make_pod, make_pod_
 
 from .cluster import NEVER, NO_CPU, Json, time
 
-TERMINATING_VICTIM: PodFields = {
-    "metadata": {"deletionTimestamp": time(1)},
-    "status": {
-        "conditions": [
-            {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-        ]
-    },
-}
+TERMINATING: PodFields = {"metadata": {"deletionTimestamp": time(1)}}
+PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+TERMINATING_VICTIM: PodFields = {**TERMINATING, "status": {"conditions": [PREEMPTED]}}
 NOMINATED_REASON = "not eligible due to a terminating pod on the nominated node."
+NOMINATED: PodFields = {"nominated_node_name": "n1"}
 NEVER_REASON = "not eligible due to preemptionPolicy=Never."
 
 
@@ -41,15 +37,7 @@ NEVER_REASON = "not eligible due to preemptionPolicy=Never."
 )
 def test_is_terminating_by_preemption(metadata: Json, condition: Json, expected: bool) -> None:
     """Only a pod that a scheduler preempted, and that is being deleted, counts."""
-    conditions = [
-        {
-            "type": "DisruptionTarget",
-            "status": "True",
-            "reason": "PreemptionByScheduler",
-            **condition,
-        }
-    ]
-    pod = make_pod("p", metadata=metadata, status={"conditions": conditions})
+    pod = make_pod("p", metadata=metadata, status={"conditions": [{**PREEMPTED, **condition}]})
     assert expected == is_terminating_by_preemption(pod)
 
 
@@ -57,39 +45,21 @@ def test_is_terminating_by_preemption(metadata: Json, condition: Json, expected:
     ("preemptor", "status", "victim", "expected"),
     [
         pytest.param({}, NO_CPU, TERMINATING_VICTIM, "", id="not-nominated"),
-        pytest.param(
-            {"nominated_node_name": "n1"}, NO_CPU, TERMINATING_VICTIM, NOMINATED_REASON, id="waits"
-        ),
-        pytest.param(
-            {"nominated_node_name": "n1"},
-            NEVER,
-            TERMINATING_VICTIM,
-            "",
-            id="eviction-does-not-help",
-        ),
+        pytest.param(NOMINATED, NO_CPU, TERMINATING_VICTIM, NOMINATED_REASON, id="waits"),
+        pytest.param(NOMINATED, NEVER, TERMINATING_VICTIM, "", id="eviction-does-not-help"),
         pytest.param({"nominated_node_name": "n2"}, NO_CPU, TERMINATING_VICTIM, "", id="elsewhere"),
         pytest.param({"nominated_node_name": "x"}, NO_CPU, TERMINATING_VICTIM, "", id="node-gone"),
-        pytest.param({"nominated_node_name": "n1"}, NO_CPU, {}, "", id="no-victim-terminates"),
+        pytest.param(NOMINATED, NO_CPU, {}, "", id="no-victim-terminates"),
+        pytest.param(NOMINATED, NO_CPU, TERMINATING, "", id="terminates-for-another-reason"),
         pytest.param(
-            {"nominated_node_name": "n1"},
-            NO_CPU,
-            {"metadata": {"deletionTimestamp": time(1)}},
-            "",
-            id="terminates-for-another-reason",
-        ),
-        pytest.param(
-            {"nominated_node_name": "n1", "priority": 5},
+            {**NOMINATED, "priority": 5},
             NO_CPU,
             TERMINATING_VICTIM,
             "",
             id="terminating-pod-is-not-of-lower-priority",
         ),
         pytest.param(
-            {"spec": {"preemptionPolicy": "Never", "priority": 10}},
-            NO_CPU,
-            {},
-            NEVER_REASON,
-            id="policy-never",
+            {"spec": {"preemptionPolicy": "Never"}}, NO_CPU, {}, NEVER_REASON, id="policy-never"
         ),
         pytest.param(
             {"spec": {"preemptionPolicy": "PreemptLowerPriority"}}, NO_CPU, {}, "", id="policy"
@@ -103,10 +73,7 @@ def test_eligibility(
     fields: PodFields = {"priority": 10, **preemptor}
     pod = make_pod_info("p", **fields)
     bound: PodFields = {"node_name": "n1", "priority": 5, **victim}
-    snapshot = make_snapshot(
-        [make_node("n1"), make_node("n2")],
-        [make_pod_info("v", **bound).pod],
-    )
+    snapshot = make_snapshot([make_node("n1"), make_node("n2")], [make_pod("v", **bound)])
     statuses = NodeToStatus.of([status, NO_CPU])
     assert expected == why_not_eligible(pod, snapshot.nodes, statuses)
 

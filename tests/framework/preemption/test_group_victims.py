@@ -25,6 +25,8 @@ from kubesched.framework.status import SUCCESS, Status, unschedulable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
 
+from .cluster import make_budget
+
 NODES: Final = ("n0", "n1", "n2")
 FULL: Final = unschedulable("full")
 
@@ -56,14 +58,7 @@ def bound(name: str, node: str, priority: int = 0, member_of: str = "", start: i
 
 def budget(app: str, allowed: int) -> PodDisruptionBudget:
     """Return a budget for the pods of an app."""
-    return msgspec.convert(
-        {
-            "metadata": {"name": app, "namespace": "default"},
-            "spec": {"selector": {"matchLabels": {"app": app}}},
-            "status": {"disruptionsAllowed": allowed},
-        },
-        PodDisruptionBudget,
-    )
+    return make_budget(app, {"matchLabels": {"app": app}}, allowed=allowed)
 
 
 class Rooms:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kubesched.api.core import Node
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
 from kubesched.api.resource import (
     AllocationResult,
     CapacityRequirements,
@@ -94,6 +94,12 @@ def slice_of(
 def selectors(*expressions: str) -> tuple[DeviceSelector, ...]:
     """Selectors with these expressions."""
     return tuple(DeviceSelector(cel=CELDeviceSelector(expression=one)) for one in expressions)
+
+
+def node_selector(key: str, *values: str, operator: str = "In") -> NodeSelector:
+    """A node selector with one expression."""
+    expression = NodeSelectorRequirement(key=key, operator=operator, values=values)
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(expression,)),))
 
 
 def device_class(name: str = CLASS, *expressions: str, **fields: object) -> DeviceClass:

@@ -96,7 +96,7 @@ def test_backtracks_over_requests() -> None:
 
 
 def test_backtracks_over_claims() -> None:
-    """The same between claims."""
+    """The search also returns to an earlier claim."""
     slices = [slice_of([device("big", {"model": "a"}), device("small", {"model": "b"})])]
     only_big = request(selectors=selectors(f'device.attributes["{DRIVER}"].model == "a"'))
     found = solve(slices, claim(request()), claim(only_big, name="c2"))

@@ -185,7 +185,7 @@ def test_solvable_if_and_only_if_the_twin_finds_something(
     st.lists(st.integers(1, 2), min_size=1, max_size=3),
 )
 def test_counters_twin(amounts: list[int], total: int, counts: list[int]) -> None:
-    """With counters alone: solvable iff some devices, enough for all requests, fit together."""
+    """Claims that use counters are solvable if some devices, enough for all, fit together."""
     wanted = sum(counts)
     solvable = any(sum(picked) <= total for picked in combinations(amounts, wanted))
     slices = counted(*amounts, total=total)
@@ -199,7 +199,7 @@ def test_counters_twin(amounts: list[int], total: int, counts: list[int]) -> Non
     st.lists(st.integers(1, 6), min_size=1, max_size=4),
 )
 def test_capacity_twin(capacities: list[int], amounts: list[int]) -> None:
-    """With shares alone: solvable iff the amounts can be packed into the capacities."""
+    """Claims that use shares are solvable if their amounts can be packed into the capacities."""
 
     def packs(left: tuple[int, ...], rest: list[int]) -> bool:
         if not rest:

@@ -13,6 +13,7 @@ from kubesched.api.resource import FINALIZER, AllocatedDeviceStatus, ResourceCla
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
 from kubesched.testing.builders import make_node
+from tests.loops import on_virtual_time
 from tests.plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
 from tests.plugins.dynamic_resources.objects import (
     DRIVER,
@@ -24,7 +25,6 @@ from tests.plugins.dynamic_resources.objects import (
     result,
     slice_of,
 )
-from tests.plugins.volumes.virtual_time import run
 
 
 def test_reserved_devices_are_kept_from_others() -> None:
@@ -79,10 +79,7 @@ def test_a_shared_claim_is_reserved_for_both() -> None:
 
 @pytest.mark.parametrize(
     ("conflicts", "message"),
-    [
-        pytest.param(4, "", id="four"),
-        pytest.param(5, "changed", id="too-many"),
-    ],
+    [pytest.param(4, "", id="four"), pytest.param(5, "changed", id="too-many")],
 )
 def test_conflicts_are_retried(conflicts: int, message: str) -> None:
     """Four retries with the newest version; then the pod fails."""
@@ -218,11 +215,12 @@ def test_explain_does_not_name_a_claim_that_is_not_created_yet() -> None:
         ),
     ],
 )
-def test_pre_bind_waits_for_devices(stored: ResourceClaim, message: str, label: str) -> None:
+@on_virtual_time
+async def test_pre_bind_waits_for_devices(stored: ResourceClaim, message: str, label: str) -> None:
     """Binding continues when devices are ready, and fails when they fail; both are counted."""
     cluster, pod = Cluster(stored), user_of("c1")
     cycle, _ = cluster.pre_filter(pod)
-    status, _ = run(cluster.plugin.pre_bind(cycle, pod, "n1"))
+    status = await cluster.plugin.pre_bind(cycle, pod, "n1")
     assert message == status.message
     assert ["wait p n1"] == cluster.writer.requests
     expected = [("awaited", DRIVER, label, 0.0), ("used", DRIVER, label)]
@@ -232,7 +230,7 @@ def test_pre_bind_waits_for_devices(stored: ResourceClaim, message: str, label: 
 Work = asyncio.Future[Status]
 
 
-def call_back(cluster: Cluster, work: Work) -> None:
+def cancel(cluster: Cluster, work: Work) -> None:
     """Cancel the binding."""
     work.cancel()
 
@@ -257,10 +255,11 @@ def do_nothing(cluster: Cluster, work: Work) -> None:
         pytest.param(make_ready, "success", 15.0, id="ready at the next look"),
         pytest.param(do_nothing, "timeout", 30.0, id="not in time"),
         pytest.param(lose, "error", 15.0, id="the claim is gone"),
-        pytest.param(call_back, "error", 12.0, id="called back"),
+        pytest.param(cancel, "error", 12.0, id="cancelled"),
     ],
 )
-def test_wait_is_reported(
+@on_virtual_time
+async def test_wait_is_reported(
     event: Callable[[Cluster, Work], None], label: str, seconds: float
 ) -> None:
     """The duration and result of a wait are reported per device of all claims."""
@@ -269,14 +268,10 @@ def test_wait_is_reported(
     cluster = Cluster(just_now, plain, args=DynamicResourcesArgs(binding_timeout_seconds=30))
     pod = user_of("c1", "c2")
     cycle, _ = cluster.pre_filter(pod)
-
-    async def bind() -> None:
-        work = asyncio.ensure_future(cluster.plugin.pre_bind(cycle, pod, "n1"))
-        await asyncio.sleep(12)
-        event(cluster, work)
-        await asyncio.wait([work])
-
-    run(bind())
+    work = asyncio.ensure_future(cluster.plugin.pre_bind(cycle, pod, "n1"))
+    await asyncio.sleep(12)
+    event(cluster, work)
+    await asyncio.wait([work])
     assert [
         ("awaited", DRIVER, label, seconds),
         ("used", DRIVER, label),

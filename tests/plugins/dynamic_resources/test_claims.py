@@ -64,7 +64,7 @@ def test_only_pods_that_name_a_claim_are_queued_by_its_changes(
     new: ResourceClaim,
     before: ResourceClaim | None,
 ) -> None:
-    """Or pods of any kind, if it was deallocated."""
+    """A deallocated claim queues any pod."""
     pod = make_pod("p", uid="uid-p")
     spec = replace(pod.spec, resource_claims=tuple(uses))
     status = replace(pod.status, resource_claim_statuses=tuple(generated))
@@ -77,7 +77,7 @@ def test_only_pods_that_name_a_claim_are_queued_by_its_changes(
 
 
 def test_a_new_claim_is_weighed_for_the_pods_that_wait_for_it() -> None:
-    """And for no other pod behind the gate."""
+    """No other pod behind the gate is asked about."""
     cluster, asked = Cluster(), list[str]()
     plugin = cluster.plugin
 

@@ -74,7 +74,7 @@ def test_a_shared_allocation_keeps_the_pods_where_it_can_be_used() -> None:
 
 
 def test_a_claim_of_its_own_gets_other_devices_than_the_shared_one() -> None:
-    """In any order of the pod's claims."""
+    """The order of the pod's claims does not matter."""
     cluster = cluster_of(claim(request()), claim(request(), name="c2"))
     first, second = member("p", "c1"), member("q", "c1", "c2")
     placed = [(one, reserve(cluster, one)) for one in (first, second)]
@@ -121,7 +121,7 @@ def test_what_one_pod_of_a_group_fails_to_write_another_writes() -> None:
 
 
 def test_devices_are_free_when_all_pods_of_a_group_have_given_up() -> None:
-    """And not before."""
+    """They are taken as long as one pod may still use the claim."""
     cluster = cluster_of(claim(request(count=2)), claim(request(count=2), name="c2"))
     rival = user_of("c2", name="rival")
     placed = [(one, reserve(cluster, one)) for one in (member("p", "c1"), member("q", "c1"))]

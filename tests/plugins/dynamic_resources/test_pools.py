@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.resource import Counter, CounterSet, DeviceCounterConsumption, ResourceSlice
 from kubesched.plugins.dynamic_resources.pools import Pool, PoolIndex
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.testing.builders import make_node
-from tests.plugins.dynamic_resources.objects import DRIVER, device, slice_of
+from tests.plugins.dynamic_resources.objects import DRIVER, device, node_selector, slice_of
 
 NODE = make_node("n1", labels={"zone": "a"})
 
@@ -17,12 +16,6 @@ NODE = make_node("n1", labels={"zone": "a"})
 def pools(*slices: ResourceSlice, partitionable: bool = True) -> tuple[Pool, ...]:
     """The pools of the node."""
     return PoolIndex(slices, partitionable=partitionable).of(NODE).pools
-
-
-def selector(key: str, *values: str, operator: str = "In") -> NodeSelector:
-    """A node selector with one expression."""
-    expression = NodeSelectorRequirement(key=key, operator=operator, values=values)
-    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(expression,)),))
 
 
 def names(pool: Pool) -> list[str]:
@@ -36,8 +29,8 @@ def names(pool: Pool) -> list[str]:
         pytest.param({"node_name": "n1"}, True, id="named"),
         pytest.param({"node_name": "n2"}, False, id="other-named"),
         pytest.param({"all_nodes": True}, True, id="all"),
-        pytest.param({"node_selector": selector("zone", "a")}, True, id="selected"),
-        pytest.param({"node_selector": selector("zone", "b")}, False, id="not-selected"),
+        pytest.param({"node_selector": node_selector("zone", "a")}, True, id="selected"),
+        pytest.param({"node_selector": node_selector("zone", "b")}, False, id="not-selected"),
         pytest.param({"all_nodes": None}, False, id="nothing-said"),
     ],
 )
@@ -49,7 +42,7 @@ def test_slices_for_a_node(where: dict[str, object], is_there: bool) -> None:
 
 def test_devices_that_choose_their_nodes() -> None:
     """A slice whose devices choose is there if one of them chooses the node."""
-    here, there = device("x", node_name="n1"), device("y", node_selector=selector("zone", "b"))
+    here, there = device("x", node_name="n1"), device("y", node_selector=node_selector("zone", "b"))
     assert pools(slice_of([here, there], per_device_node_selection=True))
     assert not pools(slice_of([there], per_device_node_selection=True))
 
@@ -109,7 +102,7 @@ def test_shared_counters_are_seen_from_every_node() -> None:
 
 
 def test_order_of_pools() -> None:
-    """By driver and name; pools with binding conditions last."""
+    """Driver and name decide; pools with binding conditions are last."""
     found = pools(
         slice_of([device("a", binding_conditions=("ready",))], "a", pool="a"),
         slice_of([device("c")], "c", pool="c"),
@@ -126,6 +119,6 @@ def test_order_of_pools() -> None:
 
 def test_unreadable_selector_is_an_error() -> None:
     """As upstream, an invalid selector is an error."""
-    broken = slice_of([device("x")], node_selector=selector("zone", operator="Near"))
+    broken = slice_of([device("x")], node_selector=node_selector("zone", operator="Near"))
     with pytest.raises(AllocationError, match=r"^failed to perform node selection for slice s1: "):
         pools(broken)

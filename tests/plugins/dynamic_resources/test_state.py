@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.meta import NodeSelector
 from kubesched.api.resource import DeviceCapacity, ResourceClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import NodeToStatus
@@ -19,7 +19,7 @@ from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResourc
 from kubesched.plugins.dynamic_resources.state import ClaimInformation, DynamicResourcesState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_snapshot
-from tests.plugins.dynamic_resources.cluster import GPU, Cluster, gpu_class, local, user_of
+from tests.plugins.dynamic_resources.cluster import GPU, HERE, Cluster, gpu_class, local, user_of
 from tests.plugins.dynamic_resources.objects import (
     allocation_of,
     alternative,
@@ -28,18 +28,13 @@ from tests.plugins.dynamic_resources.objects import (
     device,
     device_class,
     first_available,
+    node_selector,
     request,
     result,
     slice_of,
 )
 
-_IN_RACK = NodeSelector(
-    node_selector_terms=(
-        NodeSelectorTerm(
-            match_expressions=(NodeSelectorRequirement(key="rack", operator="In", values=("a",)),)
-        ),
-    )
-)
+_IN_RACK = node_selector("rack", "a")
 _SHARED = device(
     "e0", allow_multiple_allocations=True, capacity={"memory": DeviceCapacity(value="2")}
 )
@@ -182,16 +177,7 @@ def test_pods_that_are_reserved_again_get_the_same_devices() -> None:
     assert len({str(each) for each in found[0]}) == 3
 
 
-_TERMS = (
-    NodeSelectorTerm(
-        match_fields=(NodeSelectorRequirement(key="metadata.name", operator="In", values=("n1",)),)
-    ),
-    NodeSelectorTerm(
-        match_expressions=(NodeSelectorRequirement(key="rack", operator="In", values=("a",)),)
-    ),
-    NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key="rack", operator="Exists"),)),
-)
-_SELECTORS = (None, *(NodeSelector(node_selector_terms=(term,)) for term in _TERMS))
+_SELECTORS = (None, HERE, _IN_RACK, node_selector("rack", operator="Exists"))
 _PENDING = replace(result("d1"), binding_conditions=("Attached",))
 
 allocated = st.lists(

@@ -1,7 +1,10 @@
+"""InterPodAffinity: answers and scores, compared with a twin that goes node by node."""
+
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,123 +71,99 @@ def two_zones(*pods: Pod, extra: tuple[Namespace, ...] = ()) -> Snapshot:
     return make_snapshot(nodes, pods, extra)
 
 
-ON_N0 = make_pod("existing", labels={"app": "foo"}, node_name="n0")
+def a_pod(
+    app: str = "", *, near: Json | None = None, far: Json | None = None, node: str = ""
+) -> Pod:
+    """Return a pod of an app with affinity and anti-affinity, perhaps on a node."""
+    labels = {"app": app} if app else {}
+    return make_pod(
+        f"on-{node}", labels=labels, node_name=node, pod_affinity=near, pod_anti_affinity=far
+    )
+
+
+ON_N0 = a_pod("foo", node="n0")
+HARD, SOFT = required(term()), preferred((3, term()))
+TIER: Json = {"matchLabels": {"tier": "x"}}
+ONLY_N0 = ("", AFFINITY, AFFINITY)
+NOWHERE = (AFFINITY,) * 3
+TERMINATING = make_pod(
+    "q",
+    labels={"app": "foo"},
+    node_name="n0",
+    pod_anti_affinity=HARD,
+    metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"},
+)
+
+
+def of_tier(node: str) -> Pod:
+    """Return a pod on a node with another label."""
+    return make_pod("q", labels={"tier": "x"}, node_name=node)
 
 
 @pytest.mark.parametrize(
     ("existing", "pod", "expected"),
     [
-        pytest.param([ON_N0], make_pod(), None, id="nothing-to-do"),
+        pytest.param([ON_N0], a_pod(), None, id="nothing-to-do"),
+        pytest.param([ON_N0], a_pod(near=HARD), ONLY_N0, id="near"),
+        pytest.param([ON_N0], a_pod(near=required(term(BAR))), NOWHERE, id="nobody-matches"),
+        pytest.param([], a_pod("foo", near=HARD), ("", "", AFFINITY), id="first-of-its-group"),
+        pytest.param([ON_N0], a_pod("foo", near=HARD), ONLY_N0, id="second-of-its-group"),
         pytest.param(
-            [ON_N0], make_pod(pod_affinity=required(term())), ("", AFFINITY, AFFINITY), id="near"
-        ),
-        pytest.param(
-            [ON_N0],
-            make_pod(pod_affinity=required(term(BAR))),
-            (AFFINITY, AFFINITY, AFFINITY),
-            id="nobody-matches",
-        ),
-        pytest.param(
-            [],
-            make_pod(labels={"app": "foo"}, pod_affinity=required(term())),
-            ("", "", AFFINITY),
-            id="first-of-its-group",
-        ),
-        pytest.param(
-            [ON_N0],
-            make_pod(labels={"app": "foo"}, pod_affinity=required(term())),
-            ("", AFFINITY, AFFINITY),
-            id="second-of-its-group",
-        ),
-        pytest.param(
-            [make_pod("existing", labels={"app": "foo"}, node_name="n2")],
-            make_pod(labels={"app": "foo"}, pod_affinity=required(term())),
+            [a_pod("foo", node="n2")],
+            a_pod("foo", near=HARD),
             ("", "", AFFINITY),
             id="a-match-outside-all-domains-is-none",
         ),
         pytest.param(
-            [ON_N0],
-            make_pod(pod_affinity=required(term(None))),
-            (AFFINITY, AFFINITY, AFFINITY),
-            id="no-selector-matches-nothing",
+            [ON_N0], a_pod(near=required(term(None))), NOWHERE, id="no-selector-matches-nothing"
         ),
         pytest.param(
-            [ON_N0],
-            make_pod(pod_affinity=required(term({}))),
-            ("", AFFINITY, AFFINITY),
-            id="empty-selector-matches-all",
+            [ON_N0], a_pod(near=required(term({}))), ONLY_N0, id="empty-selector-matches-all"
         ),
         pytest.param(
-            [ON_N0, make_pod("q", labels={"tier": "x"}, node_name="n0")],
-            make_pod(pod_affinity=required(term(), term({"matchLabels": {"tier": "x"}}))),
-            (AFFINITY, AFFINITY, AFFINITY),
+            [ON_N0, of_tier("n0")],
+            a_pod(near=required(term(), term(TIER))),
+            NOWHERE,
             id="one-pod-must-match-all-terms",
         ),
         pytest.param(
-            [ON_N0],
-            make_pod(pod_affinity=required(term(), term(FOO, "host"))),
-            ("", AFFINITY, AFFINITY),
-            id="two-keys",
+            [ON_N0], a_pod(near=required(term(), term(FOO, "host"))), ONLY_N0, id="two-keys"
         ),
         pytest.param(
             [ON_N0],
-            make_pod(namespace="other", pod_affinity=required(term())),
-            (AFFINITY, AFFINITY, AFFINITY),
+            make_pod(namespace="other", pod_affinity=HARD),
+            NOWHERE,
             id="own-namespace-only",
         ),
         pytest.param(
             [ON_N0],
             make_pod(namespace="other", pod_affinity=required(term(namespaces=["default"]))),
-            ("", AFFINITY, AFFINITY),
+            ONLY_N0,
             id="named-namespace",
         ),
+        pytest.param([ON_N0], a_pod(far=HARD), (ANTI_AFFINITY, "", ""), id="far"),
         pytest.param(
-            [ON_N0],
-            make_pod(pod_anti_affinity=required(term())),
-            (ANTI_AFFINITY, "", ""),
-            id="far",
-        ),
-        pytest.param(
-            [ON_N0, make_pod("q", labels={"tier": "x"}, node_name="n1")],
-            make_pod(pod_anti_affinity=required(term(), term({"matchLabels": {"tier": "x"}}))),
+            [ON_N0, of_tier("n1")],
+            a_pod(far=required(term(), term(TIER))),
             (ANTI_AFFINITY, ANTI_AFFINITY, ""),
             id="any-term-repels",
         ),
         pytest.param(
-            [make_pod("q", node_name="n0", pod_anti_affinity=required(term()))],
-            make_pod(labels={"app": "foo"}),
-            (EXISTING, "", ""),
-            id="existing-repels",
+            [a_pod(far=HARD, node="n0")], a_pod("foo"), (EXISTING, "", ""), id="existing-repels"
+        ),
+        pytest.param([a_pod(far=HARD, node="n0")], a_pod("bar"), None, id="existing-repels-others"),
+        pytest.param(
+            [a_pod(far=HARD, node="n2")], a_pod("foo"), None, id="existing-outside-all-domains"
         ),
         pytest.param(
-            [make_pod("q", node_name="n0", pod_anti_affinity=required(term()))],
-            make_pod(labels={"app": "bar"}),
-            None,
-            id="existing-repels-others",
-        ),
-        pytest.param(
-            [make_pod("q", node_name="n2", pod_anti_affinity=required(term()))],
-            make_pod(labels={"app": "foo"}),
-            None,
-            id="existing-outside-all-domains",
-        ),
-        pytest.param(
-            [
-                make_pod(
-                    "q",
-                    labels={"app": "foo"},
-                    node_name="n0",
-                    pod_anti_affinity=required(term()),
-                    metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"},
-                )
-            ],
-            make_pod(labels={"app": "foo"}, pod_anti_affinity=required(term())),
+            [TERMINATING],
+            a_pod("foo", far=HARD),
             (ANTI_AFFINITY, "", ""),
             id="terminating-pods-count-and-own-rule-first",
         ),
         pytest.param(
-            [make_pod("q", labels={"app": "bar"}, node_name="n1")],
-            make_pod(pod_affinity=required(term(BAR)), pod_anti_affinity=required(term(BAR))),
+            [a_pod("bar", node="n1")],
+            a_pod(near=required(term(BAR)), far=required(term(BAR))),
             (AFFINITY, ANTI_AFFINITY, AFFINITY),
             id="affinity-comes-first",
         ),
@@ -295,97 +274,58 @@ def test_terms_that_cannot_be_parsed() -> None:
     )
 
 
-SOFT = make_pod(pod_affinity=preferred((5, term())))
+NO_WEIGHT = {"hardPodAffinityWeight": 0}
+IGNORED = {"ignorePreferredTermsOfExistingPods": True}
 
 
 @pytest.mark.parametrize(
     ("existing", "pod", "args", "expected"),
     [
-        pytest.param([ON_N0], make_pod(), None, None, id="nothing-to-do"),
-        pytest.param([ON_N0], SOFT, None, (100, 0, 0), id="near"),
+        pytest.param([ON_N0], a_pod(), None, None, id="nothing-to-do"),
+        pytest.param([ON_N0], a_pod(near=SOFT), None, (100, 0, 0), id="near"),
+        pytest.param([ON_N0], a_pod(far=SOFT), None, (0, 100, 100), id="far"),
+        pytest.param([], a_pod(near=SOFT), None, None, id="no-pods"),
+        pytest.param([a_pod("foo", node="n2")], a_pod(near=SOFT), None, None, id="no-domain"),
+        pytest.param([ON_N0], a_pod(near=SOFT, far=SOFT), None, None, id="cancelled"),
         pytest.param(
-            [ON_N0],
-            make_pod(pod_anti_affinity=preferred((5, term()))),
-            None,
-            (0, 100, 100),
-            id="far",
-        ),
-        pytest.param([], SOFT, None, None, id="no-pods"),
-        pytest.param(
-            [make_pod("q", labels={"app": "foo"}, node_name="n2")], SOFT, None, None, id="no-domain"
-        ),
-        pytest.param(
-            [ON_N0],
-            make_pod(pod_affinity=preferred((5, term())), pod_anti_affinity=preferred((5, term()))),
-            None,
-            None,
-            id="cancelled",
-        ),
-        pytest.param(
-            [ON_N0, make_pod("q", labels={"app": "foo"}, node_name="n1")],
-            make_pod(pod_affinity=preferred((4, term()), (1, term(FOO, "host")))),
+            [ON_N0, a_pod("foo", node="n1")],
+            a_pod(near=preferred((4, term()), (1, term(FOO, "host")))),
             None,
             (100, 100, 0),
             id="keys-add-up",
         ),
         pytest.param(
-            [make_pod("q", node_name="n0", pod_affinity=preferred((3, term())))],
-            make_pod(labels={"app": "foo"}),
-            None,
-            (100, 0, 0),
-            id="liked-by-existing",
+            [a_pod(near=SOFT, node="n0")], a_pod("foo"), None, (100, 0, 0), id="liked-by-existing"
         ),
         pytest.param(
-            [make_pod("q", node_name="n0", pod_anti_affinity=preferred((3, term())))],
-            make_pod(labels={"app": "foo"}),
-            None,
-            (0, 100, 100),
-            id="disliked-by-existing",
+            [a_pod(far=SOFT, node="n0")], a_pod("foo"), None, (0, 100, 100), id="disliked-by-it"
         ),
         pytest.param(
-            [make_pod("q", node_name="n0", pod_affinity=required(term()))],
-            make_pod(labels={"app": "foo"}),
-            None,
-            (100, 0, 0),
-            id="needed-by-existing",
+            [a_pod(near=HARD, node="n0")], a_pod("foo"), None, (100, 0, 0), id="needed-by-existing"
         ),
         pytest.param(
-            [make_pod("q", node_name="n0", pod_affinity=required(term()))],
-            make_pod(labels={"app": "foo"}),
-            {"hardPodAffinityWeight": 0},
-            None,
-            id="needed-by-existing-without-weight",
+            [a_pod(near=HARD, node="n0")], a_pod("foo"), NO_WEIGHT, None, id="needed-without-weight"
         ),
         pytest.param(
-            [
-                make_pod("q", node_name="n0", pod_affinity=required(term())),
-                make_pod("r", node_name="n1", pod_affinity=preferred((2, term()))),
-            ],
-            make_pod(labels={"app": "foo"}),
+            [a_pod(near=HARD, node="n0"), a_pod(near=preferred((2, term())), node="n1")],
+            a_pod("foo"),
             {"hardPodAffinityWeight": 4},
             (100, 50, 0),
             id="weights",
         ),
         pytest.param(
-            [make_pod("q", node_name="n0", pod_affinity=preferred((3, term())))],
-            make_pod(labels={"app": "foo"}),
-            {"ignorePreferredTermsOfExistingPods": True},
-            None,
-            id="existing-ignored",
+            [a_pod(near=SOFT, node="n0")], a_pod("foo"), IGNORED, None, id="existing-ignored"
         ),
         pytest.param(
-            [
-                make_pod("q", node_name="n0", pod_affinity=preferred((3, term()))),
-                make_pod("r", labels={"app": "bar"}, node_name="n1"),
-            ],
-            make_pod(labels={"app": "foo"}, pod_affinity=preferred((1, term(BAR)))),
-            {"ignorePreferredTermsOfExistingPods": True},
+            [a_pod(near=SOFT, node="n0"), a_pod("bar", node="n1")],
+            a_pod("foo", near=preferred((1, term(BAR)))),
+            IGNORED,
             (100, 33, 0),
             id="existing-not-ignored-for-pods-with-preferences",
         ),
         pytest.param(
-            [make_pod("q", node_name="n0", pod_anti_affinity=required(term()))],
-            make_pod(labels={"app": "foo"}),
+            [a_pod(far=HARD, node="n0")],
+            a_pod("foo"),
             None,
             None,
             id="required-anti-affinity-does-not-score",
@@ -473,3 +413,34 @@ def test_args(weight: int) -> None:
         make_plugin({"hardPodAffinityWeight": weight})
     text = f"args.hardPodAffinityWeight: Invalid value: {weight}: not in valid range [0, 100]"
     assert text == str(caught.value)
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(clusters(), pods_to_place(), st.data())
+def test_what_if_equals_counting_anew(
+    cluster: tuple[list[Node], list[Pod]], pod: Pod, data: st.DataObject
+) -> None:
+    """Adding and removing pods in a cloned state gives the answers for the changed cluster."""
+    nodes, pods = cluster
+    snapshot, plugin, twin = snapshot_of(nodes, pods), make_plugin(), Twin(NAMESPACES)
+    result = plugin.pre_filter(CycleState(), PodInfo(pod), snapshot)
+    if result.state is None:
+        return
+    before = answers_of(plugin, result.state, pod, snapshot)
+    node = data.draw(st.sampled_from(nodes))
+    name = node.metadata.name
+    one = snapshot.nodes.take(np.array([snapshot.nodes.row_of[name]]))
+    what_if, present = result.state.clone(), list(pods)
+    added = data.draw(st.lists(pods_to_place("new", name), max_size=3))
+    here = [other for other in pods if other.spec.node_name == name]
+    for other in data.draw(st.permutations(here + added)):
+        change = plugin.remove_pod if other in present else plugin.add_pod
+        if other in present:
+            present.remove(other)
+        else:
+            present.append(other)
+        assert change(what_if, PodInfo(pod), PodInfo(other), one).is_success
+        expected = twin.filter(pod, nodes, present) or dict.fromkeys(snapshot.nodes.names, "")
+        assert expected == answers_of(plugin, what_if, pod, snapshot)
+    assert before == answers_of(plugin, result.state, pod, snapshot)

@@ -1,22 +1,24 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from kubesched.api.core import Pod
 from kubesched.testing.builders import make_node, make_pod
 
-from .attraction import BAR, make_plugin, required, term
+from .attraction import BAR, Json, make_plugin, required, term
 
 NEAR = make_pod(pod_affinity=required(term()))
 NEAR_TWO = make_pod(pod_affinity=required(term(), term({"matchLabels": {"tier": "x"}})))
 FAR = make_pod(labels={"app": "bar"}, pod_anti_affinity=required(term()))
 
 
-def placed(labels: dict[str, str], **fields: Any) -> Pod:
-    """A bound pod."""
-    return make_pod("other", labels=labels, node_name="n", **fields)
+NOMINATED = make_pod("q", labels={"app": "foo"}, nominated_node_name="n")
+SELECTED = required(term(namespaceSelector={"matchLabels": {"a": "b"}}))
+
+
+def placed(labels: dict[str, str], far: Json | None = None) -> Pod:
+    """Return a bound pod."""
+    return make_pod("other", labels=labels, node_name="n", pod_anti_affinity=far)
 
 
 @pytest.mark.parametrize(
@@ -42,29 +44,11 @@ def placed(labels: dict[str, str], **fields: Any) -> Pod:
         pytest.param(FAR, placed({"app": "foo"}), None, True, id="shunned-deleted"),
         pytest.param(FAR, placed({"app": "bar"}), None, False, id="other-deleted"),
         pytest.param(FAR, make_pod("q", labels={"app": "foo"}), None, False, id="unplaced-deleted"),
+        pytest.param(FAR, NOMINATED, None, True, id="nominated-deleted"),
+        pytest.param(FAR, placed({}, required(term(BAR))), None, True, id="shunning-deleted"),
+        pytest.param(FAR, placed({}, required(term())), None, False, id="shunning-others-deleted"),
         pytest.param(
-            FAR,
-            make_pod("q", labels={"app": "foo"}, nominated_node_name="n"),
-            None,
-            True,
-            id="nominated-deleted",
-        ),
-        pytest.param(
-            FAR,
-            placed({}, pod_anti_affinity=required(term(BAR))),
-            None,
-            True,
-            id="shunning-deleted",
-        ),
-        pytest.param(
-            FAR,
-            placed({}, pod_anti_affinity=required(term())),
-            None,
-            False,
-            id="shunning-others-deleted",
-        ),
-        pytest.param(
-            make_pod(pod_affinity=required(term(namespaceSelector={"matchLabels": {"a": "b"}}))),
+            make_pod(pod_affinity=SELECTED),
             None,
             placed({"app": "foo"}),
             False,

@@ -28,6 +28,12 @@ ALLOCATABLE: Amounts = {
 }
 
 
+def amounts(milli_cpu: int, memory: int, gpu: int | None = None) -> Amounts:
+    """Return amounts of two resources or three."""
+    plain: Amounts = {"cpu": f"{milli_cpu}m", "memory": memory}
+    return plain if gpu is None else {**plain, GPU: gpu}
+
+
 def new_plugin(
     raw: Json | None = None, gates: Mapping[str, bool] | None = None
 ) -> NodeResourcesFit:

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from kubesched.api.field_errors import ConfigError
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.config.args import ResourceSpec, complete_args
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
@@ -20,8 +18,8 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import Amounts, all_rows, make_node, make_pod, make_snapshot
 from kubesched.testing.handle import FakeHandle
 from tests.plugins.building import build
-
-GPU = "example.com/gpu"
+from tests.plugins.dynamic_resources.cluster import gpu_class
+from tests.plugins.node_resources.fits import GPU, amounts
 
 
 def _plugin(*resources: str, handle: FakeHandle | None = None) -> NodeResourcesBalancedAllocation:
@@ -45,31 +43,25 @@ def _score(
     return int(plugin.score(result.state, pod, snapshot.nodes)[0])
 
 
-def _amounts(milli_cpu: int, memory: int, gpu: int | None = None) -> Amounts:
-    amounts: dict[str, str | int] = {"cpu": f"{milli_cpu}m", "memory": memory}
-    return amounts if gpu is None else {**amounts, GPU: gpu}
-
-
 @pytest.mark.parametrize(
     ("allocatable", "used", "asked", "expected"),
     [
-        pytest.param(_amounts(4000, 10000), {}, _amounts(3000, 5000), 68, id="less even"),
-        pytest.param(_amounts(6000, 10000), {}, _amounts(3000, 5000), 75, id="even"),
+        pytest.param(amounts(4000, 10000), {}, amounts(3000, 5000), 68, id="less even"),
+        pytest.param(amounts(6000, 10000), {}, amounts(3000, 5000), 75, id="even"),
         pytest.param(
-            _amounts(10000, 20000), _amounts(3000, 0), _amounts(3000, 5000), 73, id="cpu in use"
+            amounts(10000, 20000), amounts(3000, 0), amounts(3000, 5000), 73, id="cpu in use"
         ),
         pytest.param(
-            _amounts(10000, 20000), _amounts(3000, 5000), _amounts(3000, 5000), 74, id="both in use"
+            amounts(10000, 20000), amounts(3000, 5000), amounts(3000, 5000), 74, id="both in use"
         ),
         pytest.param(
-            _amounts(10000, 50000), _amounts(3000, 5000), _amounts(3000, 5000), 70, id="wide memory"
+            amounts(10000, 50000), amounts(3000, 5000), amounts(3000, 5000), 70, id="wide memory"
         ),
-        pytest.param(
-            _amounts(3000, 5000), _amounts(3000, 0), _amounts(0, 5000), 100, id="evens out"
-        ),
-        pytest.param(_amounts(3000, 5000), {}, _amounts(0, 5000), 50, id="unbalances"),
-        pytest.param(_amounts(0, 0), {}, _amounts(3000, 5000), 75, id="a node without resources"),
-        pytest.param(_amounts(4000, 10000), {}, {}, None, id="best effort"),
+        pytest.param(amounts(3000, 5000), amounts(3000, 0), amounts(0, 5000), 100, id="evens out"),
+        pytest.param(amounts(3000, 5000), {}, amounts(0, 5000), 50, id="unbalances"),
+        pytest.param(amounts(0, 0), {}, amounts(3000, 5000), 75, id="a node without resources"),
+        pytest.param(amounts(0, 10000), {}, amounts(3000, 5000), 75, id="a node without cpu"),
+        pytest.param(amounts(4000, 10000), {}, {}, None, id="best effort"),
     ],
 )
 def test_cpu_and_memory(
@@ -82,20 +74,20 @@ def test_cpu_and_memory(
 @pytest.mark.parametrize(
     ("used", "asked", "expected"),
     [
-        pytest.param(_amounts(3000, 5000, 3), {GPU: 1}, 75, id="some in use"),
-        pytest.param(_amounts(3000, 5000, 0), {GPU: 1}, 76, id="none in use"),
-        pytest.param(_amounts(3000, 5000, 3), _amounts(0, 0), None, id="nothing asked for"),
+        pytest.param(amounts(3000, 5000, 3), {GPU: 1}, 75, id="some in use"),
+        pytest.param(amounts(3000, 5000, 0), {GPU: 1}, 76, id="none in use"),
+        pytest.param(amounts(3000, 5000, 3), amounts(0, 0), None, id="nothing asked for"),
     ],
 )
 def test_three_resources(used: Amounts, asked: Amounts, expected: int | None) -> None:
     """With more than two resources the spread is the standard deviation."""
     plugin = _plugin("cpu", "memory", GPU)
-    assert expected == _score(plugin, _amounts(3500, 40000, 8), used, asked)
+    assert expected == _score(plugin, amounts(3500, 40000, 8), used, asked)
 
 
 def test_unrequested_devices_do_not_count() -> None:
     """An extended resource that the pod does not request is ignored, CPU is not."""
-    asked, used, there = _amounts(1000, 1000), _amounts(0, 0, 8), _amounts(4000, 4000, 8)
+    asked, used, there = amounts(1000, 1000), amounts(0, 0, 8), amounts(4000, 4000, 8)
     assert _score(_plugin(), there, used, asked) == _score(
         _plugin("cpu", "memory", GPU), there, used, asked
     )
@@ -105,15 +97,15 @@ def test_one_row_answers_as_in_the_table() -> None:
     """A selection gives each row's score; so do many rows, some of them lacking a resource."""
     plugin = _plugin("cpu", "memory", GPU)
     nodes = [
-        make_node(f"n{i}", allocatable=_amounts(i % 3 * 1000, 4000 + i, i % 2 * 8))
+        make_node(f"n{i}", allocatable=amounts(i % 3 * 1000, 4000 + i, i % 2 * 8))
         for i in range(24)
     ]
     pods = [
-        make_pod(f"p{i}", node_name=f"n{i}", requests=_amounts(100 * i, 200 * i, i % 3))
+        make_pod(f"p{i}", node_name=f"n{i}", requests=amounts(100 * i, 200 * i, i % 3))
         for i in range(24)
     ]
     snapshot = make_snapshot(nodes, pods)
-    pod = PodInfo(make_pod(requests=_amounts(500, 700, 1)))
+    pod = PodInfo(make_pod(requests=amounts(500, 700, 1)))
     state = plugin.pre_score(CycleState(), pod, snapshot, all_rows(snapshot)).state
     assert state is not None
     ones = [snapshot.nodes.take(np.array([row])) for row in range(24)]
@@ -125,7 +117,7 @@ def test_one_row_answers_as_in_the_table() -> None:
 
 
 def test_default_args() -> None:
-    """Cpu and memory."""
+    """By default cpu and memory are balanced."""
     resources = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
     args = NodeResourcesBalancedAllocationArgs(resources=resources)
     assert args == NodeResourcesBalancedAllocation.decode_args(None, FakeHandle(), "args")
@@ -145,12 +137,9 @@ def test_wrong_args_are_reported_together() -> None:
 
 def test_signature() -> None:
     """Equal requests have equal signatures; requests that devices back are unsigned."""
-    device_class = DeviceClass(
-        metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name=GPU)
-    )
     backed = PodInfo(make_pod(requests={GPU: 1}))
     assert UNSIGNED is not _plugin("cpu", GPU).sign(backed)
-    plugin = _plugin("cpu", GPU, handle=FakeHandle(objects=[device_class]))
+    plugin = _plugin("cpu", GPU, handle=FakeHandle(objects=[gpu_class()]))
     one, two = (PodInfo(make_pod(name, requests={"cpu": 1})) for name in ("a", "b"))
     more = PodInfo(make_pod(requests={"cpu": 2}))
     assert plugin.sign(one) == plugin.sign(two)
@@ -160,10 +149,7 @@ def test_signature() -> None:
 
 def test_class_without_slices_adds_nothing() -> None:
     """A class without devices does not add its resource to the score."""
-    device_class = DeviceClass(
-        metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name=GPU)
-    )
-    snapshot = make_snapshot([make_node()], objects=[device_class])
+    snapshot = make_snapshot([make_node()], objects=[gpu_class()])
     pod = PodInfo(make_pod(requests={"cpu": 1, GPU: 1}))
     plugin = _plugin("cpu", GPU)
     state = plugin.pre_score(CycleState(), pod, snapshot, all_rows(snapshot)).state

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
-from kubesched.api.resource import (
-    AllocationResult,
-    DeviceAllocationResult,
-    DeviceRequestAllocationResult,
-    ResourceClaim,
-    ResourceClaimStatus,
-)
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_table
-from tests.plugins.dynamic_resources.objects import DRIVER, device, device_class, slice_of
+from tests.plugins.dynamic_resources.objects import (
+    allocation_of,
+    claim,
+    device,
+    device_class,
+    node_selector,
+    result,
+    slice_of,
+)
 from tests.plugins.node_resources.fits import GPU, new_plugin, scored, strategy_args
 
 STEPS = 60
@@ -26,12 +26,6 @@ STEPS = 60
 DEVICES = [device(f"d{at}", {"size": 5 + 10 * at}, node_name="n1") for at in range(3)]
 ARGS = strategy_args("MostAllocated", (GPU, 1))
 SELECTORS = ('device.attributes["gpu.example.com"].size > 10', "device.driver == 'none'", "1 / 0")
-
-
-def in_zone(zone: str) -> NodeSelector:
-    """The nodes of a zone."""
-    required = NodeSelectorRequirement(key="zone", operator="In", values=(zone,))
-    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(required,)),))
 
 
 class Cluster:
@@ -62,7 +56,7 @@ class Cluster:
 
     def change_slice(self, at: int) -> None:
         """Publish a slice for a node, a zone, all nodes or a node per device; or withdraw it."""
-        zone = in_zone(self.random.choice("ab"))
+        zone = node_selector("zone", self.random.choice("ab"))
         devices = DEVICES[: self.random.randrange(4)]
         name = f"s{at}"
         places: tuple[dict[str, Any], ...] = (
@@ -79,22 +73,15 @@ class Cluster:
 
     def change_claim(self, at: int) -> None:
         """Allocate a device for a claim, or release it."""
-        result = DeviceRequestAllocationResult(
-            request="r",
-            driver=DRIVER,
-            pool=f"s{self.random.randrange(6)}",
-            device=f"d{self.random.randrange(3)}",
-        )
-        allocation = AllocationResult(devices=DeviceAllocationResult(results=(result,)))
-        is_allocated = self.random.random() < 0.6
-        status = ResourceClaimStatus(allocation=allocation if is_allocated else None)
-        metadata = ObjectMeta(name=f"c{at}", namespace="default", uid=f"uid-{at}")
-        self.store.put(ResourceClaim(metadata=metadata, status=status))
+        pool = f"s{self.random.randrange(6)}"
+        taken = result(f"d{self.random.randrange(3)}", pool)
+        allocation = allocation_of(taken) if self.random.random() < 0.6 else None
+        self.store.put(claim(name=f"c{at}", allocation=allocation))
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_kept_counts_equal_new_ones(seed: int) -> None:
-    """After each change, and after several."""
+    """They are compared after each change, and after several."""
     cluster, plugin, seen = Cluster(seed), new_plugin(ARGS), set[int]()
     pod = make_pod(requests={GPU: 1})
     for _ in range(STEPS):

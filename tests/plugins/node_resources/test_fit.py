@@ -1,14 +1,19 @@
-"""NodeResourcesFit: which nodes fit, and why others do not."""
+"""NodeResourcesFit: which nodes fit, why others do not, and its arguments."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from kubesched.api.field_errors import ConfigError
+from kubesched.config.args import ResourceSpec
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.status import Code, Status
+from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from kubesched.plugins.node_resources import NodeResourcesFit
+from kubesched.plugins.node_resources.fit import NodeResourcesFitArgs, ScoringStrategy
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import Amounts, Json, make_node, make_pod, make_snapshot
+from kubesched.testing.handle import FakeHandle
 from tests.plugins.node_resources.fits import (
     ALLOCATABLE,
     FPGA,
@@ -17,66 +22,46 @@ from tests.plugins.node_resources.fits import (
     equal_nodes,
     filtered,
     new_plugin,
+    strategy_args,
 )
+
+CPU, MEMORY = "Insufficient cpu", "Insufficient memory"
 
 
 @pytest.mark.parametrize("copies", [1, 12])
 @pytest.mark.parametrize(
-    ("used", "asked", "code", "reasons"),
+    ("used", "asked", "expected"),
     [
-        pytest.param({"cpu": 10}, {}, Code.SUCCESS, (), id="nothing asked for"),
-        pytest.param({"cpu": 5}, {"cpu": 5}, Code.SUCCESS, (), id="exactly"),
-        pytest.param({"cpu": 6}, {"cpu": 5}, Code.UNSCHEDULABLE, ("Insufficient cpu",), id="cpu"),
+        pytest.param({"cpu": 10}, {}, SUCCESS, id="nothing asked for"),
+        pytest.param({"cpu": 5}, {"cpu": 5}, SUCCESS, id="exactly"),
+        pytest.param({"cpu": 6}, {"cpu": 5}, unschedulable(CPU), id="cpu"),
         pytest.param(
             {"cpu": 9, "memory": 19},
             {"cpu": 2, "memory": 2},
-            Code.UNSCHEDULABLE,
-            ("Insufficient cpu", "Insufficient memory"),
+            unschedulable(CPU, MEMORY),
             id="both",
         ),
+        pytest.param({}, {"memory": 21}, unresolvable(MEMORY), id="never"),
         pytest.param(
-            {},
-            {"memory": 21},
-            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-            ("Insufficient memory",),
-            id="never",
-        ),
-        pytest.param(
-            {"cpu": 9},
-            {"cpu": 2, "memory": 21},
-            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-            ("Insufficient cpu", "Insufficient memory"),
-            id="one of them never",
+            {"cpu": 9}, {"cpu": 2, "memory": 21}, unresolvable(CPU, MEMORY), id="one of them never"
         ),
         pytest.param(
             {"ephemeral-storage": 11},
             {"ephemeral-storage": 10},
-            Code.UNSCHEDULABLE,
-            ("Insufficient ephemeral-storage",),
+            unschedulable("Insufficient ephemeral-storage"),
             id="storage",
         ),
-        pytest.param({GPU: 3}, {GPU: 3}, Code.UNSCHEDULABLE, (f"Insufficient {GPU}",), id="gpu"),
-        pytest.param({GPU: 5}, {GPU: 0}, Code.SUCCESS, (), id="no gpu"),
-        pytest.param(
-            {},
-            {FPGA: 1},
-            Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
-            (f"Insufficient {FPGA}",),
-            id="a resource no node has",
-        ),
-        pytest.param(
-            {HUGE: 3}, {HUGE: 4}, Code.UNSCHEDULABLE, (f"Insufficient {HUGE}",), id="huge pages"
-        ),
-        pytest.param({"cpu": 10}, {"memory": 1}, Code.SUCCESS, (), id="another is used up"),
+        pytest.param({GPU: 3}, {GPU: 3}, unschedulable(f"Insufficient {GPU}"), id="gpu"),
+        pytest.param({GPU: 5}, {GPU: 0}, SUCCESS, id="no gpu"),
+        pytest.param({}, {FPGA: 1}, unresolvable(f"Insufficient {FPGA}"), id="no node has it"),
+        pytest.param({HUGE: 3}, {HUGE: 4}, unschedulable(f"Insufficient {HUGE}"), id="huge pages"),
+        pytest.param({"cpu": 10}, {"memory": 1}, SUCCESS, id="another is used up"),
     ],
 )
-def test_requests(
-    used: Amounts, asked: Amounts, code: Code, reasons: tuple[str, ...], copies: int
-) -> None:
+def test_requests(used: Amounts, asked: Amounts, expected: Status, copies: int) -> None:
     """A request must be free; if the node is too small, eviction does not help."""
     snapshot = equal_nodes(ALLOCATABLE, used, copies=copies)
-    expected = [Status(code, reasons)] * copies
-    assert expected == filtered(new_plugin(), make_pod(requests=asked), snapshot)
+    assert [expected] * copies == filtered(new_plugin(), make_pod(requests=asked), snapshot)
 
 
 @pytest.mark.parametrize("copies", [1, 12])
@@ -91,7 +76,7 @@ def test_requests(
 def test_pods(pods: int, asked: Amounts, reasons: tuple[str, ...], copies: int) -> None:
     """Each pod takes one slot; eviction can make room."""
     snapshot = equal_nodes({**ALLOCATABLE, "pods": 2}, {"cpu": 1}, pods, copies)
-    expected = Status(Code.UNSCHEDULABLE if reasons else Code.SUCCESS, reasons)
+    expected = unschedulable(*reasons) if reasons else SUCCESS
     assert [expected] * copies == filtered(new_plugin(), make_pod(requests=asked), snapshot)
 
 
@@ -115,7 +100,7 @@ def test_overhead_counts() -> None:
     """The pod's overhead is part of its request."""
     pod = make_pod(requests={"cpu": 5}, spec={"overhead": {"cpu": "5001m"}})
     status = filtered(new_plugin(), pod, equal_nodes(ALLOCATABLE))[0]
-    assert Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, ("Insufficient cpu",)) == status
+    assert unresolvable(CPU) == status
 
 
 @pytest.mark.parametrize(
@@ -183,3 +168,76 @@ def test_few_of_many_requests_are_missing() -> None:
     statuses = filtered(new_plugin(), make_pod(requests=asked), make_snapshot(nodes))
     expected = [(f"Insufficient example.com/r{i:03}",) for i in range(20)]
     assert expected == [status.reasons for status in statuses]
+
+
+# Arguments.
+
+
+RATIO = "scoringStrategy.requestedToCapacityRatio"
+RESOURCES, WEIGHT = "scoringStrategy.resources", "weight: Invalid value"
+OUT_OF_RANGE = "not in valid range (0, 100]"
+
+
+@pytest.mark.parametrize(
+    ("args", "errors"),
+    [
+        pytest.param(
+            {"ignoredResources": ["a b"]},
+            ['ignoredResources[0]: Invalid value: "a b": name part must consist of'],
+            id="no label name",
+        ),
+        pytest.param(
+            {"ignoredResourceGroups": ["a.com/gpu"]},
+            ['ignoredResourceGroups[0]: Invalid value: "a.com/gpu": resource group name can\'t c'],
+            id="a resource instead of a group",
+        ),
+        pytest.param(
+            {"scoringStrategy": {"type": "Best"}},
+            ['scoringStrategy.type: Unsupported value: "Best": supported values: "LeastAlloca'],
+            id="unknown strategy",
+        ),
+        pytest.param(
+            {"scoringStrategy": {}},
+            ['scoringStrategy.type: Unsupported value: "": supported values:'],
+            id="no strategy",
+        ),
+        pytest.param(
+            strategy_args("MostAllocated", ("cpu", 101), ("memory", -1)),
+            [
+                f"{RESOURCES}[0].{WEIGHT}: 101: resource weight of cpu {OUT_OF_RANGE}",
+                f"{RESOURCES}[1].{WEIGHT}: -1: resource weight of memory {OUT_OF_RANGE}",
+            ],
+            id="weights",
+        ),
+        pytest.param(
+            strategy_args("RequestedToCapacityRatio"),
+            [f"{RATIO}: Required value: must be specified when type is RequestedToCapacityRatio"],
+            id="no shape",
+        ),
+        pytest.param(
+            {"scoringStrategy": {"type": "RequestedToCapacityRatio", RATIO.rpartition(".")[2]: {}}},
+            [f"{RATIO}.shape: Required value: at least one point must be specified"],
+            id="empty shape",
+        ),
+        pytest.param(
+            strategy_args("LeastAllocated", shape=[{"utilization": 0, "score": 0}]),
+            [f"{RATIO}: Forbidden: must be nil when type is not RequestedToCapacityRatio"],
+            id="shape of another strategy",
+        ),
+    ],
+)
+def test_wrong_args(args: Json, errors: list[str]) -> None:
+    """Every field error is reported, with its path and upstream's text."""
+    with pytest.raises(ConfigError) as caught:
+        new_plugin(args)
+    found = [str(error) for error in caught.value.errors]
+    assert errors == [
+        text.removeprefix("args.")[: len(error)] for text, error in zip(found, errors, strict=True)
+    ]
+
+
+def test_default_args() -> None:
+    """By default nodes with the least cpu and memory allocated score best."""
+    resources = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+    args = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy("LeastAllocated", resources))
+    assert args == NodeResourcesFit.decode_args(None, FakeHandle(), "args")

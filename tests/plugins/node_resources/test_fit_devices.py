@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.api.meta import KubeObject, ObjectMeta
-from kubesched.api.resource import (
-    CELDeviceSelector,
-    Device,
-    DeviceAttribute,
-    DeviceClass,
-    DeviceClassSpec,
-    DeviceSelector,
-    ResourcePool,
-    ResourceSlice,
-    ResourceSliceSpec,
-)
+from kubesched.api.meta import KubeObject
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.plugins.node_resources.fit import NodeResourcesFitArgs
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.dynamic_resources.cluster import gpu_class
+from tests.plugins.dynamic_resources.objects import DRIVER, device, device_class, slice_of
 from tests.plugins.node_resources.fits import (
     DEVICES_OFF,
     FPGA,
@@ -31,34 +22,6 @@ from tests.plugins.node_resources.fits import (
     scored,
     strategy_args,
 )
-
-
-def _device_class(
-    name: str = "gpu", resource: str | None = GPU, expression: str = ""
-) -> DeviceClass:
-    selectors = (DeviceSelector(cel=CELDeviceSelector(expression=expression)),)
-    return DeviceClass(
-        metadata=ObjectMeta(name=name),
-        spec=DeviceClassSpec(
-            extended_resource_name=resource, selectors=selectors if expression else ()
-        ),
-    )
-
-
-def _slice(node_name: str, *sizes: int) -> ResourceSlice:
-    devices = tuple(
-        Device(name=f"dev-{i}", attributes={"size": DeviceAttribute(int_value=size)})
-        for i, size in enumerate(sizes)
-    )
-    return ResourceSlice(
-        metadata=ObjectMeta(name=node_name),
-        spec=ResourceSliceSpec(
-            driver="d.example.com",
-            pool=ResourcePool(name=node_name, generation=1, resource_slice_count=1),
-            node_name=node_name,
-            devices=devices,
-        ),
-    )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +41,7 @@ def test_resources_backed_by_devices_are_not_rejected(
 ) -> None:
     """If devices back a resource that the node lacks, this plugin does not reject it."""
     nodes = [make_node(f"n{i}", allocatable={resource: offered}) for i in range(copies)]
-    snapshot = make_snapshot(nodes, objects=[_device_class()])
+    snapshot = make_snapshot(nodes, objects=[gpu_class()])
     statuses = filtered(new_plugin(None, gates), make_pod(requests={resource: 2}), snapshot)
     assert [expected] * copies == [status.is_success for status in statuses]
 
@@ -86,15 +49,16 @@ def test_resources_backed_by_devices_are_not_rejected(
 @pytest.mark.parametrize("copies", [1, 9])
 def test_devices_are_scored(copies: int) -> None:
     """Matching devices count as allocatable if the node lacks the resource."""
-    expression = 'device.attributes["d.example.com"].size > 10'
+    expression = f'device.attributes["{DRIVER}"].size > 10'
+    devices = [device(f"d{at}", {"size": size}) for at, size in enumerate((5, 20, 20, 20, 20))]
     nodes = [
         make_node("dra"),
         make_node("plugin", allocatable={GPU: 2}),
         *(make_node(f"bare{i}") for i in range(copies)),
     ]
     objects: list[KubeObject] = [
-        _device_class(expression=expression),
-        _slice("dra", 5, 20, 20, 20, 20),
+        device_class("gpu", expression, extended_resource_name=GPU),
+        slice_of(devices, node_name="dra"),
     ]
     snapshot = make_snapshot(nodes, objects=objects)
     plugin = new_plugin(strategy_args("MostAllocated", (GPU, 1)))
@@ -103,12 +67,9 @@ def test_devices_are_scored(copies: int) -> None:
 
 def test_signature() -> None:
     """Equal requests have equal signatures; requests that devices back are unsigned."""
-    device_class = DeviceClass(
-        metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name=GPU)
-    )
     plain = new_plugin()
-    plugin = NodeResourcesFit(NodeResourcesFitArgs(), FakeHandle(objects=[device_class]))
-    off = NodeResourcesFit(NodeResourcesFitArgs(), FakeHandle(DEVICES_OFF, objects=[device_class]))
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(), FakeHandle(objects=[gpu_class()]))
+    off = NodeResourcesFit(NodeResourcesFitArgs(), FakeHandle(DEVICES_OFF, objects=[gpu_class()]))
     one, two = (PodInfo(make_pod(name, requests={"cpu": 1})) for name in ("a", "b"))
     more = PodInfo(make_pod(requests={"cpu": 2}))
     gpu, none = PodInfo(make_pod(requests={GPU: 1})), PodInfo(make_pod(requests={GPU: 0}))

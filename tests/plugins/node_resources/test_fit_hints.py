@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.meta import ObjectMeta
-from kubesched.api.resource import DeviceClass, DeviceClassSpec
 from kubesched.framework.cluster_event import DEVICE_CLASS, NODE, POD, Action, ClusterEvent
 from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.plugins.node_resources.fit import NodeResourcesFitArgs
 from kubesched.testing.builders import Amounts, make_node, make_pod
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.dynamic_resources.cluster import gpu_class
+from tests.plugins.dynamic_resources.objects import device_class
+from tests.plugins.node_resources.fits import DEVICES_OFF, GPU
 
-GPU = "example.com/gpu"
 IMPLICIT = "deviceclass.resource.kubernetes.io/"
-_DEVICES_OFF = {"DRAExtendedResource": False}
 
 
 def _hint(
@@ -33,9 +32,8 @@ def _hint(
     raise AssertionError(resource)
 
 
-def _device_class(name: str, resource: str | None = None) -> DeviceClass:
-    spec = DeviceClassSpec(extended_resource_name=resource)
-    return DeviceClass(metadata=ObjectMeta(name=name), spec=spec)
+A, B = device_class("a"), device_class("b")
+A_WITH_GPU = device_class("a", extended_resource_name=GPU)
 
 
 def test_events() -> None:
@@ -45,7 +43,7 @@ def test_events() -> None:
         ClusterEvent(NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
         ClusterEvent(DEVICE_CLASS, Action.ADD | Action.UPDATE),
     ]
-    for gates, count in (({}, 3), (_DEVICES_OFF, 2)):
+    for gates, count in (({}, 3), (DEVICES_OFF, 2)):
         registered = NodeResourcesFit(
             NodeResourcesFitArgs(), FakeHandle(gates)
         ).events_to_register()
@@ -55,47 +53,29 @@ def test_events() -> None:
 _TARGET = make_pod("target", requests={"cpu": 2, "memory": 0, GPU: 1})
 
 
+def _on_node(**requests: int) -> Pod:
+    return make_pod("a", node_name="n", requests=requests)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        pytest.param(make_pod("a", node_name="n"), None, True, id="deleted from a node"),
-        pytest.param(
-            make_pod("a", nominated_node_name="n"), None, True, id="deleted while nominated"
-        ),
-        pytest.param(make_pod("a"), None, False, id="deleted while waiting"),
+        pytest.param(_on_node(), None, True, id="deleted from a node"),
+        pytest.param(make_pod(nominated_node_name="n"), None, True, id="deleted while nominated"),
+        pytest.param(make_pod(), None, False, id="deleted while waiting"),
         pytest.param(
             make_pod("target", requests={"cpu": 4}), _TARGET, True, id="the target itself"
         ),
         pytest.param(
-            make_pod("a", requests={"cpu": 4}),
-            make_pod("a", requests={"cpu": 2}),
+            make_pod(requests={"cpu": 4}),
+            make_pod(requests={"cpu": 2}),
             False,
             id="another that waits",
         ),
-        pytest.param(
-            make_pod("a", node_name="n", requests={"cpu": 4}),
-            make_pod("a", node_name="n", requests={"cpu": 2}),
-            True,
-            id="frees cpu",
-        ),
-        pytest.param(
-            make_pod("a", node_name="n", requests={"memory": 4}),
-            make_pod("a", node_name="n", requests={"memory": 2}),
-            False,
-            id="frees what the target asks none of",
-        ),
-        pytest.param(
-            make_pod("a", node_name="n", requests={"cpu": 2}),
-            make_pod("a", node_name="n", requests={"cpu": 4}),
-            False,
-            id="grows",
-        ),
-        pytest.param(
-            make_pod("a", node_name="n", requests={GPU: 1}),
-            make_pod("a", node_name="n"),
-            True,
-            id="frees a device",
-        ),
+        pytest.param(_on_node(cpu=4), _on_node(cpu=2), True, id="frees cpu"),
+        pytest.param(_on_node(memory=4), _on_node(memory=2), False, id="frees nothing asked for"),
+        pytest.param(_on_node(cpu=2), _on_node(cpu=4), False, id="grows"),
+        pytest.param(_on_node(**{GPU: 1}), _on_node(), True, id="frees a device"),
         pytest.param(make_node(), make_node(), True, id="no pods"),
     ],
 )
@@ -153,11 +133,9 @@ def test_after_node_events(
 @pytest.mark.parametrize(
     ("handle", "expected"),
     [
-        pytest.param(FakeHandle(objects=[_device_class("gpu", GPU)]), True, id="a class backs it"),
+        pytest.param(FakeHandle(objects=[gpu_class()]), True, id="a class backs it"),
         pytest.param(FakeHandle(), False, id="no class"),
-        pytest.param(
-            FakeHandle(_DEVICES_OFF, objects=[_device_class("gpu", GPU)]), False, id="gate off"
-        ),
+        pytest.param(FakeHandle(DEVICES_OFF, objects=[gpu_class()]), False, id="gate off"),
     ],
 )
 def test_nodes_may_have_devices(handle: FakeHandle, *, expected: bool) -> None:
@@ -170,35 +148,15 @@ def test_nodes_may_have_devices(handle: FakeHandle, *, expected: bool) -> None:
 @pytest.mark.parametrize(
     ("asked", "old", "new", "expected"),
     [
-        pytest.param({GPU: 1}, None, _device_class("a", GPU), True, id="comes, explicit name"),
-        pytest.param({GPU: 1}, None, _device_class("a"), False, id="comes without a name"),
-        pytest.param(
-            {IMPLICIT + "a": 1}, None, _device_class("a"), True, id="comes, implicit name"
-        ),
-        pytest.param(
-            {IMPLICIT + "a": 1},
-            None,
-            _device_class("b"),
-            False,
-            id="comes, another's implicit name",
-        ),
-        pytest.param({GPU: 0}, None, _device_class("a", GPU), True, id="asked for, if none of it"),
-        pytest.param(
-            {GPU: 1}, _device_class("a"), _device_class("a", GPU), True, id="gets the name"
-        ),
-        pytest.param(
-            {GPU: 1}, _device_class("a", GPU), _device_class("a", GPU), False, id="keeps the name"
-        ),
-        pytest.param(
-            {GPU: 1}, _device_class("a", GPU), _device_class("a"), False, id="loses the name"
-        ),
-        pytest.param(
-            {IMPLICIT + "a": 1},
-            _device_class("a"),
-            _device_class("a", GPU),
-            False,
-            id="the implicit name is nothing new",
-        ),
+        pytest.param({GPU: 1}, None, A_WITH_GPU, True, id="comes, explicit name"),
+        pytest.param({GPU: 1}, None, A, False, id="comes without a name"),
+        pytest.param({IMPLICIT + "a": 1}, None, A, True, id="comes, implicit name"),
+        pytest.param({IMPLICIT + "a": 1}, None, B, False, id="comes, another's implicit name"),
+        pytest.param({GPU: 0}, None, A_WITH_GPU, True, id="asked for, if none of it"),
+        pytest.param({GPU: 1}, A, A_WITH_GPU, True, id="gets the name"),
+        pytest.param({GPU: 1}, A_WITH_GPU, A_WITH_GPU, False, id="keeps the name"),
+        pytest.param({GPU: 1}, A_WITH_GPU, A, False, id="loses the name"),
+        pytest.param({IMPLICIT + "a": 1}, A, A_WITH_GPU, False, id="keeps the implicit name"),
         pytest.param({GPU: 1}, None, make_pod(), True, id="no class"),
     ],
 )

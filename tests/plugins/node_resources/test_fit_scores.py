@@ -7,6 +7,7 @@ import pytest
 from kubesched.testing.builders import Amounts, Json, make_pod
 from tests.plugins.node_resources.fits import (
     GPU,
+    amounts,
     equal_nodes,
     filtered,
     new_plugin,
@@ -14,110 +15,53 @@ from tests.plugins.node_resources.fits import (
     strategy_args,
 )
 
+LEAST = strategy_args("LeastAllocated", ("cpu", 1), ("memory", 2))
+MOST_GPU = strategy_args("MostAllocated", (GPU, 1), ("cpu", 1))
+MOSTLY_GPU = strategy_args("MostAllocated", (GPU, 9), ("cpu", 1))
+LEAST_MEMORY = strategy_args("LeastAllocated", ("memory", 1))
+LEAST_PODS = strategy_args("LeastAllocated", ("pods", 1), ("ephemeral-storage", 1))
+FALLING = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
+RATIO = strategy_args("RequestedToCapacityRatio", ("cpu", 1), ("memory", 1), shape=FALLING)
+SMALL, LARGE, ASKED = amounts(4000, 10000), amounts(10000, 20000), amounts(3000, 5000)
+STORAGE = "ephemeral-storage"
+
 
 @pytest.mark.parametrize(
     ("args", "allocatable", "used", "asked", "expected"),
     [
+        pytest.param(None, SMALL, None, ASKED, 37, id="least"),
+        pytest.param(LEAST, SMALL, None, ASKED, 41, id="least, weighted"),
+        pytest.param(None, LARGE, ASKED, ASKED, 45, id="least, in use"),
         pytest.param(
             None,
-            {"cpu": "4000m", "memory": 10000},
-            None,
-            {"cpu": "3000m", "memory": 5000},
-            37,
-            id="least",
-        ),
-        pytest.param(
-            strategy_args("LeastAllocated", ("cpu", 1), ("memory", 2)),
-            {"cpu": "4000m", "memory": 10000},
-            None,
-            {"cpu": "3000m", "memory": 5000},
-            41,
-            id="least, weighted",
-        ),
-        pytest.param(
-            None,
-            {"cpu": "10000m", "memory": 20000},
-            {"cpu": "3000m", "memory": 5000},
-            {"cpu": "3000m", "memory": 5000},
-            45,
-            id="least, in use",
-        ),
-        pytest.param(
-            None,
-            {"cpu": "10000m", "memory": 20000},
-            {"cpu": "3000m", "memory": 0},
-            {"cpu": "3000m", "memory": 5000},
+            LARGE,
+            amounts(3000, 0),
+            ASKED,
             57,
             id="least, an explicit 0 is no missing request",
         ),
-        pytest.param(None, {"cpu": 0, "memory": 0}, None, {"cpu": 1}, 0, id="nothing allocatable"),
-        pytest.param(
-            None,
-            {"cpu": 1, "memory": 0},
-            None,
-            {"cpu": "100m"},
-            90,
-            id="resources with 0 allocatable do not count",
-        ),
+        pytest.param(None, amounts(0, 0), None, {"cpu": 1}, 0, id="nothing allocatable"),
+        pytest.param(None, amounts(1000, 0), None, {"cpu": "100m"}, 90, id="0 does not count"),
         pytest.param(
             None, {"cpu": 1, "memory": "400Mi"}, None, {}, 70, id="defaults of the pod: 90 and 50"
         ),
         pytest.param(None, {"cpu": 1, "memory": "800Mi"}, {}, {}, 65, id="defaults of a bound pod"),
+        pytest.param(strategy_args("MostAllocated"), SMALL, None, ASKED, 62, id="most"),
         pytest.param(
-            strategy_args("MostAllocated"),
-            {"cpu": "4000m", "memory": 10000},
-            None,
-            {"cpu": "3000m", "memory": 5000},
-            62,
-            id="most",
+            MOST_GPU, {"cpu": 4, GPU: 8}, {"cpu": 1, GPU: 2}, {"cpu": 1, GPU: 2}, 50, id="devices"
         ),
         pytest.param(
-            strategy_args("MostAllocated", (GPU, 1), ("cpu", 1)),
-            {"cpu": 4, GPU: 8},
-            {"cpu": 1, GPU: 2},
-            {"cpu": 1, GPU: 2},
-            50,
-            id="most, devices",
+            MOSTLY_GPU, {"cpu": 4, GPU: 8}, {"cpu": 1, GPU: 2}, {"cpu": 2}, 75, id="devices unasked"
+        ),
+        pytest.param(RATIO, SMALL, None, ASKED, 38, id="ratio, rounded to the nearest"),
+        pytest.param(
+            LEAST_PODS, {STORAGE: 100}, {STORAGE: 10}, {STORAGE: 20}, 70, id="pods are not scored"
         ),
         pytest.param(
-            strategy_args("MostAllocated", (GPU, 9), ("cpu", 1)),
-            {"cpu": 4, GPU: 8},
-            {"cpu": 1, GPU: 2},
-            {"cpu": 2},
-            75,
-            id="most, devices not asked for",
+            LEAST_MEMORY, {"memory": 10**17}, None, {"memory": 0}, -84, id="petabytes overflow"
         ),
         pytest.param(
-            strategy_args(
-                "RequestedToCapacityRatio",
-                ("cpu", 1),
-                ("memory", 1),
-                shape=[{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}],
-            ),
-            {"cpu": "4000m", "memory": 10000},
-            None,
-            {"cpu": "3000m", "memory": 5000},
-            38,
-            id="ratio, rounded to the nearest",
-        ),
-        pytest.param(
-            strategy_args("LeastAllocated", ("pods", 1), ("ephemeral-storage", 1)),
-            {"ephemeral-storage": 100},
-            {"ephemeral-storage": 10},
-            {"ephemeral-storage": 20},
-            70,
-            id="pods are not scored",
-        ),
-        pytest.param(
-            strategy_args("LeastAllocated", ("memory", 1)),
-            {"memory": 10**17},
-            None,
-            {"memory": 0},
-            -84,
-            id="a hundred petabytes overflow",
-        ),
-        pytest.param(
-            strategy_args("LeastAllocated", ("memory", 1)),
+            LEAST_MEMORY,
             {"memory": 100},
             {"memory": 2**63 - 1},
             {"memory": 1},

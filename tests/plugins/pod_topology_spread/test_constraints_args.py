@@ -21,9 +21,7 @@ SELECTOR = "Forbidden: constraint must not define a selector, as they deduced fo
         ),
         pytest.param(
             {"defaultConstraints": [constraint(ZONE, selector=None)]},
-            [
-                f'{PLACE}: Invalid value: "System": when .defaultConstraints are not empty',
-            ],
+            [f'{PLACE}: Invalid value: "System": when .defaultConstraints are not empty'],
             id="system-with-list",
         ),
         pytest.param(
@@ -50,9 +48,6 @@ SELECTOR = "Forbidden: constraint must not define a selector, as they deduced fo
 )
 def test_args(args: Json, expected: list[str]) -> None:
     """All field errors are reported at once, with upstream's messages."""
-    try:
+    with pytest.raises(ConfigError) as caught:
         make_plugin(args)
-        errors: list[str] = []
-    except ConfigError as error:
-        errors = [str(field_error) for field_error in error.errors]
-    assert expected == errors
+    assert expected == [str(field_error) for field_error in caught.value.errors]

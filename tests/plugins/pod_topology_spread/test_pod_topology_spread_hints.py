@@ -11,6 +11,7 @@ from .spreading import TAINT, Json, constraint, make_plugin
 
 HARD = [constraint("zone")]
 TWO_KEYS = [constraint("zone"), constraint("node")]
+NOMINATED = make_pod("q", labels={"app": "foo"}, nominated_node_name="n")
 
 
 @pytest.mark.parametrize(
@@ -28,11 +29,7 @@ TWO_KEYS = [constraint("zone"), constraint("node")]
         pytest.param(TWO_KEYS, None, {"zone": "a", "node": "n"}, True, id="added-with-both"),
         pytest.param(TWO_KEYS, {"node": "1"}, {"node": "2"}, False, id="changed-one-of-two"),
         pytest.param(
-            TWO_KEYS,
-            {"zone": "a", "node": "1"},
-            {"zone": "a", "node": "2"},
-            True,
-            id="changed-with-both",
+            TWO_KEYS, {"zone": "a", "node": "1"}, {"zone": "a", "node": "2"}, True, id="both-stay"
         ),
     ],
 )
@@ -79,12 +76,7 @@ def placed(labels: dict[str, str], **fields: Any) -> Pod:
         pytest.param(placed({"app": "foo"}), None, True, id="sibling-deleted"),
         pytest.param(placed({"app": "bar"}), None, False, id="stranger-deleted"),
         pytest.param(make_pod("q", labels={"app": "foo"}), None, False, id="unplaced-deleted"),
-        pytest.param(
-            make_pod("q", labels={"app": "foo"}, nominated_node_name="n"),
-            None,
-            True,
-            id="nominated-deleted",
-        ),
+        pytest.param(NOMINATED, None, True, id="nominated-deleted"),
         pytest.param(placed({"app": "foo"}), placed({"app": "bar"}), True, id="becomes-stranger"),
         pytest.param(placed({"app": "bar"}), placed({"app": "foo"}), True, id="becomes-sibling"),
         pytest.param(

@@ -26,6 +26,9 @@ KINDS: dict[str, Any] = {
 }
 LABELS = {"app": "foo", "tier": "x"}
 WRONG: Json = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
+FOO = ("Service", "s", {"app": "foo"})
+SET_OF_B = ("ReplicaSet", "o", {"matchLabels": {"a": "b"}})
+POD = PodInfo(make_pod(labels=LABELS))
 
 
 def make_store(*written: tuple[str, str, Json | None]) -> ObjectStore:
@@ -44,14 +47,17 @@ def owned_by(api_version: str, kind: str, name: str = "o", controller: bool = Tr
     return PodInfo(make_pod(labels=LABELS, metadata={"ownerReferences": [owner]}))
 
 
+OWNED = owned_by("apps/v1", "ReplicaSet")
+
+
 @pytest.mark.parametrize(
     ("pod", "objects", "expected"),
     [
-        pytest.param(PodInfo(make_pod(labels=LABELS)), [], "", id="nothing"),
+        pytest.param(POD, [], "", id="nothing"),
         pytest.param(
-            PodInfo(make_pod(labels=LABELS)),
+            POD,
             [
-                ("Service", "s", {"app": "foo"}),
+                FOO,
                 ("Service", "t", {"tier": "x"}),
                 ("Service", "u", {"app": "bar"}),
                 ("Service", "v", {}),
@@ -62,50 +68,36 @@ def owned_by(api_version: str, kind: str, name: str = "o", controller: bool = Tr
         ),
         pytest.param(
             PodInfo(make_pod(namespace="other", labels=LABELS)),
-            [("Service", "s", {"app": "foo"})],
+            [FOO],
             "",
             id="service-of-another-namespace",
         ),
         pytest.param(
             owned_by("v1", "ReplicationController"),
-            [("ReplicationController", "o", {"app": "bar"}), ("Service", "s", {"app": "foo"})],
+            [("ReplicationController", "o", {"app": "bar"}), FOO],
             "app=bar",
             id="controller-wins-over-services",
         ),
-        pytest.param(
-            owned_by("apps/v1", "ReplicaSet"),
-            [("ReplicaSet", "o", {"matchLabels": {"a": "b"}}), ("Service", "s", {"app": "foo"})],
-            "a=b,app=foo",
-            id="replica-set-adds",
-        ),
+        pytest.param(OWNED, [SET_OF_B, FOO], "a=b,app=foo", id="replica-set-adds"),
         pytest.param(
             owned_by("apps/v1", "StatefulSet"),
             [("StatefulSet", "o", {"matchExpressions": [{"key": "a", "operator": "Exists"}]})],
             "a",
             id="stateful-set",
         ),
+        pytest.param(OWNED, [("ReplicaSet", "o", None)], "", id="no-selector"),
+        pytest.param(OWNED, [("ReplicaSet", "o", WRONG)], "", id="wrong-selector"),
         pytest.param(
-            owned_by("apps/v1", "ReplicaSet"), [("ReplicaSet", "o", None)], "", id="no-selector"
-        ),
-        pytest.param(
-            owned_by("apps/v1", "ReplicaSet"), [("ReplicaSet", "o", WRONG)], "", id="wrong-selector"
-        ),
-        pytest.param(
-            owned_by("extensions/v1beta1", "ReplicaSet"),
-            [("ReplicaSet", "o", {"matchLabels": {"a": "b"}})],
-            "",
-            id="other-group",
+            owned_by("extensions/v1beta1", "ReplicaSet"), [SET_OF_B], "", id="other-group"
         ),
         pytest.param(
             owned_by("apps/v1", "ReplicaSet", controller=False),
-            [("ReplicaSet", "o", {"matchLabels": {"a": "b"}})],
+            [SET_OF_B],
             "",
             id="owner-that-is-no-controller",
         ),
-        pytest.param(owned_by("apps/v1", "ReplicaSet"), [], "", id="owner-gone"),
-        pytest.param(
-            owned_by("batch/v1", "Job"), [("Service", "s", {"app": "foo"})], "app=foo", id="job"
-        ),
+        pytest.param(OWNED, [], "", id="owner-gone"),
+        pytest.param(owned_by("batch/v1", "Job"), [FOO], "app=foo", id="job"),
     ],
 )
 def test_default_selector(
@@ -123,7 +115,7 @@ def test_default_selector(
         pytest.param([], "", id="nothing"),
         pytest.param(
             [
-                ("Service", "s", {"app": "foo"}),
+                FOO,
                 ("ReplicationController", "c", {"tier": "x"}),
                 ("ReplicationController", "d", {"tier": "y"}),
                 ("ReplicationController", "e", {}),
@@ -147,7 +139,7 @@ def test_default_selector(
 )
 def test_matching_selector(objects: list[tuple[str, str, Json | None]], expected: str) -> None:
     """The selectors of all objects that select the pod are combined; empty ones do not count."""
-    selector = matching_selector(PodInfo(make_pod(labels=LABELS)), make_store(*objects))
+    selector = matching_selector(POD, make_store(*objects))
     assert expected == str(selector)
 
 

@@ -13,11 +13,13 @@ from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SUCCESS, Status, failure
 from kubesched.plugins.volume_binding import VolumeBinding, VolumeBindingArgs
+from kubesched.simulator import virtual_loop
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_table
 from kubesched.testing.handle import FakeHandle
+from tests.loops import on_virtual_time
 from tests.plugins.observed import Observed
 from tests.plugins.volume_objects import (
     BIND_COMPLETED,
@@ -29,7 +31,6 @@ from tests.plugins.volume_objects import (
     make_csi_node,
     make_volume,
 )
-from tests.plugins.volumes.virtual_time import run
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
@@ -81,16 +82,6 @@ class FakeApi:
         return stored
 
 
-class Handle(FakeHandle):
-    """A handle that can write volumes."""
-
-    def __init__(self, api: FakeApi) -> None:
-        super().__init__()
-        self.api = api
-        self.observed = Observed()
-        self.provide(observer=self.observed, volume_writer=api)
-
-
 class Scene:
     """A pod with a claim s for a volume v in zone a, and a claim d to provision."""
 
@@ -107,8 +98,9 @@ class Scene:
         nodes = [make_node("n0", labels={ZONE: "a"}), make_node("n1", labels={ZONE: "b"})]
         self.snapshot = Snapshot(make_table(nodes), self.store)
         self.api = FakeApi(self.store)
-        handle = Handle(self.api)
-        self.calls = handle.observed.calls
+        handle, observed = FakeHandle(), Observed()
+        handle.provide(observer=observed, volume_writer=self.api)
+        self.calls = observed.calls
         self.plugin = VolumeBinding(VolumeBindingArgs(bind_timeout_seconds=60), handle)
         self.pod: PodInfo = make_pod_info(volumes=claim_volumes("s", "d"))
         self.cycle = CycleState()
@@ -122,7 +114,12 @@ class Scene:
 
     def pre_bind(self) -> tuple[Status, float]:
         """Bind; return the outcome and the seconds it took."""
-        return run(self.plugin.pre_bind(self.cycle, self.pod, "n0"))
+
+        async def timed() -> tuple[Status, float]:
+            status = await self.plugin.pre_bind(self.cycle, self.pod, "n0")
+            return status, asyncio.get_running_loop().time()
+
+        return virtual_loop.run(timed())
 
     def claim(self, name: str) -> PersistentVolumeClaim:
         """Return a claim as the API has it."""
@@ -338,17 +335,14 @@ def test_binding_fails(event: Callable[[Scene], object], error: str) -> None:
     assert [("volume", "bind")] == scene.calls
 
 
-def test_called_back() -> None:
+@on_virtual_time
+async def test_a_cancelled_wait() -> None:
     """Cancelling the wait counts as a failure to bind."""
     scene = Scene()
-
-    async def call_back() -> None:
-        work = asyncio.ensure_future(scene.plugin.pre_bind(scene.cycle, scene.pod, "n0"))
-        await asyncio.sleep(2.5)
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-
-    run(call_back())
+    work = asyncio.ensure_future(scene.plugin.pre_bind(scene.cycle, scene.pod, "n0"))
+    await asyncio.sleep(2.5)
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
     assert [("volume", "bind")] == scene.calls
 
 
@@ -392,14 +386,13 @@ def test_unreserve_after_writing() -> None:
     assert (1, 0) == scene.assumed
 
 
-def test_no_api() -> None:
+@on_virtual_time
+async def test_no_api() -> None:
     """Without an API to write to, binding fails; with nothing to bind, it succeeds."""
     scene = Scene()
     plugin = VolumeBinding(VolumeBindingArgs(), FakeHandle())
-    status, _ = run(plugin.pre_bind(scene.cycle, scene.pod, "n0"))
     expected = "volumes cannot be bound: there is no API to write them to"
-    assert failure(expected) == status
+    assert failure(expected) == await plugin.pre_bind(scene.cycle, scene.pod, "n0")
     cycle, pod = CycleState(), make_pod_info()
     cycle.filter_states[plugin.name] = plugin.pre_filter(cycle, pod, scene.snapshot).state
-    status, _ = run(plugin.pre_bind(cycle, pod, "n0"))
-    assert SUCCESS == status
+    assert SUCCESS == await plugin.pre_bind(cycle, pod, "n0")

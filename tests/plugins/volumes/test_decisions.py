@@ -32,7 +32,7 @@ MODES = ("ReadWriteOnce", "ReadOnlyMany")
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_histories(seed: int) -> None:
-    """After each change of a volume, stored or assumed, of a pool or of a node."""
+    """Volumes, stored or assumed, pools and nodes change."""
     random, objects = Random(seed), ObjectStore()
     assumed = AssumeCache(PersistentVolume, "persistentvolumes")
     for item in (

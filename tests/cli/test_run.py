@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .cluster import run
+from .cluster import config, run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,11 +33,10 @@ def test_an_error_of_the_configuration_names_the_file(
 
 def test_arguments_of_plugins_are_checked_with_the_rest(tmp_path: Path) -> None:
     """Whoever mends a configuration sees all of its errors at once."""
-    file = tmp_path / "config.yaml"
-    file.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    file = config(
+        tmp_path,
         "parallelism: -1\nprofiles:\n- schedulerName: a\n  pluginConfig:\n"
-        "  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}\n"
+        "  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}\n",
     )
     lines = run("run", "--config", file).output.splitlines()
     fields = [line.removeprefix(f"kubesched: error: {file}: ").partition(":")[0] for line in lines]

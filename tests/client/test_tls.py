@@ -23,7 +23,7 @@ from kubesched.client.tls import (
 )
 from tests.loops import in_real_time
 
-from .certificates import Holder, authority, signed
+from .certificates import Holder, authority, server_context, signed
 from .scripted_server import ReceivedRequest, serving
 
 _AUTHORITY = authority()
@@ -32,8 +32,7 @@ _CLIENT = signed(_AUTHORITY, "me")
 
 
 def _server_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_key_pair(context, _SERVER.pem, _SERVER.key_pem)
+    context = server_context(_SERVER)
     context.load_verify_locations(cadata=_AUTHORITY.pem.decode())
     context.verify_mode = ssl.CERT_OPTIONAL
     return context

@@ -178,11 +178,7 @@ def test_authorities_that_cannot_be_read(
     serving: ServingOptions, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A failure is logged as a warning, unless a flag makes it fatal."""
-
-    def refuse(_request: Request) -> object:
-        raise ApiError(403, "Forbidden", "not for you")
-
-    rest = OpenRest(refuse)
+    rest = OpenRest(ApiError(403, "Forbidden", "not for you"))
     assert [200] == statuses(serving, AccessOptions(), rest, ("/healthz", {}, None))
     assert "authentication configuration: not for you" in caplog.text
     strict = AccessOptions(tolerate_lookup_failure=False)

@@ -179,8 +179,7 @@ async def test_pods_of_a_node_that_is_not_ready_do_not_change(world: World) -> N
     """They neither start nor stop until it is ready again."""
 
     def ready(world: World, state: str) -> None:
-        node = world.client.find(*NODE)
-        assert node is not None
+        node = world.node()
         changed = [
             {**one, "status": state} if one["type"] == "Ready" else one
             for one in node["status"]["conditions"]

@@ -297,13 +297,6 @@ CLASSES = [
     [
         pytest.param({"priorityClassName": "high"}, 10, "Never", id="named"),
         pytest.param({}, 3, "PreemptLowerPriority", id="default"),
-        pytest.param(
-            {"priorityClassName": "system-node-critical"},
-            2_000_001_000,
-            "PreemptLowerPriority",
-            id="system",
-        ),
-        pytest.param({"priority": 5}, 5, "PreemptLowerPriority", id="given"),
     ],
 )
 def test_priority_and_policy_come_from_the_class(spec: Json, priority: int, policy: str) -> None:

@@ -24,10 +24,10 @@ from tests.plugins.volume_objects import claim_volumes, make_claim, make_class
 from tests.scheduler.running import GANGS, make_group, make_member
 from tests.simulator.clusters import cluster_of
 
+from .test_room import SPREAD, TAINT
 from .trials import owner_metadata
 
 IN_ZONE: Final = make_pod(node_selector={"zone": "eu-1"})
-TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 
 
 def ask(pod: Pod, *others: KubeObject) -> WhyReport:
@@ -35,6 +35,12 @@ def ask(pod: Pod, *others: KubeObject) -> WhyReport:
     cluster = cluster_of(pod, *others)
     explanation = explain_pod(cluster, PodInfo(pod), all_filters=True)
     return why(ChangeTrial(cluster, pod), explanation)
+
+
+def requiring(*expressions: dict[str, Any]) -> Pod:
+    """Return a pod that requires nodes with labels."""
+    required = {"nodeSelectorTerms": [{"matchExpressions": [*expressions]}]}
+    return make_pod(node_affinity={"requiredDuringSchedulingIgnoredDuringExecution": required})
 
 
 def kinds(report: WhyReport) -> set[ChangeKind]:
@@ -94,19 +100,7 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
             id="key in another domain",
         ),
         pytest.param(
-            make_pod(
-                node_affinity={
-                    "requiredDuringSchedulingIgnoredDuringExecution": {
-                        "nodeSelectorTerms": [
-                            {
-                                "matchExpressions": [
-                                    {"key": "dis", "operator": "In", "values": ["a"]}
-                                ]
-                            }
-                        ]
-                    }
-                }
-            ),
+            requiring({"key": "dis", "operator": "In", "values": ["a"]}),
             [make_node("n", labels={"disk": "a"})],
             "ask for disk=a instead of dis=a",
             id="near key in affinity",
@@ -119,19 +113,9 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
         ),
         pytest.param(IN_ZONE, [make_node("n")], "label node n with zone=eu-1", id="label"),
         pytest.param(
-            make_pod(
-                node_affinity={
-                    "requiredDuringSchedulingIgnoredDuringExecution": {
-                        "nodeSelectorTerms": [
-                            {
-                                "matchExpressions": [
-                                    {"key": "disk", "operator": "In", "values": ["ssd"]},
-                                    {"key": "gpu", "operator": "Exists"},
-                                ]
-                            }
-                        ]
-                    }
-                }
+            requiring(
+                {"key": "disk", "operator": "In", "values": ["ssd"]},
+                {"key": "gpu", "operator": "Exists"},
             ),
             [make_node("n", labels={"disk": "ssd"})],
             "drop the node affinity gpu Exists",
@@ -179,17 +163,7 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
             id="gate",
         ),
         pytest.param(
-            make_pod(
-                labels={"app": "web"},
-                topology_spread_constraints=[
-                    {
-                        "maxSkew": 1,
-                        "topologyKey": "zone",
-                        "whenUnsatisfiable": "DoNotSchedule",
-                        "labelSelector": {"matchLabels": {"app": "web"}},
-                    }
-                ],
-            ),
+            make_pod(labels={"app": "web"}, topology_spread_constraints=[SPREAD]),
             [
                 make_node("n", labels={"zone": "a"}),
                 make_node("m", labels={"zone": "b"}, allocatable={"cpu": "1", "pods": 0}),
@@ -510,16 +484,7 @@ _pods = st.builds(
         if keeps_apart
         else None,
         host_ports=[80] if ports else [],
-        topology_spread_constraints=[
-            {
-                "maxSkew": 1,
-                "topologyKey": "zone",
-                "whenUnsatisfiable": "DoNotSchedule",
-                "labelSelector": {"matchLabels": {"app": "web"}},
-            }
-        ]
-        if spread
-        else [],
+        topology_spread_constraints=[SPREAD] if spread else [],
     ),
     st.sampled_from(["500m", "1500m", "3", "5"]),
     st.sampled_from(["", "a", "b", "c"]),

@@ -301,12 +301,7 @@ _DOES_NOT_FIT: Final = (
         pytest.param(
             "6", "Fits", "Pod shop/g-0 fits together with its gang, and would go to n.", id="fits"
         ),
-        pytest.param(
-            "5",
-            "GangUnschedulable",
-            _DOES_NOT_FIT,
-            id="does not fit",
-        ),
+        pytest.param("5", "GangUnschedulable", _DOES_NOT_FIT, id="does not fit"),
         pytest.param(
             "1",
             "Unschedulable",

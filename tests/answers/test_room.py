@@ -182,10 +182,7 @@ def test_copies_leave_room_for_nominated_pods() -> None:
 
 def test_room_without_node_resources_fit_is_finite() -> None:
     """Kubelets count pods even if the configuration disables the plugin."""
-    kind = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-    }
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     disabled = {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}
     endless = load_configuration({**kind, "profiles": [{"plugins": disabled}]}, GATES)
     for pod in (make_pod(), make_pod(labels={"app": "web"}, topology_spread_constraints=[SPREAD])):

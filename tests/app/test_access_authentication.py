@@ -53,9 +53,7 @@ def review(request: Request) -> dict[str, Any]:
 
 
 def authenticate(
-    *headers: tuple[str, str],
-    shown: Holder | None = None,
-    authorities: Authorities | None = None,
+    *headers: tuple[str, str], shown: Holder | None = None, authorities: Authorities | None = None
 ) -> UserInfo:
     """Return the user of a request."""
     tokens = token_reviews(FakeRest(review))

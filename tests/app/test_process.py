@@ -93,10 +93,7 @@ class Cluster:
     async def add_node(self, name: str, cpu: str) -> None:
         """Add a node that is ready."""
         amounts = {"cpu": cpu, "memory": "1Gi", "pods": "10"}
-        node = {
-            "metadata": {"name": name},
-            "status": {"capacity": amounts, "allocatable": amounts},
-        }
+        node = {"metadata": {"name": name}, "status": {"capacity": amounts, "allocatable": amounts}}
         stored = await self.send("POST", "/api/v1/nodes", node)
         del stored["spec"]["taints"]
         await self.send("PUT", f"/api/v1/nodes/{name}", stored)

@@ -55,10 +55,7 @@ def test_a_volume_is_updated_as_recorded() -> None:
     )
     server = Answering(stored, write["response"])
     answer = asyncio.run(writer(server).update_persistent_volume(wanted))
-    assert [
-        ("GET", write["path"], None),
-        ("PUT", write["path"], write["body"]),
-    ] == server.in_short
+    assert [("GET", write["path"], None), ("PUT", write["path"], write["body"])] == server.in_short
     assert msgspec.convert(write["response"], PersistentVolume) == answer
 
 

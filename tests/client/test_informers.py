@@ -42,10 +42,7 @@ class World:
     """A server, an informer of its pods, and a follower."""
 
     def __init__(
-        self,
-        seed: int = 0,
-        faults: Faults = FAULTLESS,
-        field_selector: str = UNFINISHED_PODS,
+        self, seed: int = 0, faults: Faults = FAULTLESS, field_selector: str = UNFINISHED_PODS
     ) -> None:
         self.server = FaultyServer(Random(seed), faults)
         self.follower = Follower()

@@ -542,10 +542,7 @@ def stateful(world: World, **spec: Any) -> None:
     """Create a stateful set of three pods with a claim each."""
     claim = {
         "metadata": {"name": "data"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
     }
     mount = {"name": "data", "mountPath": "/data"}
     container = {"name": "c", "image": "i", "volumeMounts": [mount]}

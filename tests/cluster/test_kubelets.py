@@ -112,10 +112,7 @@ async def test_the_default_run_time_is_for_pods_that_may_end(
 
 @pytest.mark.parametrize(
     ("grace", "stop", "gone_after"),
-    [
-        pytest.param(30, 1.0, 1.6, id="latency"),
-        pytest.param(2, 100.0, 2.1, id="grace"),
-    ],
+    [pytest.param(30, 1.0, 1.6, id="latency"), pytest.param(2, 100.0, 2.1, id="grace")],
 )
 def test_a_deleted_pod_stops_within_its_grace_period(
     grace: int, stop: float, gone_after: float
@@ -304,10 +301,7 @@ def _bound(name: str, node: int) -> StoredObject:
             "kind": "Pod",
             "apiVersion": "v1",
             "metadata": {"name": name, "namespace": "default", "uid": name},
-            "spec": {
-                "containers": [{"name": "c", "image": "i"}],
-                "nodeName": f"node-{node:02d}",
-            },
+            "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": f"node-{node:02d}"},
             "status": {"phase": "Pending"},
         }
     )

@@ -50,10 +50,7 @@ def test_every_field_is_read() -> None:
         duration=7200.0,
         nodes=(
             NodeGroup(
-                name="small",
-                count=2,
-                allocatable={"cpu": 4, "memory": "8Gi"},
-                zones=("a", "b"),
+                name="small", count=2, allocatable={"cpu": 4, "memory": "8Gi"}, zones=("a", "b")
             ),
         ),
         workloads=(

@@ -86,12 +86,7 @@ def test_bind_is_sent_to_the_server() -> None:
     """Binding again is refused with the server's message."""
     server = _server()
     pod = server.create(make_pod("p", uid=""))
-    question = {
-        "PodName": "p",
-        "PodNamespace": "default",
-        "PodUID": pod.metadata.uid,
-        "Node": "a",
-    }
+    question = {"PodName": "p", "PodNamespace": "default", "PodUID": pod.metadata.uid, "Node": "a"}
     assert (200, {"Error": ""}) == _ask("bind", question, server)
     bound = server.pod("default", "p")
     assert bound is not None

@@ -255,10 +255,7 @@ def test_reserve_can_reject() -> None:
         refused.plugins,
         refused.error,
     )
-    assert ('running Reserve plugin "Refuses": oh', True) == (
-        broken.message,
-        broken.error,
-    )
+    assert ('running Reserve plugin "Refuses": oh', True) == (broken.message, broken.error)
     assert {"refused", "broken"} == set(Refuses.undone)
 
 

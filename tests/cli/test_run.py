@@ -1,10 +1,16 @@
-"""`kubesched run`: what is said before anything runs."""
+"""`kubesched run`: errors before anything runs, and reports of a dry run."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
+
+from kubesched.cli.run import ReportWriter
+from kubesched.client.connect import new_event_loop
+from tests.loops import in_real_time
 
 from .cluster import config, run
 
@@ -22,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_an_error_of_the_configuration_names_the_file(
     text: str | None, words: str, tmp_path: Path
 ) -> None:
-    """As `simulate --config` says it, but with kube-scheduler's exit code."""
+    """The messages are those of `simulate --config`, the exit code is kube-scheduler's."""
     file = tmp_path / "config.yaml"
     if text is not None:
         file.write_text(text)
@@ -32,7 +38,7 @@ def test_an_error_of_the_configuration_names_the_file(
 
 
 def test_arguments_of_plugins_are_checked_with_the_rest(tmp_path: Path) -> None:
-    """Whoever mends a configuration sees all of its errors at once."""
+    """All errors of a configuration are reported at once."""
     file = config(
         tmp_path,
         "parallelism: -1\nprofiles:\n- schedulerName: a\n  pluginConfig:\n"
@@ -82,3 +88,58 @@ def test_a_reader_that_went_is_no_error_of_the_user(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("kubesched.cli.run.run", broken)
     assert "" == run("run").output
+
+
+# Reports of a dry run.
+
+
+def test_a_reader_that_went_is_noticed_at_the_next_report() -> None:
+    """Nobody who reports is blamed: it is said once, and raised at the end."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    said: list[str] = []
+    output = os.fdopen(writing, "w", encoding="utf-8")
+    reports = ReportWriter(output)
+    reports.on_failure = lambda: said.append("failed")
+    reports.check()
+    reports.write({"action": "bind"})
+    reports.write({"action": "bind"})
+    assert ["failed"] == said
+    with pytest.raises(BrokenPipeError):
+        reports.check()
+    with pytest.raises(BrokenPipeError):
+        output.close()
+
+
+def test_a_reader_that_goes_is_noticed_without_a_report() -> None:
+    """As when `head` has had its line and nothing else is decided."""
+
+    async def main() -> None:
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "w", encoding="utf-8") as output:
+            reports, failed = ReportWriter(output), asyncio.Event()
+            reports.on_failure = failed.set
+            reports.follow_reader()
+            reports.write({"action": "bind"})
+            await asyncio.sleep(0.01)
+            assert not failed.is_set()
+            assert b'{"action":"bind"}\n' == os.read(reading, 100)
+            os.close(reading)
+            async with asyncio.timeout(10):
+                await failed.wait()
+            with pytest.raises(BrokenPipeError):
+                reports.check()
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(main())
+
+
+@in_real_time
+async def test_a_file_has_no_reader_to_follow(tmp_path: Path) -> None:
+    """Reports go there until the end."""
+    with (tmp_path / "out").open("w", encoding="utf-8") as output:
+        reports = ReportWriter(output)
+        reports.follow_reader()
+        reports.write({"a": 1})
+        reports.check()
+    assert '{"a":1}\n' == (tmp_path / "out").read_text(encoding="utf-8")

@@ -19,6 +19,7 @@ from kubesched.app.process import EXIT_FAILED
 from tests.app.test_process import ADMIN_TOKEN, PODS, TOKEN, Cluster, options_with, playing
 from tests.cli.cluster import Json, node, pod, refused, run
 from tests.cli.live import live, write_kubeconfig
+from tests.client.scripted_server import free_port
 from tests.loops import in_real_time
 
 pytestmark = pytest.mark.slow
@@ -31,9 +32,7 @@ async def asking(
     tmp_path: Path, *, token: str = ADMIN_TOKEN, **changes: int
 ) -> AsyncIterator[tuple[Cluster, Ask]]:
     """Run a scheduler with a port; yield its cluster, and `why` as a function."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     serving = ServingOptions(bind_address="127.0.0.1", secure_port=port)
     options: Options = msgspec.structs.replace(options_with(**changes), serving=serving)
     async with playing(options) as cluster:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -24,7 +23,7 @@ from kubesched.client.tls import tls_context
 
 from .certificates import authority, server_context, signed
 from .proxy import Proxy, proxying
-from .scripted_server import ReceivedRequest, serving
+from .scripted_server import ReceivedRequest, free_port, serving
 
 _AUTHORITY = authority()
 _SERVER = signed(_AUTHORITY, "server", usage=None, hosts=("127.0.0.1", "kube.example"))
@@ -112,17 +111,10 @@ async def _dialled(url: str, tls: ssl.SSLContext | None = None) -> str:
     return str(caught.value)
 
 
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
-
-
 @on_both_loops
 async def test_messages_are_gos() -> None:
     """Failures to connect have the messages of Go's net and tls packages."""
-    port = _free_port()
+    port = free_port()
     refused = "connect: connection refused"
     assert f"dial tcp 127.0.0.1:{port}: {refused}" == await _dialled(f"http://127.0.0.1:{port}")
     assert f"dial tcp localhost:{port}: {refused}" == await _dialled(f"http://localhost:{port}")

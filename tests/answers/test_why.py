@@ -292,7 +292,7 @@ def test_nothing_is_suggested_for_a_pod_that_fits() -> None:
 
 
 def test_preemption_names_its_victims() -> None:
-    """So that nobody has to ask again."""
+    """The sentence has the pod and its node."""
     full = make_pod("idle", requests={"cpu": "2"}, node_name="n")
     report = ask(
         make_pod(priority=5, requests={"cpu": "2"}), make_node("n", allocatable={"cpu": "2"}), full
@@ -321,7 +321,7 @@ def test_pods_that_are_being_deleted_are_named() -> None:
 
 
 def test_a_condition_without_a_message_is_no_attempt() -> None:
-    """There is nothing to show of it."""
+    """The report has no last attempt."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
     pod = make_pod(scheduling_gates=["gate"], status={"conditions": [condition]})
     assert ask(pod, make_node()).last_attempt is None
@@ -339,7 +339,7 @@ def test_the_sentence_names_the_claim() -> None:
 
 
 def test_a_node_is_not_labelled_with_the_name_of_another() -> None:
-    """What a node says of itself stays; labels of other domains may change."""
+    """Labels that kubelets set stay; labels of other domains may change."""
     host, disk = "kubernetes.io/hostname", "disk"
     node = make_node("n", labels={host: "n", disk: "hdd"})
     labelling = ChangeKind.LABEL_NODE
@@ -348,7 +348,7 @@ def test_a_node_is_not_labelled_with_the_name_of_another() -> None:
 
 
 def test_a_toleration_is_smaller_than_a_device_less() -> None:
-    """To drop a request is no small change, as to lower it would be."""
+    """Lowering a request is a small change, dropping it is not."""
     gpu = {"nvidia.com/gpu": "1"}
     nodes = [make_node("a"), make_node("b", allocatable=gpu, taints=[TAINT])]
     report = ask(make_pod(requests={"nvidia.com/gpu": "1"}), *nodes)
@@ -362,7 +362,7 @@ def test_a_toleration_is_smaller_than_a_device_less() -> None:
     [(2, PodState.FITS, "fits the only node now"), (1, PodState.GATED, "waiting for minCount")],
 )
 def test_a_pod_of_a_gang(members: int, state: PodState, part: str) -> None:
-    """It is asked about alone; a note names its group."""
+    """The answer is about the pod alone; a note names its group."""
     group = make_group("g", min_count=2)
     pods = [make_member(f"g-{at}", "g") for at in range(members)]
     cluster = cluster_of(make_node("n"), group, *pods, gates=FeatureGates.of(GANGS))

@@ -66,7 +66,7 @@ def test_an_upgrade_of_all_nodes(cluster: Path) -> None:
 
 
 def test_a_compaction_that_costs_a_pod(cluster: Path) -> None:
-    """The first sentence and the step say so."""
+    """The first sentence and the step name it."""
     result = run("compact", "--force", cluster)
     assert result.stdout.startswith(
         "2 of 3 nodes can be removed, one after another; 1 pod without a controller goes\n"

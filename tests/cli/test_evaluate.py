@@ -168,7 +168,7 @@ def test_objects_of_one_name(tmp_path: Path) -> None:
 
 
 def test_crash_inside_is_an_error_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even a fault of our own is only that line's."""
+    """An internal error concerns its line only."""
 
     def crashing(*_: object) -> None:
         raise ZeroDivisionError("oops")

@@ -238,7 +238,7 @@ def plugin(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.slow
-def test_its_texts_say_what_people_type() -> None:
+def test_its_texts_name_the_plugin() -> None:
     """Usage and examples are those of `kubectl why`."""
     done = plugin("-h")
     assert 0 == done.returncode

@@ -74,14 +74,14 @@ def test_examples_name_the_cluster_where_it_counts() -> None:
 
 
 def test_an_error_of_a_flag_names_no_file(tmp_path: Path) -> None:
-    """The file has nothing to do with it."""
+    """The error is not one of the file."""
     result = run("run", "--config", tmp_path / "c", "--feature-gates", "Nonsense=true")
     assert 1 == result.exit_code
     assert str(tmp_path) not in result.output
 
 
-def test_a_reader_that_went_is_no_error_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with `kubesched run --write-config-to - | true`: nothing is said."""
+def test_a_closed_pipe_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`kubesched run --write-config-to - | true` prints nothing."""
 
     def broken(**_: object) -> None:
         raise BrokenPipeError
@@ -94,7 +94,7 @@ def test_a_reader_that_went_is_no_error_of_the_user(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_reader_that_went_is_noticed_at_the_next_report() -> None:
-    """Nobody who reports is blamed: it is said once, and raised at the end."""
+    """Writing does not raise; the failure is reported once, and raised at the end."""
     reading, writing = os.pipe()
     os.close(reading)
     said: list[str] = []

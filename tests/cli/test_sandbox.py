@@ -367,7 +367,7 @@ def test_node_template(text: str, words: str, tmp_path: Path) -> None:
 
 
 def test_a_template_leaves_out_what_the_server_sets(tmp_path: Path) -> None:
-    """A node as kubectl prints it will do: identities and versions are not taken over."""
+    """A node can be copied from kubectl; identities and versions are left out."""
     file = tmp_path / "node.yaml"
     file.write_text(
         "kind: Node\nmetadata: {name: n, uid: u, resourceVersion: '7', labels: {a: b}}\n"
@@ -400,7 +400,7 @@ def test_configuration_of_the_scheduler(tmp_path: Path) -> None:
 
 
 def test_help() -> None:
-    """It says what runs and what does not, how it ends, and has common examples."""
+    """The help lists what runs and what does not, how it ends, and common examples."""
     text = " ".join(run("sandbox", "--help").output.split())
     for words in (
         "nothing is executed",

@@ -189,7 +189,7 @@ def test_proxy_of_the_environment(server: str, environ: dict[str, str], proxy: s
 def test_failed_connections_of_cancelled_requests_are_not_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Other exceptions that nobody reads are."""
+    """Other unread exceptions are logged."""
     loop = new_event_loop()
     for error in (ssl.SSLError("verify failed"), ValueError("a bug")):
         loop.create_future().set_exception(error)

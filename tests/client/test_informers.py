@@ -1,4 +1,4 @@
-"""Whoever follows an informer ends with the objects that there are, whatever breaks."""
+"""The handler of an informer ends with the server's objects, whatever fails in between."""
 
 from __future__ import annotations
 

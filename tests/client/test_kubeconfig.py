@@ -262,7 +262,7 @@ _EXEC = {
         ),
     ],
 )
-def test_faults_name_file_field_and_remedy(
+def test_errors_name_file_field_and_remedy(
     tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], problem: str
 ) -> None:
     """One line that begins with the file."""

@@ -54,74 +54,54 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
 @pytest.mark.parametrize(
     ("pod", "others", "sentence"),
     [
-        pytest.param(
+        (
             make_pod(requests={"cpu": "3"}),
             [make_node("n", allocatable={"cpu": "2", "pods": 5})],
             "lower the cpu request of container container from 3 to 2",
-            id="request",
         ),
-        pytest.param(
+        (
             make_pod(requests={"memory": "3Gi"}),
             [make_node("n", allocatable={"cpu": "2", "memory": "2Gi", "pods": 5})],
             "lower the memory request of container container from 3Gi to 2Gi",
-            id="memory",
         ),
-        pytest.param(
+        (
             make_pod(),
             [make_node("n", taints=[TAINT])],
             "tolerate the taint dedicated=gpu:NoSchedule",
-            id="toleration",
         ),
-        pytest.param(
+        (
             make_pod(),
             [make_node("n", taints=[TAINT])],
             "remove the taint dedicated=gpu:NoSchedule from node n",
-            id="taint",
         ),
-        pytest.param(
-            make_pod(), [make_node("n", unschedulable=True)], "uncordon node n", id="cordon"
-        ),
-        pytest.param(
-            IN_ZONE,
-            [make_node("n", labels={"zone": "eu-1a"})],
-            "ask for zone=eu-1a instead of eu-1",
-            id="near value",
-        ),
-        pytest.param(
+        (make_pod(), [make_node("n", unschedulable=True)], "uncordon node n"),
+        (IN_ZONE, [make_node("n", labels={"zone": "eu-1a"})], "ask for zone=eu-1a instead of eu-1"),
+        (
             make_pod(node_selector={"io/zones": "eu-1"}),
             [make_node("n", labels={"io/zone": "eu-1a"})],
             "ask for io/zone=eu-1a instead of io/zones=eu-1",
-            id="near key and value",
         ),
-        pytest.param(
+        (
             make_pod(node_selector={"zone": "eu-1a"}),
             [make_node("n", labels={"topology.kubernetes.io/zone": "eu-1a", "zones": "eu-1a"})],
             "ask for topology.kubernetes.io/zone=eu-1a instead of zone=eu-1a",
-            id="key in another domain",
         ),
-        pytest.param(
+        (
             requiring({"key": "dis", "operator": "In", "values": ["a"]}),
             [make_node("n", labels={"disk": "a"})],
             "ask for disk=a instead of dis=a",
-            id="near key in affinity",
         ),
-        pytest.param(
-            IN_ZONE,
-            [make_node("n", labels={"zone": "us-9"})],
-            "drop the node selector zone=eu-1",
-            id="selector",
-        ),
-        pytest.param(IN_ZONE, [make_node("n")], "label node n with zone=eu-1", id="label"),
-        pytest.param(
+        (IN_ZONE, [make_node("n", labels={"zone": "us-9"})], "drop the node selector zone=eu-1"),
+        (IN_ZONE, [make_node("n")], "label node n with zone=eu-1"),
+        (
             requiring(
                 {"key": "disk", "operator": "In", "values": ["ssd"]},
                 {"key": "gpu", "operator": "Exists"},
             ),
             [make_node("n", labels={"disk": "ssd"})],
             "drop the node affinity gpu Exists",
-            id="affinity",
         ),
-        pytest.param(
+        (
             make_pod(requests={"cpu": "1"}),
             [
                 make_node("n", allocatable={"cpu": "2", "pods": 5}),
@@ -129,9 +109,8 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
                 make_pod("b", node_name="n", requests={"cpu": "1"}, priority=3),
             ],
             "evict pod default/b (priority 3) from node n",
-            id="eviction",
         ),
-        pytest.param(
+        (
             make_pod(requests={"cpu": "2"}),
             [
                 make_node("n", allocatable={"cpu": "2", "pods": 5}),
@@ -139,30 +118,26 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
                 make_pod("b", node_name="n", requests={"cpu": "1"}),
             ],
             "free node n of its 2 pods",
-            id="free a node",
         ),
-        pytest.param(
+        (
             make_pod(requests={"cpu": "2"}),
             [
                 make_node("n", allocatable={"cpu": "2", "memory": "1Gi", "pods": 5}),
                 make_pod("a", node_name="n", requests={"cpu": "1"}),
             ],
             "add a node like n (cpu 2, memory 1Gi)",
-            id="new node",
         ),
-        pytest.param(
+        (
             make_pod(host_ports=[80]),
             [make_node("n"), make_pod("a", node_name="n", host_ports=[80])],
             "drop the host port 80 of container container",
-            id="port",
         ),
-        pytest.param(
+        (
             make_pod(scheduling_gates=["example.com/wait"]),
             [make_node("n")],
             "remove the scheduling gate example.com/wait",
-            id="gate",
         ),
-        pytest.param(
+        (
             make_pod(labels={"app": "web"}, topology_spread_constraints=[SPREAD]),
             [
                 make_node("n", labels={"zone": "a"}),
@@ -171,7 +146,6 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
                 make_pod("b", node_name="n", labels={"app": "web"}),
             ],
             "raise maxSkew over zone from 1 to 3",
-            id="skew",
         ),
     ],
 )

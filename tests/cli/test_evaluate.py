@@ -196,8 +196,8 @@ def test_cut_off_gzip(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        pytest.param("missing.jsonl", "No such file or directory", id="missing"),
-        pytest.param("", "Is a directory", id="directory"),
+        ("missing.jsonl", "No such file or directory"),
+        ("", "Is a directory"),
     ],
 )
 def test_unreadable_file(tmp_path: Path, name: str, words: str) -> None:

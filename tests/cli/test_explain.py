@@ -231,39 +231,26 @@ def test_not_allowed_to_preempt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(
-            ["web-2"], "pod web-2: there is no such pod; did you mean shop/web-1?", id="near-name"
-        ),
-        pytest.param(
-            ["shop/zzz"],
-            "pod shop/zzz: there is no such pod; there is only shop/web-1",
-            id="no-near-name",
-        ),
-        pytest.param(
-            ["web-1", "--node", "alhpa"],
-            "--node alhpa: there is no such node; did you mean alpha?",
-            id="node",
-        ),
+        (["web-2"], "pod web-2: there is no such pod; did you mean shop/web-1?"),
+        (["shop/zzz"], "pod shop/zzz: there is no such pod; there is only shop/web-1"),
+        (["web-1", "--node", "alhpa"], "--node alhpa: there is no such node; did you mean alpha?"),
         pytest.param(
             ["web-1", "--profile", "defualt-scheduler"],
             "--profile defualt-scheduler: the configuration has no such profile; did you mean "
             "default-scheduler?",
             id="profile",
         ),
-        pytest.param(
+        (
             ["web-1", "--feature-gates", "Nope=true"],
             "--feature-gates: unrecognized feature gate: Nope",
-            id="feature-gate",
         ),
-        pytest.param(
+        (
             ["web-1", "--config", "missing.yaml"],
             "missing.yaml: it cannot be read: No such file or directory",
-            id="missing-configuration",
         ),
-        pytest.param(
+        (
             ["web-1", "--plugin", "nonsense"],
             "--plugin nonsense: write module:Class or path/to/file.py:Class",
-            id="plugin",
         ),
     ],
 )

@@ -165,10 +165,10 @@ def test_broken_pipe_is_quiet() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        pytest.param("simulate - <&-", "stdin: it is closed", id="stdin"),
-        pytest.param("evaluate - <&-", "stdin: it cannot be read: it is closed", id="lines"),
-        pytest.param("completion bash >&-", "stdout: it is closed", id="stdout"),
-        pytest.param("evaluate - >&-", "stdout: it is closed", id="answers"),
+        ("simulate - <&-", "stdin: it is closed"),
+        ("evaluate - <&-", "stdin: it cannot be read: it is closed"),
+        ("completion bash >&-", "stdout: it is closed"),
+        ("evaluate - >&-", "stdout: it is closed"),
     ],
 )
 def test_closed_streams(words: str, message: str) -> None:

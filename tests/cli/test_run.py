@@ -20,9 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("a: b\n---\na: b\n", "expected one document, found 2", id="documents"),
-        pytest.param("kind: Pod", 'kind: Unsupported value: "Pod"', id="kind"),
-        pytest.param(None, "cannot read file: No such file", id="missing"),
+        ("a: b\n---\na: b\n", "expected one document, found 2"),
+        ("kind: Pod", 'kind: Unsupported value: "Pod"'),
+        (None, "cannot read file: No such file"),
     ],
 )
 def test_an_error_of_the_configuration_names_the_file(

@@ -271,30 +271,20 @@ def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(["--node-cpu", "many"], "--node-cpu: 'many' is no quantity", id="quantity"),
-        pytest.param(["--node-label", "x"], "--node-label: 'x' has no name and value", id="label"),
-        pytest.param(
-            ["--node-taint", "x"], "--node-taint: 'x': write KEY=VALUE:EFFECT", id="taint"
-        ),
-        pytest.param(
-            ["--node-template", "no.yaml"],
-            "--node-template no.yaml: it cannot be read",
-            id="template",
-        ),
-        pytest.param(["--kubeconfig", "no/dir/k"], "cannot be written", id="kubeconfig"),
-        pytest.param(["--data", "no/dir/d"], "--data: no/dir/d: unable to open", id="data"),
-        pytest.param(
-            ["--node-label", "a=b c"], "the API server refuses the node", id="invalid-node"
-        ),
-        pytest.param(["--nodes", "x"], "'--nodes': 'x' is not a valid integer.", id="number"),
-        pytest.param(["--nodes", "-1"], "is not in the range", id="nodes"),
-        pytest.param(["--start-latency", "-1s"], "-1s is negative; write 0s", id="latency"),
-        pytest.param(["--run-time=-1h"], "-1h is negative", id="run-time"),
-        pytest.param(["--zones", ","], "'--zones': it has no names", id="zones"),
-        pytest.param(["--feature-gates", "No=true"], "unrecognized feature gate: No", id="gates"),
-        pytest.param(
-            ["--config", "nope"], "--config nope: it cannot be read: No such", id="config"
-        ),
+        (["--node-cpu", "many"], "--node-cpu: 'many' is no quantity"),
+        (["--node-label", "x"], "--node-label: 'x' has no name and value"),
+        (["--node-taint", "x"], "--node-taint: 'x': write KEY=VALUE:EFFECT"),
+        (["--node-template", "no.yaml"], "--node-template no.yaml: it cannot be read"),
+        (["--kubeconfig", "no/dir/k"], "cannot be written"),
+        (["--data", "no/dir/d"], "--data: no/dir/d: unable to open"),
+        (["--node-label", "a=b c"], "the API server refuses the node"),
+        (["--nodes", "x"], "'--nodes': 'x' is not a valid integer."),
+        (["--nodes", "-1"], "is not in the range"),
+        (["--start-latency", "-1s"], "-1s is negative; write 0s"),
+        (["--run-time=-1h"], "-1h is negative"),
+        (["--zones", ","], "'--zones': it has no names"),
+        (["--feature-gates", "No=true"], "unrecognized feature gate: No"),
+        (["--config", "nope"], "--config nope: it cannot be read: No such"),
     ],
 )
 def test_wrong_options(
@@ -351,11 +341,11 @@ def test_flags_become_a_template() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("a: {", "did not find expected", id="yaml"),
-        pytest.param("--- {}\n--- {}\n", "holds 2 documents", id="two"),
-        pytest.param("", "holds 0 documents", id="none"),
-        pytest.param("kind: Pod", "is a Pod", id="pod"),
-        pytest.param("spec: 1", "spec is no object", id="spec"),
+        ("a: {", "did not find expected"),
+        ("--- {}\n--- {}\n", "holds 2 documents"),
+        ("", "holds 0 documents"),
+        ("kind: Pod", "is a Pod"),
+        ("spec: 1", "spec is no object"),
     ],
 )
 def test_node_template(text: str, words: str, tmp_path: Path) -> None:

@@ -132,8 +132,8 @@ async def test_messages_are_gos() -> None:
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        pytest.param("_CONNECT_SECONDS_MAX", r"dial tcp 127.0.0.1:\d+: i/o timeout", id="connect"),
-        pytest.param("_HANDSHAKE_SECONDS_MAX", "^net/http: TLS handshake timeout$", id="handshake"),
+        ("_CONNECT_SECONDS_MAX", r"dial tcp 127.0.0.1:\d+: i/o timeout"),
+        ("_HANDSHAKE_SECONDS_MAX", "^net/http: TLS handshake timeout$"),
     ],
 )
 @on_both_loops

@@ -262,13 +262,11 @@ async def test_lock_server_answers_as_recorded(server: LockServer) -> None:
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        pytest.param((5, 5, 1), "leaseDuration must be greater than renewDeadline", id="lease"),
-        pytest.param(
-            (15, 10, 9), "renewDeadline must be greater than retryPeriod*JitterFactor", id="retry"
-        ),
-        pytest.param((1, 0, -1), "renewDeadline must be greater than zero", id="zero deadline"),
-        pytest.param((1, 0.5, 0), "retryPeriod must be greater than zero", id="zero period"),
-        pytest.param((0, -1, -2), "leaseDuration must be greater than zero", id="zero lease"),
+        ((5, 5, 1), "leaseDuration must be greater than renewDeadline"),
+        ((15, 10, 9), "renewDeadline must be greater than retryPeriod*JitterFactor"),
+        ((1, 0, -1), "renewDeadline must be greater than zero"),
+        ((1, 0.5, 0), "retryPeriod must be greater than zero"),
+        ((0, -1, -2), "leaseDuration must be greater than zero"),
     ],
 )
 def test_timing_that_cannot_work_is_refused(

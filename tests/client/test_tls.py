@@ -188,30 +188,22 @@ def test_keys_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        pytest.param(
+        (
             TlsSettings(ca_pem=_AUTHORITY.pem, is_insecure=True),
             "specifying a root certificates file with the insecure flag is not allowed",
-            id="both",
         ),
-        pytest.param(
-            TlsSettings(ca_file="/nowhere/ca"),
-            "unable to load root certificates from /nowhere/ca",
-            id="no authority",
-        ),
-        pytest.param(
+        (TlsSettings(ca_file="/nowhere/ca"), "unable to load root certificates from /nowhere/ca"),
+        (
             TlsSettings(ca_pem=b"no"),
             "from certificate-authority-data: unable to parse bytes as PEM block",
-            id="no certificate",
         ),
-        pytest.param(
+        (
             TlsSettings(certificate_pem=_CLIENT.pem),
             "client-key-data or client-key must be specified",
-            id="no key",
         ),
-        pytest.param(
+        (
             TlsSettings(certificate_pem=_CLIENT.pem, key_pem=_SERVER.key_pem),
             "unable to load the client certificate of client-certificate-data",
-            id="another key",
         ),
     ],
 )

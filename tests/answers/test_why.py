@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from kubesched.answers.pod_explanation import explain_pod
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.answers.why import PodState, WhyReport, state_of, why, why_pod, why_undecided
-from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, OwnerReference
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.scheduler.decision import Placed
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
+from tests.plugins.dynamic_resources import objects as dra
 from tests.plugins.volume_objects import claim_volumes, make_claim, make_class
 from tests.scheduler.running import GANGS, make_group, make_member
 from tests.simulator.clusters import cluster_of
@@ -350,32 +350,20 @@ def test_a_pod_of_a_gang(members: int, state: PodState, part: str) -> None:
 @pytest.mark.parametrize("template", ["", "gpus"])
 def test_a_claim_asks_for_fewer_devices(template: str) -> None:
     """The answer has the largest number that some node has free."""
-    api = {"apiVersion": "resource.k8s.io/v1"}
-    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 5}
-    devices = {"requests": [{"name": "g", "exactly": exactly}]}
-    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
-    slice_ = {"driver": "d", "nodeName": "n", "pool": pool}
-    listed = [{"name": f"g{at}"} for at in range(3)]
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": "u", "controller": True}
-    metadata = {"name": "four", "namespace": "default", "ownerReferences": [owner]}
+    owner = OwnerReference(api_version="v1", kind="Pod", name="pod", uid="u", controller=True)
     others = [
-        {**api, "kind": "ResourceClaim", "metadata": metadata, "spec": {"devices": devices}},
-        {**api, "kind": "DeviceClass", "metadata": {"name": "gpu"}},
-        {
-            **api,
-            "kind": "ResourceSlice",
-            "metadata": {"name": "n"},
-            "spec": {**slice_, "devices": listed},
-        },
+        dra.claim(dra.request(count=5), name="five", owner_references=(owner,)),
+        dra.device_class(),
+        dra.slice_of([dra.device(f"g{at}") for at in range(3)], node_name="n"),
     ]
-    entry = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": "four"}
-    made = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": "four"}]}
+    entry = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": "five"}
+    made = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": "five"}]}
     pod = make_pod(
         uid="u", spec={"resourceClaims": [{"name": "x", **entry}]}, status=made if template else {}
     )
-    report = ask(pod, make_node("n"), *map(decode_object, others))
-    what = "ResourceClaimTemplate gpus" if template else "ResourceClaim four"
-    sentence = f"replace {what} by one whose request g asks for 3 devices, not 5"
+    report = ask(pod, make_node("n"), *others)
+    what = "ResourceClaimTemplate gpus" if template else "ResourceClaim five"
+    sentence = f"replace {what} by one whose request r asks for 3 devices, not 5"
     assert [(sentence, "n")] == [(one.sentence, one.node) for one in report.changes]
 
 

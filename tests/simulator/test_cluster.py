@@ -9,29 +9,21 @@ import pytest
 
 from kubesched.api.core import Namespace, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.testing.builders import make_node, make_pod, make_pod_info
 
-GATES = FeatureGates({})
+from .clusters import GATES, configuration_of
+
 CONFIGURATION = default_configuration(GATES)
-TWO_PROFILES = load_configuration(
-    {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [
-            {"schedulerName": "default-scheduler"},
-            {
-                "schedulerName": "packed",
-                "plugins": {"score": {"disabled": [{"name": "*"}]}},
-            },
-        ],
-    },
-    GATES,
+TWO_PROFILES = configuration_of(
+    profiles=[
+        {"schedulerName": "default-scheduler"},
+        {"schedulerName": "packed", "plugins": {"score": {"disabled": [{"name": "*"}]}}},
+    ]
 )
 
 

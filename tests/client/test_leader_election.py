@@ -106,6 +106,15 @@ def _recorded(name: str) -> list[dict[str, Any]]:
     return [r for r in _RECORDED[name]["requests"] if "/leases" in r["path"]]
 
 
+def _check_requests(recorded: list[dict[str, Any]], one: Candidate) -> None:
+    """Compare methods, codes and times; the times count from the third request."""
+    assert [f"{r['method']} {r['code']}" for r in recorded] == [
+        f"{request.method} {code}" for _, request, code in one.rest.sent
+    ]
+    gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
+    assert gaps == pytest.approx([t for t, _, _ in one.rest.sent[2:]], abs=0.06)
+
+
 def _shape(value: Any) -> Any:
     """A body without what differs between two runs."""
     if isinstance(value, dict):
@@ -127,16 +136,12 @@ async def test_server_gone_as_recorded(server: LockServer) -> None:
     await asyncio.sleep(1.2)
     one.rest.is_cut = True
     sent = len(one.rest.sent)
-    assert [f"{r['method']} {r['code']}" for r in recorded] == [
-        f"{request.method} {code}" for _, request, code in one.rest.sent
-    ]
+    _check_requests(recorded, one)
     assert [_shape(r.get("body")) for r in recorded] == [
         _shape(json.loads(request.body)) if request.body else None
         for _, request, _ in one.rest.sent
     ]
     assert [r["path"] for r in recorded] == [r.path for _, r, _ in one.rest.sent]
-    gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
-    assert gaps == pytest.approx([t for t, _, _ in one.rest.sent[2:]], abs=0.06)
     await one.task
     assert ["started", "stopped"] == one.calls
     # It notices with the renewal at 1.5 s and gives up two seconds later.
@@ -153,11 +158,7 @@ async def test_stolen_lease(server: LockServer) -> None:
     await asyncio.sleep(1.7)
     _put(server, _lease("intruder", 60, 0))
     await one.task
-    assert [f"{r['method']} {r['code']}" for r in recorded] == [
-        f"{request.method} {code}" for _, request, code in one.rest.sent
-    ]
-    gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
-    assert gaps == pytest.approx([t for t, _, _ in one.rest.sent[2:]], abs=0.06)
+    _check_requests(recorded, one)
     assert ["started", "stopped"] == one.calls
     assert "intruder" == one.elector.leader
     events = [r for r in _RECORDED["stolen"]["requests"] if r["path"].endswith("events")]

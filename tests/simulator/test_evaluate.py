@@ -13,35 +13,14 @@ from hypothesis import strategies as st
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.evaluate import ABSENT, Difference, Evaluator, answer_lines, differences
-
-NODE = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "n"},
-    "status": {"allocatable": {"cpu": "1", "pods": "10"}},
-}
-
-
-def _pod(name: str, priority: int, **spec: object) -> dict[str, Any]:
-    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "default", "uid": name},
-        "spec": {
-            "schedulerName": "default-scheduler",
-            "priority": priority,
-            "containers": [container],
-            **spec,
-        },
-    }
+from tests.cli.cluster import node, pod
 
 
 def _evaluate(plugins: object) -> dict[str, Any]:
     scenario = {
         "name": "x",
-        "objects": [NODE, _pod("there", 0, nodeName="n")],
-        "pod": _pod("pod", 10),
+        "objects": [node("n", "1"), pod("there", "1", node_name="n")],
+        "pod": pod("pod", "1", priority=10),
         "config": {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",

@@ -243,26 +243,14 @@ def test_watch_failures_do_not_change_arrivals() -> None:
 
 def test_the_scenarios_configuration_is_used() -> None:
     """Its scoring puts all pods on one node instead of two."""
-    configuration = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [
-            {
-                "pluginConfig": [
-                    {
-                        "name": "NodeResourcesFit",
-                        "args": {"scoringStrategy": {"type": "MostAllocated"}},
-                    }
-                ],
-                "plugins": {
-                    "score": {
-                        "disabled": [{"name": "*"}],
-                        "enabled": [{"name": "NodeResourcesFit"}],
-                    }
-                },
-            }
-        ],
+    args = {"scoringStrategy": {"type": "MostAllocated"}}
+    score = {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}
+    profile = {
+        "pluginConfig": [{"name": "NodeResourcesFit", "args": args}],
+        "plugins": {"score": score},
     }
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    configuration = {**kind, "profiles": [profile]}
     lines: list[bytes] = []
     _simulate(
         _scenario(workloads=[_pods(4)], scheduler={"configuration": configuration}),

@@ -78,7 +78,7 @@ def test_a_plan_needs_steps(raw: object) -> None:
 
 
 def test_all_field_errors_are_reported_at_once() -> None:
-    """Not only the first one."""
+    """The message has all of them, not only the first."""
     with pytest.raises(UserError) as raised:
         decode_plan({"steps": [{"a": 1}, {"b": 2}], "more": 1})
     assert len(raised.value.messages) == 3

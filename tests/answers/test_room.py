@@ -171,7 +171,7 @@ def test_copies_are_not_gated_bound_or_preempting() -> None:
 
 
 def test_copies_leave_room_for_nominated_pods() -> None:
-    """As the scheduler would."""
+    """The scheduler leaves it, too."""
     nominated = make_pod("n", requests={"cpu": "2"}, priority=5, nominated_node_name="n")
     cluster = remembering(make_node("n", allocatable={"cpu": "3", "pods": 9}), nominated)
     assert room_for_pod(cluster, make_pod("p", requests={"cpu": "1"})).room.total == 1

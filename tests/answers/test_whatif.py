@@ -166,7 +166,7 @@ def test_scaling_up_and_down() -> None:
 
 
 def test_a_no_execute_taint_evicts_regardless_of_budgets() -> None:
-    """As upstream's taint manager does."""
+    """Upstream's taint manager does the same."""
     objects = [node("a"), node("b"), *web("a"), budget("web", "web", maxUnavailable=0)]
     report = planned(objects, {"taint": {"nodes": "a", "add": ["bad=yes:NoExecute"]}})
     assert [("a", "b")] == [(one.node, one.new_node) for one in report.moved]
@@ -210,7 +210,7 @@ def test_room_goes_to_the_pods_of_highest_priority() -> None:
 
 
 def test_an_applied_workload_gets_its_pods() -> None:
-    """As with `fit`."""
+    """The pods are those that `fit` would create."""
     report = planned([node("a")], {"apply": "a.yaml"}, applied=[workload(replicas=2)])
     assert ["a", "a"] == [one.new_node for one in report.created]
 

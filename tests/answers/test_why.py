@@ -223,7 +223,7 @@ def test_an_evicted_pod_has_its_preemptor() -> None:
 
 
 def test_the_sentence_lists_each_cause_once() -> None:
-    """The most frequent one first."""
+    """The most frequent cause is first."""
     report = ask(
         make_pod(requests={"cpu": "9"}),
         make_node("a"),

@@ -152,7 +152,7 @@ def test_wrong_manifests(cluster: Path, tmp_path: Path) -> None:
 
 
 def test_max_is_for_one_workload(cluster: Path, tmp_path: Path) -> None:
-    """And not for a DaemonSet."""
+    """A DaemonSet cannot have it either."""
     file = written(tmp_path, manifest("Deployment"), manifest("Deployment", "db"))
     error = refused("fit", file, "--cluster", cluster, "--max")
     assert error.startswith("--max: there are 2 workloads")

@@ -97,7 +97,7 @@ def test_wrong_input(
 
 
 def test_ctrl_c(recording: Path, tmp_path: Path) -> None:
-    """A partial report, and 130."""
+    """The report is partial, and the exit code 130."""
     report = document("replay", recording, "--plugin", interrupting(tmp_path), code=130)
     assert (True, 2) == (report["partial"], report["judged"])
 

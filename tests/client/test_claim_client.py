@@ -55,7 +55,7 @@ def with_status(**status: Any) -> Plain:
 
 
 def test_a_claim_is_read() -> None:
-    """A GET, decoded."""
+    """The response to a GET is decoded."""
     server = Answering(CLAIM)
     assert claim() == asyncio.run(writer(server).get("ns", "c"))
     assert [("GET", PATH, None)] == server.in_short

@@ -213,7 +213,7 @@ def _account(directory: Path) -> Path:
 
 
 def test_everything_is_found(tmp_path: Path) -> None:
-    """Server, authority, token and namespace."""
+    """Settings have server, authority, token and namespace."""
     settings = in_cluster_settings(_ENVIRON, _account(tmp_path))
     assert "https://10.0.0.1:443" == settings.server
     assert str(tmp_path / "ca.crt") == settings.tls.ca_file

@@ -268,7 +268,7 @@ def test_older_plugins_need_no_mode(tmp_path: Path) -> None:
 
 
 def test_missing_things_are_named_with_what_there_is(tmp_path: Path) -> None:
-    """Contexts, clusters and users."""
+    """The message lists the contexts, clusters or users there are."""
     kubeconfig = _load(tmp_path)
     with pytest.raises(KubeconfigError, match="specified context: there; there are: here"):
         kubeconfig.settings("there")

@@ -195,7 +195,7 @@ async def test_broken_annotation_is_a_lock_error(server: LockServer, text: str) 
 def test_removed_locks_are_refused_unless_asked_for(
     server: LockServer, kind: str, message: str
 ) -> None:
-    """Upstream's words."""
+    """The words are upstream's."""
     rest = FaultyRest(server, random.Random(0))
     with pytest.raises(ValueError, match="lock") as caught:
         new_lock(kind, rest, "ns", "n", "a")

@@ -65,7 +65,7 @@ def test_server_is_recognised_by_its_authority() -> None:
 
 
 def test_client_shows_its_certificate(tmp_path: Path) -> None:
-    """From memory and from files."""
+    """It may be in memory or in files."""
     memory = TlsSettings(
         ca_pem=_AUTHORITY.pem, certificate_pem=_CLIENT.pem, key_pem=_CLIENT.key_pem
     )

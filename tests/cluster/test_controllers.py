@@ -141,7 +141,7 @@ async def test_a_replica_set_larger_than_a_burst_is_created_in_parts(world: Worl
 
 @controlled
 async def test_scaling_down_deletes_unassigned_pods_first(world: World) -> None:
-    """Before running ones."""
+    """Running pods stay."""
     world.client.create(*workload("replicasets.apps", 3))
     await asyncio.sleep(2)
     before = {pod["metadata"]["name"] for pod in running(world)}
@@ -154,7 +154,7 @@ async def test_scaling_down_deletes_unassigned_pods_first(world: World) -> None:
 
 @controlled
 async def test_pods_are_available_after_min_ready_seconds(world: World) -> None:
-    """Not before."""
+    """They are ready before."""
     world.client.create(*workload("replicasets.apps", 2, minReadySeconds=10))
     counts = []
     for seconds in (5, 8):
@@ -390,7 +390,7 @@ async def test_propagation_policies_of_a_deletion(
 
 @controlled
 async def test_custom_resources_may_own_and_be_owned(world: World) -> None:
-    """With foreground deletion."""
+    """Foreground deletion removes the dependent first."""
     group, kind = "example.com", "cats.example.com"
     names = {"plural": "cats", "kind": "Cat"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {}}

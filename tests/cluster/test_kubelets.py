@@ -253,7 +253,7 @@ async def test_init_containers_have_ended_and_sidecars_run(world: World) -> None
 
 @on_nodes
 async def test_kubelets_adopt_running_pods(world: World) -> None:
-    """With their addresses."""
+    """The pods keep their addresses."""
     world.add_pod("a", annotations={RUN_SECONDS: "5"}, restartPolicy="Never")
     await asyncio.sleep(2)
     world.kubelets.stop()

@@ -231,7 +231,7 @@ TestStoreMachine.settings = settings(max_examples=60, stateful_step_count=30, de
     )
 )
 def test_list_at_equals_an_earlier_list(writes: list[tuple[str, str, str]]) -> None:
-    """At every version."""
+    """The lists are equal at every version."""
     store = new_store()
     seen = {store.version: set(store.list("pods").items)}
     for what, name, namespace in writes:

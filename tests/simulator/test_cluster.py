@@ -76,7 +76,7 @@ def test_pending_pods_keep_their_order() -> None:
 
 
 def test_without_nodes_decisions_fail() -> None:
-    """As in kube-scheduler."""
+    """kube-scheduler's fail, too."""
     cluster = _cluster()
     decision = cluster.schedule_one(cluster.add_pending(make_pod("p")))
     assert isinstance(decision, Failed)
@@ -141,7 +141,7 @@ def test_nominate_clears_nominations_of_lower_priority() -> None:
 
 
 def test_an_empty_node_name_clears_the_nomination() -> None:
-    """Of this pod only."""
+    """Nominations of other pods stay."""
     cluster = _cluster(
         make_node("a"),
         make_pod("p", priority=5, nominated_node_name="a"),
@@ -240,7 +240,7 @@ def test_a_pod_with_scheduling_gates_is_gated() -> None:
 
 
 def test_equal_seeds_choose_equal_nodes() -> None:
-    """For the same pods."""
+    """Other seeds choose others."""
 
     def run(seed: int) -> list[str]:
         cluster = _cluster(*(make_node(f"n{n}") for n in range(8)), seed=seed)

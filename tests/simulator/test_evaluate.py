@@ -68,7 +68,7 @@ def test_blank_lines_are_counted_and_not_answered() -> None:
 
 
 def test_the_answer_has_the_recorded_expectation() -> None:
-    """Unchanged."""
+    """It is not changed."""
     line = json.dumps({"scenario": SCENARIO, "expected": {"name": "s"}}).encode()
     (answered,) = answer_lines(EVALUATOR, [line])
     assert answered.expected == {"name": "s"}
@@ -76,7 +76,7 @@ def test_the_answer_has_the_recorded_expectation() -> None:
 
 
 def test_the_answer_has_all_field_errors_of_a_configuration() -> None:
-    """With their paths."""
+    """Each has its path."""
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -148,13 +148,13 @@ JSON = st.recursive(
 def test_a_difference_has_its_path_and_both_values(
     expected: Any, got: Any, found: list[tuple[str, str, str]]
 ) -> None:
-    """One per key that differs."""
+    """There is one for each key that differs."""
     assert [Difference(*parts) for parts in found] == list(differences(expected, got))
 
 
 @given(JSON, JSON)
 def test_no_difference_if_and_only_if_json_is_equal(left: Any, right: Any) -> None:
-    """For any two values."""
+    """This holds for any two values."""
 
     def typed(value: Any) -> Any:
         if isinstance(value, dict):

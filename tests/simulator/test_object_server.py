@@ -62,7 +62,7 @@ def test_kinds_are_stored_under_plural_and_group() -> None:
 
 
 def test_capacity_is_the_default_allocatable(server: ObjectServer) -> None:
-    """Of a node without any."""
+    """This concerns nodes without allocatable amounts."""
     node = server.create(make_node("node-2", status={"capacity": {"cpu": "7"}, "allocatable": {}}))
     assert node.status.allocatable == {"cpu": "7"}
 
@@ -192,7 +192,7 @@ def test_start_time_is_set_once(server: ObjectServer, clock: Clock) -> None:
 
 
 def test_priority_classes_count_for_pods_created_after_them(server: ObjectServer) -> None:
-    """Until they are deleted."""
+    """Once they are deleted, they do not count."""
     named = make_pod("a", uid="", spec={"priorityClassName": "high"})
     with pytest.raises(ApiError, match="no PriorityClass with name high"):
         server.create(named)
@@ -265,7 +265,7 @@ def test_an_equal_condition_of_a_group_changes_nothing() -> None:
 def test_the_transition_time_of_a_group_changes_with_the_status_only(
     patch: ConditionPatch, generation: int, moves: bool
 ) -> None:
-    """Not with other fields."""
+    """Other fields do not change it."""
     before = with_group_condition(GROUP, REJECTED, 1, 5.0)
     after = with_group_condition(before, patch, generation, 9.0)
     (old,), (new,) = before.status.conditions, after.status.conditions
@@ -300,7 +300,7 @@ CLASSES = [
     ],
 )
 def test_priority_and_policy_come_from_the_class(spec: Json, priority: int, policy: str) -> None:
-    """Or from the default class."""
+    """Without a name, the default class counts."""
     pod = complete_pod(make_pod(spec=spec), PriorityClasses(CLASSES), 0.0)
     assert (priority, policy) == (pod.spec.priority, pod.spec.preemption_policy)
 
@@ -363,7 +363,7 @@ def test_an_equal_condition_of_a_pod_changes_nothing() -> None:
 
 
 def test_the_transition_time_changes_with_the_status_only() -> None:
-    """Not with reason and message."""
+    """Reason and message do not change it."""
     pod = with_condition(make_pod(), NO, 1.0)
     pod = with_condition(pod, ConditionPatch("PodScheduled", "False", "Other", "x"), 5.0)
     (condition,) = pod.status.conditions

@@ -67,7 +67,7 @@ def test_every_field_is_read() -> None:
 
 
 def test_the_documented_examples_are_valid() -> None:
-    """Those of the how-to."""
+    """They are those of the how-to."""
     found = re.findall(r"```yaml\n(.*?)```", HOWTO.read_text(encoding="utf-8"), re.DOTALL)
     assert ["batch and web", "own trace"] == [load_scenario(example).name for example in found]
 
@@ -89,7 +89,7 @@ def test_field_errors_have_path_and_remedy(case: dict[str, Any]) -> None:
 
 
 def test_all_field_errors_are_reported_at_once() -> None:
-    """Not only the first one."""
+    """The error has all of them, not only the first."""
     raw = {
         "version": 1,
         "duration": "soon",
@@ -101,7 +101,7 @@ def test_all_field_errors_are_reported_at_once() -> None:
 
 
 def test_paths_are_relative_to_the_scenario(tmp_path: Path) -> None:
-    """To its directory."""
+    """They begin in its directory."""
     text = """
 version: 1
 duration: 1h

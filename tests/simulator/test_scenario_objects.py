@@ -173,7 +173,7 @@ def test_openb_takes_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_errors_have_line_and_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, message: str
 ) -> None:
-    """And what is required."""
+    """They also name what is required."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DecodeError) as raised:
         pods_of_trace(_workload(Path("jobs.csv"), text))

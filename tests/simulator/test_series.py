@@ -77,7 +77,7 @@ def test_the_mean_of_a_gauge_at_second_zero() -> None:
 
 @given(st.lists(st.floats(0, 500), min_size=1, max_size=60))
 def test_merged_bins_have_all_counts(delays: list[float]) -> None:
-    """Merging loses none."""
+    """Merging bins loses no count."""
     counter = CountSeries(1.0)
     now = 0.0
     for delay in delays:
@@ -121,7 +121,7 @@ def _sketch(values: list[float]) -> QuantileSketch:
 
 @given(VALUES, st.floats(0, 1))
 def test_quantiles_are_within_the_accuracy(values: list[float], share: float) -> None:
-    """Of the exact ones."""
+    """They are compared with exact ones."""
     exact = sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
     got = _sketch(values).quantile(share)
     assert got is not None
@@ -137,7 +137,7 @@ def test_count_maximum_and_mean_are_exact(values: list[float]) -> None:
 
 
 def test_the_number_of_counters_is_bounded() -> None:
-    """However many values there are."""
+    """It does not grow with the number of values."""
     sketch = _sketch([10 ** (power / 1000) for power in range(-6_000, 14_000)])
     assert len(sketch._counts) <= math.log(MAX / MIN) / math.log(1.02) + 2
 

@@ -113,7 +113,7 @@ QUESTION = b'{"NodeNames": ["a"], "Nodes": null}'
 
 @on_virtual_time
 async def test_answers_take_the_scenarios_latency() -> None:
-    """Approximately."""
+    """The latency varies by half."""
     extender = _under(ExtenderFaults())
     await extender.post(f"{URL}/filter", QUESTION, 5.0)
     assert 0.005 <= _now() <= 0.016
@@ -138,7 +138,7 @@ async def test_requests_end_at_the_timeout(faults: ExtenderFaults) -> None:
 
 @on_virtual_time
 async def test_slow_answers_within_the_timeout_are_used() -> None:
-    """Like any others."""
+    """They are no failures."""
     extender = _under(ExtenderFaults(slow=1.0, slow_by=2.0))
     status, _ = await extender.post(f"{URL}/filter", QUESTION, 5.0)
     assert 200 == status
@@ -148,7 +148,7 @@ async def test_slow_answers_within_the_timeout_are_used() -> None:
 
 @on_virtual_time
 async def test_errors_are_status_500() -> None:
-    """With an empty body."""
+    """The body is empty."""
     extender = _under(ExtenderFaults(error=1.0))
     assert (500, b"") == await extender.post(f"{URL}/filter", QUESTION, 5.0)
 

@@ -31,9 +31,9 @@ from tests.plugins.volume_objects import claim_volumes, make_claim, make_class, 
 from .clusters import GATES, configuration_of, node, placed, rehearse, simulate
 
 
-def wants(name: str, app: str, topology_key: str = "kubernetes.io/hostname") -> Pod:
+def wants(name: str, app: str) -> Pod:
     """Return a pod with required affinity to pods of `app`."""
-    term = {"topologyKey": topology_key, "labelSelector": {"matchLabels": {"app": app}}}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     return make_pod(name, labels={"app": name}, pod_affinity=affinity, requests={"cpu": "1m"})
 
@@ -56,7 +56,7 @@ def test_pods_are_placed_by_priority() -> None:
 
 
 def test_creation_time_orders_pods_of_one_priority() -> None:
-    """If all pods have one."""
+    """All pods must have one."""
     report = simulate([node("n"), created("young", 9), created("old", 1)])
     assert {"old": "n"} == placed(report)
 
@@ -65,7 +65,7 @@ def test_creation_time_orders_pods_of_one_priority() -> None:
     "time", [pytest.param(None, id="none"), pytest.param("soon", id="no time")]
 )
 def test_file_order_if_a_creation_time_is_missing(time: str | None) -> None:
-    """Of any pod."""
+    """One pod without it is enough."""
     metadata = {"creationTimestamp": time} if time else None
     odd = make_pod("odd", requests={"cpu": "100"}, metadata=metadata)
     report = simulate([node("n"), created("young", 9), created("old", 1), odd])
@@ -99,7 +99,7 @@ def test_pods_that_are_not_scheduled() -> None:
 
 
 def test_without_nodes_no_pod_fits() -> None:
-    """With upstream's message."""
+    """The message is upstream's."""
     report = simulate([make_pod("a")])
     (unplaced,) = report.unplaced
     assert "no nodes available to schedule pods" == unplaced.message
@@ -107,7 +107,7 @@ def test_without_nodes_no_pod_fits() -> None:
 
 
 def test_an_empty_cluster_has_an_empty_report() -> None:
-    """Without placements."""
+    """All its counts are 0."""
     summary = simulate([]).summary
     assert (0, 0, 0) == (summary.pods, summary.nodes, summary.attempts)
 
@@ -399,7 +399,7 @@ def test_utilisation_before_and_after() -> None:
 
 
 def test_sums_may_exceed_int64() -> None:
-    """Over all nodes."""
+    """Amounts are added up over all nodes."""
     objects = [make_node(f"n{at}", allocatable={"memory": 2**63 - 1}) for at in range(3)]
     total = simulate(objects).summary.resources[1]
     assert 3 * (2**63 - 1) == total.allocatable

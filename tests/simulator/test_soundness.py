@@ -30,7 +30,7 @@ def test_invalid_pods_are_field_errors(case: dict[str, Any]) -> None:
 
 
 def test_negative_amounts_of_nodes_are_field_errors() -> None:
-    """Of capacity and allocatable."""
+    """Both capacity and allocatable are checked."""
     status = {"allocatable": {"cpu": "-4"}, "capacity": {"cpu": "4", "memory": "-1Gi"}}
     assert [
         'status.allocatable[cpu]: Invalid value: "-4": must be greater than or equal to 0',

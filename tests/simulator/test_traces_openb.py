@@ -137,7 +137,7 @@ def test_columns_may_be_missing() -> None:
     ],
 )
 def test_errors_have_line_and_column(text: str, expected: str) -> None:
-    """And what is required."""
+    """They also name what is required."""
     with pytest.raises(DecodeError) as raised:
         read_openb(text.encode(), "f")
     assert expected in str(raised.value)

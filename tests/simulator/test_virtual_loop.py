@@ -79,12 +79,12 @@ def test_a_timer_for_now_is_due_at_once(start: float) -> None:
 
 @on_virtual_time
 async def test_any_delay_moves_the_clock() -> None:
-    """However short it is."""
+    """A picosecond does, too."""
     assert await asleep(1e-12) > 0
 
 
 def test_timers_of_one_time_fire_in_a_fixed_order() -> None:
-    """The same in each run."""
+    """Every run has the same order."""
 
     async def main() -> list[int]:
         fired: list[int] = []
@@ -222,5 +222,5 @@ def test_a_timestamp_has_whole_seconds(seconds: float, expected: str) -> None:
 
 
 def test_the_longest_duration_has_a_timestamp() -> None:
-    """A hundred years."""
+    """It is a hundred years."""
     assert parse_time(timestamp(SECONDS_MAX)) - parse_time(timestamp(0)) == SECONDS_MAX * 10**9

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import yaml
 
-from .cluster import manifest, node, owned, pod, refused, run, write
+from .cluster import document, manifest, node, owned, pod, refused, run, write
 
 
 @pytest.fixture
@@ -58,9 +57,7 @@ def test_a_plan_from_stdin_with_a_manifest(cluster: Path) -> None:
     """Files of steps are beside the plan, or below the working directory."""
     write(cluster.parent, [manifest("Deployment", replicas=2)], "web.json")
     plan = written(cluster, {"apply": "web.json"}, {"removeNode": "beta"})
-    result = run("whatif", plan, cluster, "-o", "json")
-    assert 1 == result.exit_code
-    report = json.loads(result.stdout)
+    report = document("whatif", plan, cluster, code=1)
     assert ["shop/bare"] == [one["pod"] for one in report["lost"]]
     assert 2 == len(report["created"])
 

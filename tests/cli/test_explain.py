@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -101,8 +100,7 @@ def test_unschedulable_pod(tmp_path: Path) -> None:
 
 def test_json(cluster: Path) -> None:
     """JSON has apiVersion and kind first, and every node's answer and scores."""
-    result = run("explain", "web-1", cluster, "-o", "json")
-    found = json.loads(result.stdout)
+    found = document("explain", "web-1", cluster)
     assert list(found)[:4] == ["apiVersion", "kind", "pod", "schedulerName"]
     assert (found["apiVersion"], found["kind"]) == ("kubesched.dev/v1", "PodExplanation")
     assert found["outcome"] == "Schedulable"

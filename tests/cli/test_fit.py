@@ -77,10 +77,8 @@ def test_standard_input_and_replicas(cluster: Path) -> None:
     """Pods without a namespace are in that of -n."""
     deployment = manifest("Deployment")
     del deployment["metadata"]["namespace"]
-    arguments = ("--cluster", cluster, "-n", "front", "--replicas", "web=5", "-o", "json")
-    result = run("fit", "-", *arguments, stdin=yaml.safe_dump(deployment))
-    report = json.loads(result.stdout)
-    assert 0 == result.exit_code
+    arguments = ("--cluster", cluster, "-n", "front", "--replicas", "web=5")
+    report = document("fit", "-", *arguments, stdin=yaml.safe_dump(deployment), code=0)
     (found,) = report["workloads"]
     assert ("front", 5, 5) == (found["namespace"], found["wanted"], found["placed"])
     assert {"alpha": 3, "beta": 2} == {one["node"]: one["pods"] for one in found["nodes"]}
@@ -99,8 +97,8 @@ def test_a_node_in_a_file_is_a_shape(cluster: Path, tmp_path: Path) -> None:
     """It can have a price."""
     file = written(tmp_path, manifest("Deployment", replicas=9))
     shape = write(tmp_path, [node("large", "2")], "node.json")
-    arguments = ("--cluster", cluster, "--node-template", f"{shape},price=2.5", "-o", "json")
-    missing = json.loads(run("fit", file, *arguments).stdout)["missingNodes"]
+    arguments = ("--cluster", cluster, "--node-template", f"{shape},price=2.5")
+    missing = document("fit", file, *arguments)["missingNodes"]
     assert [{"shape": "large", "count": 2}] == missing["nodes"]
     assert 5 == missing["price"]
 
@@ -168,10 +166,9 @@ def test_a_live_cluster(tmp_path: Path) -> None:
     file = written(tmp_path, deployment)
     objects = [node("alpha"), node("beta", "2"), pod("bare", node_name="beta")]
     with live(tmp_path, objects) as kubeconfig:
-        result = run("fit", file, "-o", "json", KUBECONFIG=str(kubeconfig))
+        fits = document("fit", file, "--kubeconfig", kubeconfig, code=0)
         drained = run("drain", "beta", "-o", "json", KUBECONFIG=str(kubeconfig))
-    assert 0 == result.exit_code
-    (found,) = json.loads(result.stdout)["workloads"]
+    (found,) = fits["workloads"]
     assert ("shop", 3) == (found["namespace"], found["placed"])
     assert ["Lost"] == [one["fate"] for one in json.loads(drained.stdout)["pods"]]
 

@@ -378,9 +378,7 @@ def test_interrupted(tmp_path: Path) -> None:
     cluster = write(tmp_path, [node("n", "20"), *(pod(f"p{at}") for at in range(6))])
     words = ["simulate", cluster, "--plugin", interrupting(tmp_path)]
     before = signal.getsignal(signal.SIGINT)
-    result = run(*words, "-o", "json")
-    assert 130 == result.exit_code
-    found = json.loads(result.stdout)
+    found = document(*words, code=130)
     assert found["partial"]
     assert (2, 4) == (found["summary"]["placed"], found["summary"]["notTried"])
     text = run(*words)

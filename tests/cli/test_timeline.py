@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -221,8 +220,7 @@ def test_compare_configurations(scenario: Path, tmp_path: Path) -> None:
     other = config(tmp_path, "profiles: [{schedulerName: other}]\n", "b.yaml")
     configs = ("--config", config(tmp_path, name="a.yaml"), "--config", other)
     html = tmp_path / "c.html"
-    result = run("compare", scenario, *configs, "--html", html, "-o", "json")
-    found = json.loads(result.stdout)
+    found = document("compare", scenario, *configs, "--html", html)
     assert ("TimelineComparison", ["a", "b"], 3) == (found["kind"], found["runs"], found["seed"])
     values = {row["name"]: row["values"] for row in found["measures"]}
     assert [20, 0] == values["pods bound"]

@@ -17,7 +17,6 @@ from kubesched.explain.sentences import headline
 from kubesched.simulator.cluster import ClusterState
 from tests.cli.cluster import document, node, owned, pod, shop, write
 
-EXAMPLE: Final = Path(__file__).resolve().parents[2] / "examples" / "demo" / "cluster.yaml"
 OTHER: Final = pod("other", "1", schedulerName="another")
 
 

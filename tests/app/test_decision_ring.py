@@ -1,4 +1,4 @@
-"""The records that a running scheduler leaves, with the production loop on virtual time."""
+"""Records of decisions with the production loop on virtual time, their page, and the queue."""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.evaluate import ABSENT, Difference, Evaluator, answer_lines, differences
 from tests.cli.cluster import node, pod
 
+EVALUATOR = Evaluator(in_tree_registry(), FeatureGates())
+
 
 def _evaluate(plugins: object) -> dict[str, Any]:
     scenario = {
@@ -27,7 +29,7 @@ def _evaluate(plugins: object) -> dict[str, Any]:
             "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
         },
     }
-    return Evaluator(in_tree_registry(), FeatureGates({})).evaluate(scenario)
+    return EVALUATOR.evaluate(scenario)
 
 
 def test_a_preemption_that_ends_in_an_error_is_not_reported() -> None:
@@ -42,7 +44,6 @@ def test_a_preemption_that_ends_in_an_error_is_not_reported() -> None:
 
 # Line by line.
 
-EVALUATOR = Evaluator(in_tree_registry(), FeatureGates())
 PENDING = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d"}}
 SCENARIO = {"name": "s", "pod": PENDING}
 

@@ -228,6 +228,37 @@ def test_bound_pods_have_the_topology_labels_of_their_node(server: ObjectServer)
     ]
 
 
+# Conditions of pods.
+
+
+def test_an_equal_condition_of_a_pod_changes_nothing() -> None:
+    """The pod is the same object."""
+    pod = with_condition(make_pod(), NO, 0.0)
+    assert pod is with_condition(pod, NO, 5.0)
+
+
+def test_the_transition_time_changes_with_the_status_only() -> None:
+    """Reason and message do not change it."""
+    pod = with_condition(make_pod(), NO, 1.0)
+    pod = with_condition(pod, ConditionPatch("PodScheduled", "False", "Other", "x"), 5.0)
+    (condition,) = pod.status.conditions
+    assert (condition.reason, condition.last_transition_time) == ("Other", "2026-01-01T00:00:01Z")
+    pod = with_condition(pod, ConditionPatch("PodScheduled", "True", "", ""), 9.0)
+    (condition,) = pod.status.conditions
+    assert condition.last_transition_time == "2026-01-01T00:00:09Z"
+
+
+def test_each_type_has_one_condition() -> None:
+    """In the order of their first writes."""
+    pod = with_condition(make_pod(), NO, 0.0)
+    pod = with_condition(pod, ConditionPatch("Ready", "False", "", ""), 0.0)
+    pod = with_condition(pod, ConditionPatch("PodScheduled", "True", "", ""), 0.0)
+    assert [(c.type, c.status) for c in pod.status.conditions] == [
+        ("PodScheduled", "True"),
+        ("Ready", "False"),
+    ]
+
+
 # Conditions of pod groups.
 
 NAME = "PodGroupScheduled"
@@ -351,34 +382,3 @@ def test_default_tolerations_of_failing_nodes(given: list[Json], added: list[str
     more = pod.spec.tolerations[len(given) :]
     assert added == [toleration.key.removeprefix("node.kubernetes.io/") for toleration in more]
     assert all(toleration.toleration_seconds == 300 for toleration in more)
-
-
-# Conditions of pods.
-
-
-def test_an_equal_condition_of_a_pod_changes_nothing() -> None:
-    """The pod is the same object."""
-    pod = with_condition(make_pod(), NO, 0.0)
-    assert pod is with_condition(pod, NO, 5.0)
-
-
-def test_the_transition_time_changes_with_the_status_only() -> None:
-    """Reason and message do not change it."""
-    pod = with_condition(make_pod(), NO, 1.0)
-    pod = with_condition(pod, ConditionPatch("PodScheduled", "False", "Other", "x"), 5.0)
-    (condition,) = pod.status.conditions
-    assert (condition.reason, condition.last_transition_time) == ("Other", "2026-01-01T00:00:01Z")
-    pod = with_condition(pod, ConditionPatch("PodScheduled", "True", "", ""), 9.0)
-    (condition,) = pod.status.conditions
-    assert condition.last_transition_time == "2026-01-01T00:00:09Z"
-
-
-def test_each_type_has_one_condition() -> None:
-    """In the order of their first writes."""
-    pod = with_condition(make_pod(), NO, 0.0)
-    pod = with_condition(pod, ConditionPatch("Ready", "False", "", ""), 0.0)
-    pod = with_condition(pod, ConditionPatch("PodScheduled", "True", "", ""), 0.0)
-    assert [(c.type, c.status) for c in pod.status.conditions] == [
-        ("PodScheduled", "True"),
-        ("Ready", "False"),
-    ]

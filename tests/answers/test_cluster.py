@@ -17,7 +17,7 @@ from kubesched.explain.sentences import headline
 from kubesched.simulator.cluster import ClusterState
 from tests.cli.cluster import document, node, owned, pod, shop, write
 
-EXAMPLE: Final = Path(__file__).resolve().parents[2] / "examples" / "demo" / "cluster.yaml"
+OTHER: Final = pod("other", "1", schedulerName="another")
 
 
 @pytest.fixture
@@ -244,28 +244,20 @@ def test_exported_names_exist() -> None:
         kubesched.Clusters  # noqa: B018 - looked up only
 
 
-def test_the_chosen_profile_places_all_pods() -> None:
+def test_the_chosen_profile_places_all_pods(tmp_path: Path) -> None:
     """Pods that name another scheduler are placed, too."""
-    other = pod("other", "1")
-    other["spec"]["schedulerName"] = "another"
-    cluster = Cluster.from_objects([node("a", "2"), other], profile="default-scheduler")
-    assert [one.pod for one in cluster.simulate().placements] == ["shop/other"]
-
-
-def test_the_chosen_profile_places_all_pods_of_files(tmp_path: Path) -> None:
-    """The same, if the cluster is read from files."""
-    other = pod("other", "1")
-    other["spec"]["schedulerName"] = "another"
-    file = write(tmp_path, [node("a", "2"), other])
-    cluster = Cluster.from_files(file, profile="default-scheduler")
-    assert [one.pod for one in cluster.simulate().placements] == ["shop/other"]
+    objects = [node("a", "2"), OTHER]
+    file = write(tmp_path, objects)
+    for cluster in (
+        Cluster.from_objects(objects, profile="default-scheduler"),
+        Cluster.from_files(file, profile="default-scheduler"),
+    ):
+        assert [one.pod for one in cluster.simulate().placements] == ["shop/other"]
 
 
 def test_with_scheduler_leaves_the_first_cluster_alone() -> None:
     """The new cluster does not use the first one's profile, either."""
-    other = pod("other", "1")
-    other["spec"]["schedulerName"] = "another"
-    first = Cluster.from_objects([node("a", "2"), other], profile="default-scheduler")
+    first = Cluster.from_objects([node("a", "2"), OTHER], profile="default-scheduler")
     assert [] == [one.pod for one in first.with_scheduler().simulate().placements]
     assert first.simulate() == first.with_scheduler(profile="default-scheduler").simulate()
     with pytest.raises(UserError, match="no such profile"):
@@ -274,16 +266,13 @@ def test_with_scheduler_leaves_the_first_cluster_alone() -> None:
 
 def _gang(cpu: str) -> Cluster:
     """Return a node with an amount of cpu, a gang of pods of 2 cpus, and a pod of no gang."""
-    metadata = {"name": "g", "namespace": "shop"}
     group = {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
         "kind": "PodGroup",
-        "metadata": metadata,
+        "metadata": {"name": "g", "namespace": "shop"},
         "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
     }
-    pods = [pod(f"g-{at}", "2") for at in range(3)]
-    for member in pods:
-        member["spec"]["schedulingGroup"] = {"podGroupName": "g"}
+    pods = [pod(f"g-{at}", "2", schedulingGroup={"podGroupName": "g"}) for at in range(3)]
     gates = "GenericWorkload=true,GangScheduling=true"
     objects = [node("n", cpu), group, *pods, pod("other", "1")]
     return Cluster.from_objects(objects, feature_gates=gates)
@@ -301,12 +290,7 @@ _DOES_NOT_FIT: Final = (
         pytest.param(
             "6", "Fits", "Pod shop/g-0 fits together with its gang, and would go to n.", id="fits"
         ),
-        pytest.param(
-            "5",
-            "GangUnschedulable",
-            _DOES_NOT_FIT,
-            id="does not fit",
-        ),
+        pytest.param("5", "GangUnschedulable", _DOES_NOT_FIT, id="does not fit"),
         pytest.param(
             "1",
             "Unschedulable",

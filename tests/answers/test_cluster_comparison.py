@@ -144,7 +144,7 @@ def test_fragmentation_is_measured_with_one_average_pod() -> None:
 
 
 def test_the_first_cluster_is_compared_with_each_other_one() -> None:
-    """Figures are there for all."""
+    """All clusters have figures."""
     found = compare(nodes(1), nodes(1, 1), nodes(1, 1, 1))
     assert [each.cluster for each in found.differences] == ["1", "2"]
     assert [each.nodes_new for each in found.differences] == [("n1",), ("n1", "n2")]

@@ -5,32 +5,17 @@ from typing import Any
 from kubesched import Cluster
 from kubesched.answers.cluster_view import ClusterView, PendingGroup
 from kubesched.simulator.playback import WorkloadOnNodes
-from tests.cli.cluster import owned
+from tests.cli.cluster import Json, node, owned, pod
 
 
-def _node(name: str, zone: str, **more: Any) -> dict[str, Any]:
+def _node(name: str, zone: str, **status: Any) -> Json:
     labels = {"topology.kubernetes.io/zone": zone, "karpenter.sh/nodepool": f"pool-{zone}"}
-    amounts = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": more.get("spec", {}),
-        "status": {"allocatable": amounts, "conditions": more.get("conditions", [])},
-    }
+    found = node(name, labels=labels)
+    found["status"] |= status
+    return found
 
 
-def _pod(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
-    containers = [{"name": "a", "image": "a", "resources": {"requests": {"cpu": cpu}}}]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "shop", "uid": name},
-        "spec": {"containers": containers, **spec},
-    }
-
-
-def _view(*objects: dict[str, Any]) -> ClusterView:
+def _view(*objects: Json) -> ClusterView:
     return Cluster.from_objects(objects).view()
 
 
@@ -50,18 +35,18 @@ def test_nodes_are_sorted_by_zone_and_name() -> None:
 
 def test_amounts_are_per_resource_and_node() -> None:
     """They are the sums of the requests of the node's pods; pods are a resource of their own."""
-    view = _view(_node("n1", "a"), _node("n2", "a"), _pod("p", "1500m", nodeName="n2"))
+    view = _view(_node("n1", "a"), _node("n2", "a"), pod("p", "1500m", node_name="n2"))
     assert ("cpu", "memory", "pods") == view.resources
-    assert ((4000, 4000), (8 << 30, 8 << 30), (10, 10)) == view.nodes.allocatable
-    assert ((0, 1500), (0, 0), (0, 1)) == view.nodes.requested
+    assert ((4000, 4000), (8 << 30, 8 << 30), (110, 110)) == view.nodes.allocatable
+    assert ((0, 1500), (0, 1 << 30), (0, 1)) == view.nodes.requested
 
 
 def test_cordoned_and_failed_nodes_are_marked() -> None:
     """A node without a Ready condition counts as ready."""
     failed = [{"type": "Ready", "status": "Unknown"}]
-    view = _view(
-        _node("n1", "a", spec={"unschedulable": True}), _node("n2", "a", conditions=failed)
-    )
+    cordoned = _node("n1", "a")
+    cordoned["spec"]["unschedulable"] = True
+    view = _view(cordoned, _node("n2", "a", conditions=failed))
     assert (True, False) == view.nodes.cordoned
     assert (True, False) == view.nodes.ready
 
@@ -69,13 +54,13 @@ def test_cordoned_and_failed_nodes_are_marked() -> None:
 def test_pods_are_counted_by_workload() -> None:
     """Pods of one controller with equal requests are one entry."""
     pods = [
-        owned(_pod(f"db-{number}", "1", nodeName="n1", priority=5), "db", "StatefulSet")
+        owned(pod(f"db-{number}", "1", node_name="n1", priority=5), "db", "StatefulSet")
         for number in range(2)
     ]
-    view = _view(_node("n1", "a"), *pods, _pod("lone", "500m", nodeName="n1"))
+    view = _view(_node("n1", "a"), *pods, pod("lone", "500m", node_name="n1"))
     assert (
-        WorkloadOnNodes("StatefulSet", "shop", "db", 5, "", {"cpu": 1000}),
-        WorkloadOnNodes("Pod", "shop", "lone", 0, "", {"cpu": 500}),
+        WorkloadOnNodes("StatefulSet", "shop", "db", 5, "", {"cpu": 1000, "memory": 1 << 30}),
+        WorkloadOnNodes("Pod", "shop", "lone", 0, "", {"cpu": 500, "memory": 1 << 30}),
     ) == view.workloads
     assert ((0, 2, 1, 1),) == view.nodes.pods
 
@@ -84,11 +69,11 @@ def test_pending_pods_are_grouped_by_cause() -> None:
     """The largest group first; pods that fit have no reasons."""
     view = _view(
         _node("n1", "a"),
-        _pod("big-1", "9"),
-        _pod("big-2", "8"),
-        _pod("fits", "1"),
-        _pod("gated", "1", schedulingGates=[{"name": "later"}]),
-        _pod("other", "1", schedulerName="another"),
+        pod("big-1", "9"),
+        pod("big-2", "8"),
+        pod("fits", "1"),
+        pod("gated", "1", schedulingGates=[{"name": "later"}]),
+        pod("other", "1", schedulerName="another"),
     )
     assert 5 == view.pending_pods
     assert [
@@ -99,21 +84,21 @@ def test_pending_pods_are_grouped_by_cause() -> None:
     ] == _causes(view)
 
 
-def test_a_group_has_the_report_on_its_first_pod() -> None:
+def test_a_group_has_the_report_on_its_firstpod() -> None:
     """It includes the changes that would help."""
-    (group,) = _view(_node("n1", "a"), _pod("big-1", "9"), _pod("big-2", "9")).pending
+    (group,) = _view(_node("n1", "a"), pod("big-1", "9"), pod("big-2", "9")).pending
     assert group.why is not None
     sentence = "Pod shop/big-1 does not fit the only node, which has too little cpu."
     assert sentence == group.why.sentence
-    assert "lower the cpu request of container a from 9 to 4" == group.why.changes[0].sentence
+    assert "lower the cpu request of container main from 9 to 4" == group.why.changes[0].sentence
     assert ("shop/big-1", "shop/big-2") == group.pods
     assert ("Pod shop/big-1", "Pod shop/big-2") == group.workloads
 
 
 def test_small_groups_have_no_report() -> None:
     """Finding changes takes long, so only the largest groups have a report."""
-    pods = [_pod(f"p-{n}", "1", nodeSelector={"no": str(n)}, priority=n) for n in range(3)]
-    gates = [_pod(f"g-{n}", "1", schedulingGates=[{"name": f"g{n}"}]) for n in range(12)]
+    pods = [pod(f"p-{n}", "1", nodeSelector={"no": str(n)}, priority=n) for n in range(3)]
+    gates = [pod(f"g-{n}", "1", schedulingGates=[{"name": f"g{n}"}]) for n in range(12)]
     view = _view(_node("n1", "a"), *pods, *gates)
     answered = [group.why is not None for group in view.pending]
     assert [True] * 10 + [False] * 3 == answered

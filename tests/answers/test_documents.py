@@ -26,7 +26,7 @@ from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
 from tests.app.test_decision_ring import played, preemption
-from tests.cli.cluster import manifest, node, pod, run, shop, write
+from tests.cli.cluster import document, manifest, node, pod, run, shop, write
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
 
@@ -71,7 +71,7 @@ def _document(kind: str, tmp_path: Path) -> Any:
     if kind == "ShadowReport":
         return shadow_report().to_dict()
     if kind == "ReplayReport":
-        return json.loads(run(*replaying(tmp_path), "-o", "json").stdout)
+        return document(*replaying(tmp_path))
     if kind == "Playback":
         recorder = PlaybackRecorder()
         scenario = msgspec.structs.replace(
@@ -79,9 +79,7 @@ def _document(kind: str, tmp_path: Path) -> Any:
         )
         simulate(scenario, in_tree_registry(), recorder=recorder)
         return recorder.playback(scenario.name, 60).to_dict()
-    result = run(*printed(tmp_path)[kind], "-o", "json")
-    assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
+    return document(*printed(tmp_path)[kind], code=0)
 
 
 def replaying(folder: Path) -> tuple[str, ...]:
@@ -108,10 +106,10 @@ def shadow_report() -> ShadowReport:
 @pytest.mark.parametrize("kind", DOCUMENTS)
 def test_printed_documents_are_valid(kind: str, tmp_path: Path) -> None:
     """Unknown fields are errors here."""
-    document = _document(kind, tmp_path)
+    printed_or_served = _document(kind, tmp_path)
     schema = _strict(schema_of(kind))
     jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(document)
+    jsonschema.Draft202012Validator(schema).validate(printed_or_served)
 
 
 def _strict(schema: dict[str, Any]) -> dict[str, Any]:
@@ -144,6 +142,5 @@ def test_every_field_has_a_description() -> None:
 def test_a_schema_rejects_documents_of_another_kind(tmp_path: Path) -> None:
     """A document of another kind is not valid."""
     cluster = write(tmp_path, [node("a", "1"), pod("b", "2")])
-    document = json.loads(run("why", "b", cluster, "-o", "json").stdout)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, schema_of("PodExplanation"))
+        jsonschema.validate(document("why", "b", cluster), schema_of("PodExplanation"))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.answers.fit import FitQuestion, FitReport, fit, parse_question
-from kubesched.answers.node_shapes import parse_shape
+from kubesched.answers.node_shapes import MissingNodes, parse_shape
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.codec import decode_object
 from kubesched.api.meta import KubeObject
@@ -42,6 +42,14 @@ def ask(objects: Iterable[KubeObject], *items: KubeObject, **question: Any) -> F
         return await fit(cluster, items, FitQuestion(**question))
 
     return tried(objects, asked)
+
+
+def missing(objects: Iterable[KubeObject], item: KubeObject, *shapes: str) -> MissingNodes:
+    """Return the nodes of some shapes that are missing for a workload."""
+    report = ask(objects, item, shapes=tuple(map(parse_shape, shapes)))
+    assert not report.fits
+    assert report.missing_nodes is not None
+    return report.missing_nodes
 
 
 def placed(report: FitReport) -> dict[str, int]:
@@ -180,12 +188,9 @@ def test_further_pods_without_evictions(priority: int, expected: tuple[int, int,
 @pytest.mark.parametrize(("replicas", "number"), [(2, 1), (4, 1), (5, 2), (13, 4)])
 def test_missing_nodes_of_one_shape(replicas: int, number: int) -> None:
     """Three pods fit on each new node, and one on the existing node."""
-    shape = parse_shape("cpu=3,memory=8Gi,name=new")
-    report = ask([node("a", "1")], workload(replicas=replicas), shapes=(shape,))
-    assert not report.fits
-    assert report.missing_nodes is not None
-    assert report.missing_nodes.enough
-    assert {"new": number} == {one.shape: one.count for one in report.missing_nodes.nodes}
+    found = missing([node("a", "1")], workload(replicas=replicas), "cpu=3,memory=8Gi,name=new")
+    assert found.enough
+    assert {"new": number} == {one.shape: one.count for one in found.nodes}
 
 
 def test_new_nodes_go_to_the_pods_of_highest_priority() -> None:
@@ -194,39 +199,26 @@ def test_new_nodes_go_to_the_pods_of_highest_priority() -> None:
     waiting = [make_pod(f"wait-{at}", requests={"cpu": "2"}) for at in range(20)]
     high = make_pod("high", requests={"cpu": "2"}, priority=5)
     asked = workload(cpu="2", replicas=2, pod={"priority": 10, "preemptionPolicy": "Never"})
-    shape = parse_shape("cpu=2,memory=8Gi,name=new")
-    report = ask([node("a"), *low, *waiting, high], asked, shapes=(shape,))
-    assert report.missing_nodes is not None
-    assert report.missing_nodes.enough
+    assert missing([node("a"), *low, *waiting, high], asked, "cpu=2,memory=8Gi,name=new").enough
 
 
 def test_the_cheapest_mix() -> None:
     """Two small nodes and a large one are cheaper than two large ones."""
-    large = parse_shape("cpu=8,memory=8Gi,name=large,price=10")
-    small = parse_shape("cpu=2,memory=8Gi,name=small,price=3")
-    missing = ask([], workload(replicas=11), shapes=(large, small)).missing_nodes
-    assert missing is not None
-    assert {"large": 1, "small": 2} == {one.shape: one.count for one in missing.nodes}
-    assert (missing.price, missing.exact, missing.enough) == (16.0, True, True)
+    shapes = ("cpu=8,memory=8Gi,name=large,price=10", "cpu=2,memory=8Gi,name=small,price=3")
+    found = missing([], workload(replicas=11), *shapes)
+    assert {"large": 1, "small": 2} == {one.shape: one.count for one in found.nodes}
+    assert (found.price, found.exact, found.enough) == (16.0, True, True)
 
 
 def test_a_shape_that_does_not_help() -> None:
     """The report says why the pods do not fit even then."""
-    shape = parse_shape("cpu=2,memory=8Gi")
-    missing = ask([node("a")], workload(cpu="16"), shapes=(shape,)).missing_nodes
-    assert missing is not None
-    assert not missing.enough
-    assert not missing.nodes
-    assert missing.left[0].reasons == ("Insufficient cpu",)
+    found = missing([node("a")], workload(cpu="16"), "cpu=2,memory=8Gi")
+    assert (False, ()) == (found.enough, found.nodes)
+    assert found.left[0].reasons == ("Insufficient cpu",)
 
 
 def test_daemon_sets_use_a_part_of_each_new_node() -> None:
     """Two CPUs of each new node are left for two pods."""
-    daemon = workload("DaemonSet")
-    report = ask(
-        [node("a", "1"), daemon],
-        workload("StatefulSet", replicas=4),
-        shapes=(parse_shape("cpu=3,memory=8Gi"),),
-    )
-    assert report.missing_nodes is not None
-    assert [2] == [one.count for one in report.missing_nodes.nodes]
+    objects = [node("a", "1"), workload("DaemonSet")]
+    found = missing(objects, workload("StatefulSet", replicas=4), "cpu=3,memory=8Gi")
+    assert [2] == [one.count for one in found.nodes]

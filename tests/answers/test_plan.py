@@ -31,10 +31,7 @@ def test_steps_keep_their_order() -> None:
     [
         ({"loseZon": "a"}, "steps[0].loseZon: there is no such step; did you mean loseZone?"),
         ({"drain": 3}, "steps[0].drain.nodes: expected `str | array`, got `int`; write it in q"),
-        (
-            {"label": {"nodes": "a", "set": {"b": 1}}},
-            "steps[0].label.set.b: expected `str`, got",
-        ),
+        ({"label": {"nodes": "a", "set": {"b": 1}}}, "steps[0].label.set.b: expected `str`, got"),
         ({"drain": {"node": "a"}}, "steps[0].drain: node: there is no such field; did you mean no"),
         ({"drain": "a", "cordon": "b"}, "steps[0]: write one step per item, as in"),
         ({"addNodes": {"count": 0}}, "steps[0].addNodes.count: expected `int` >= 1"),
@@ -81,7 +78,7 @@ def test_a_plan_needs_steps(raw: object) -> None:
 
 
 def test_all_field_errors_are_reported_at_once() -> None:
-    """Not only the first one."""
+    """The message has all of them, not only the first."""
     with pytest.raises(UserError) as raised:
         decode_plan({"steps": [{"a": 1}, {"b": 2}], "more": 1})
     assert len(raised.value.messages) == 3

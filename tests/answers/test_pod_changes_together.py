@@ -10,7 +10,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.testing.builders import make_node, make_pod
 from tests.simulator.clusters import cluster_of
 
-from .test_why import TAINT
+from .test_room import TAINT
 
 
 def together(pod: Pod, *nodes: Node) -> list[str]:

@@ -14,16 +14,13 @@ from msgspec.structs import replace
 from kubesched.answers.room import StoppingReason, parse_pod_shape, room_for_pod, room_for_shape
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import load_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Placed
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
-from tests.simulator.clusters import cluster_of
+from tests.simulator.clusters import GATES, cluster_of, configuration_of
 
-GATES: Final = FeatureGates()
 TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 SPREAD: Final = {
     "maxSkew": 1,
@@ -174,7 +171,7 @@ def test_copies_are_not_gated_bound_or_preempting() -> None:
 
 
 def test_copies_leave_room_for_nominated_pods() -> None:
-    """As the scheduler would."""
+    """The scheduler leaves it, too."""
     nominated = make_pod("n", requests={"cpu": "2"}, priority=5, nominated_node_name="n")
     cluster = remembering(make_node("n", allocatable={"cpu": "3", "pods": 9}), nominated)
     assert room_for_pod(cluster, make_pod("p", requests={"cpu": "1"})).room.total == 1
@@ -182,12 +179,8 @@ def test_copies_leave_room_for_nominated_pods() -> None:
 
 def test_room_without_node_resources_fit_is_finite() -> None:
     """Kubelets count pods even if the configuration disables the plugin."""
-    kind = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-    }
     disabled = {"filter": {"disabled": [{"name": "NodeResourcesFit"}]}}
-    endless = load_configuration({**kind, "profiles": [{"plugins": disabled}]}, GATES)
+    endless = configuration_of(profiles=[{"plugins": disabled}])
     for pod in (make_pod(), make_pod(labels={"app": "web"}, topology_spread_constraints=[SPREAD])):
         cluster = ClusterState(in_tree_setup(GATES, endless))
         cluster.load([make_node("n", labels={"zone": "a"}, allocatable={"pods": 3})])

@@ -57,11 +57,7 @@ def test_comparing_clusters(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("second", "error"),
-    [
-        (None, "give at least two"),
-        ("cluster", "compared with clusters"),
-        ("seed", "the same seed"),
-    ],
+    [(None, "give at least two"), ("cluster", "compared with clusters"), ("seed", "the same seed")],
 )
 def test_inputs_that_cannot_be_compared(scenario: Path, second: str | None, error: str) -> None:
     """Errors say what is missing."""

@@ -47,10 +47,7 @@ def numbers(report: TopReport, resource: str = "cpu") -> dict[str, tuple[int, in
         (TopGroup.NODES, {"a": (3000, 4000), "b": (500, 4000), "c": (1000, 8000)}),
         (TopGroup.POOLS, {"small": (3500, 8000), "": (1000, 8000)}),
         (TopGroup.ZONES, {"x": (3000, 4000), "y": (1500, 12000)}),
-        (
-            TopGroup.NAMESPACES,
-            {"shop": (3000, 16000), "batch": (1500, 16000), "lab": (0, 16000)},
-        ),
+        (TopGroup.NAMESPACES, {"shop": (3000, 16000), "batch": (1500, 16000), "lab": (0, 16000)}),
         (TopGroup.PRIORITIES, {"0": (3500, 16000), "7": (1000, 16000)}),
     ],
 )

@@ -13,6 +13,7 @@ from kubesched.api.core import Node
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.volume import PersistentVolumeClaim
+from tests.plugins.volume_objects import make_class
 
 from .trials import budget, node, random_cluster, running, state_of, tried
 
@@ -44,14 +45,7 @@ def test_undo_restores_every_object(seed: int) -> None:
 @pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
 def test_a_replacement_has_its_own_ephemeral_claims(mode: str) -> None:
     """The old pod's claim is deleted, and the new one is provisioned."""
-    raw = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {"name": "fast"},
-        "provisioner": "csi.example.com",
-        "volumeBindingMode": mode,
-    }
-    storage = decode_object(raw)
+    storage = make_class("fast", mode=mode)
     template = {"spec": {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"]}}
     volume = {"name": "data", "ephemeral": {"volumeClaimTemplate": template}}
     pod = running("db-0", "a", owner="db", kind="StatefulSet", volumes=[volume])

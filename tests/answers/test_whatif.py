@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -33,11 +33,17 @@ from .trials import (
 )
 
 
-def planned(objects: Iterable[KubeObject], *steps: dict[str, Any]) -> WhatIfReport:
-    """Return the report on a plan of these steps."""
+def planned(
+    objects: Iterable[KubeObject],
+    *steps: dict[str, Any],
+    applied: Iterable[KubeObject] = (),
+    watch: Callable[[int, int, int], object] | None = None,
+) -> WhatIfReport:
+    """Return the report on a plan of these steps; `applied` are the objects of a.yaml."""
 
     async def ask(cluster: TrialCluster) -> WhatIfReport:
-        return await what_if(cluster, decode_plan({"steps": list(steps)}), {})
+        plan = decode_plan({"steps": list(steps)})
+        return await what_if(cluster, plan, {"a.yaml": [*applied]}, watch)
 
     return tried(objects, ask)
 
@@ -160,7 +166,7 @@ def test_scaling_up_and_down() -> None:
 
 
 def test_a_no_execute_taint_evicts_regardless_of_budgets() -> None:
-    """As upstream's taint manager does."""
+    """Upstream's taint manager does the same."""
     objects = [node("a"), node("b"), *web("a"), budget("web", "web", maxUnavailable=0)]
     report = planned(objects, {"taint": {"nodes": "a", "add": ["bad=yes:NoExecute"]}})
     assert [("a", "b")] == [(one.node, one.new_node) for one in report.moved]
@@ -196,25 +202,16 @@ def test_room_goes_to_the_pods_of_highest_priority() -> None:
     low = [make_pod(f"low-{at}", requests={"cpu": "4"}) for at in range(20)]
     spec = {"priority": 10, "preemptionPolicy": "Never"}
     high = workload(cpu="4", replicas=2, pod=spec)
-
-    async def ask(cluster: TrialCluster) -> WhatIfReport:
-        steps = [{"apply": "high.yaml"}, {"addNodes": {"count": 2, "like": "a"}}]
-        return await what_if(cluster, decode_plan({"steps": steps}), {"high.yaml": [high]})
-
-    report = tried([node("a"), running("full", "a", "4", priority=20), *low], ask)
+    objects = [node("a"), running("full", "a", "4", priority=20), *low]
+    steps: list[dict[str, Any]] = [{"apply": "a.yaml"}, {"addNodes": {"count": 2, "like": "a"}}]
+    report = planned(objects, *steps, applied=[high])
     assert 0 == len(report.no_longer_pending)
     assert 0 == len(report.now_pending)
 
 
 def test_an_applied_workload_gets_its_pods() -> None:
-    """As with `fit`."""
-    item = workload(replicas=2)
-
-    async def ask(cluster: TrialCluster) -> WhatIfReport:
-        steps = decode_plan({"steps": [{"apply": "web.yaml"}]})
-        return await what_if(cluster, steps, {"web.yaml": [item]})
-
-    report = tried([node("a")], ask)
+    """The pods are those that `fit` would create."""
+    report = planned([node("a")], {"apply": "a.yaml"}, applied=[workload(replicas=2)])
     assert ["a", "a"] == [one.new_node for one in report.created]
 
 
@@ -263,15 +260,13 @@ def test_a_node_that_an_earlier_step_has_removed() -> None:
 
 def test_unknown_names_of_later_steps_are_reported_before_anything_is_done() -> None:
     """Placing many pending pods takes long."""
-    steps = [{"removeNode": "a"}, {"setPriority": {"workload": "deploy/api", "priority": 1}}]
+    unknown = {"setPriority": {"workload": "deploy/api", "priority": 1}}
     watched: list[tuple[int, int, int]] = []
-
-    async def ask(cluster: TrialCluster) -> WhatIfReport:
-        plan = decode_plan({"steps": steps})
-        return await what_if(cluster, plan, {}, lambda *numbers: watched.append(numbers))
-
+    objects = [node("a"), node("b"), *web("a"), make_pod("new")]
     with pytest.raises(QuestionError) as raised:
-        tried([node("a"), node("b"), *web("a"), make_pod("new")], ask)
+        planned(
+            objects, {"removeNode": "a"}, unknown, watch=lambda *numbers: watched.append(numbers)
+        )
     assert str(raised.value).startswith("steps[1].setPriority: deploy/api: namespace default has")
     assert {(0, 2, 0)} == set(watched)
 

@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from kubesched.answers.pod_explanation import explain_pod
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.answers.why import PodState, WhyReport, state_of, why, why_pod, why_undecided
-from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, OwnerReference
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.scheduler.decision import Placed
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod
+from tests.plugins.dynamic_resources import objects as dra
 from tests.plugins.volume_objects import claim_volumes, make_claim, make_class
 from tests.scheduler.running import GANGS, make_group, make_member
 from tests.simulator.clusters import cluster_of
 
+from .test_room import SPREAD, TAINT
 from .trials import owner_metadata
 
 IN_ZONE: Final = make_pod(node_selector={"zone": "eu-1"})
-TAINT: Final = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 
 
 def ask(pod: Pod, *others: KubeObject) -> WhyReport:
@@ -35,6 +35,12 @@ def ask(pod: Pod, *others: KubeObject) -> WhyReport:
     cluster = cluster_of(pod, *others)
     explanation = explain_pod(cluster, PodInfo(pod), all_filters=True)
     return why(ChangeTrial(cluster, pod), explanation)
+
+
+def requiring(*expressions: dict[str, Any]) -> Pod:
+    """Return a pod that requires nodes with labels."""
+    required = {"nodeSelectorTerms": [{"matchExpressions": [*expressions]}]}
+    return make_pod(node_affinity={"requiredDuringSchedulingIgnoredDuringExecution": required})
 
 
 def kinds(report: WhyReport) -> set[ChangeKind]:
@@ -48,96 +54,54 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
 @pytest.mark.parametrize(
     ("pod", "others", "sentence"),
     [
-        pytest.param(
+        (
             make_pod(requests={"cpu": "3"}),
             [make_node("n", allocatable={"cpu": "2", "pods": 5})],
             "lower the cpu request of container container from 3 to 2",
-            id="request",
         ),
-        pytest.param(
+        (
             make_pod(requests={"memory": "3Gi"}),
             [make_node("n", allocatable={"cpu": "2", "memory": "2Gi", "pods": 5})],
             "lower the memory request of container container from 3Gi to 2Gi",
-            id="memory",
         ),
-        pytest.param(
+        (
             make_pod(),
             [make_node("n", taints=[TAINT])],
             "tolerate the taint dedicated=gpu:NoSchedule",
-            id="toleration",
         ),
-        pytest.param(
+        (
             make_pod(),
             [make_node("n", taints=[TAINT])],
             "remove the taint dedicated=gpu:NoSchedule from node n",
-            id="taint",
         ),
-        pytest.param(
-            make_pod(), [make_node("n", unschedulable=True)], "uncordon node n", id="cordon"
-        ),
-        pytest.param(
-            IN_ZONE,
-            [make_node("n", labels={"zone": "eu-1a"})],
-            "ask for zone=eu-1a instead of eu-1",
-            id="near value",
-        ),
-        pytest.param(
+        (make_pod(), [make_node("n", unschedulable=True)], "uncordon node n"),
+        (IN_ZONE, [make_node("n", labels={"zone": "eu-1a"})], "ask for zone=eu-1a instead of eu-1"),
+        (
             make_pod(node_selector={"io/zones": "eu-1"}),
             [make_node("n", labels={"io/zone": "eu-1a"})],
             "ask for io/zone=eu-1a instead of io/zones=eu-1",
-            id="near key and value",
         ),
-        pytest.param(
+        (
             make_pod(node_selector={"zone": "eu-1a"}),
             [make_node("n", labels={"topology.kubernetes.io/zone": "eu-1a", "zones": "eu-1a"})],
             "ask for topology.kubernetes.io/zone=eu-1a instead of zone=eu-1a",
-            id="key in another domain",
         ),
-        pytest.param(
-            make_pod(
-                node_affinity={
-                    "requiredDuringSchedulingIgnoredDuringExecution": {
-                        "nodeSelectorTerms": [
-                            {
-                                "matchExpressions": [
-                                    {"key": "dis", "operator": "In", "values": ["a"]}
-                                ]
-                            }
-                        ]
-                    }
-                }
-            ),
+        (
+            requiring({"key": "dis", "operator": "In", "values": ["a"]}),
             [make_node("n", labels={"disk": "a"})],
             "ask for disk=a instead of dis=a",
-            id="near key in affinity",
         ),
-        pytest.param(
-            IN_ZONE,
-            [make_node("n", labels={"zone": "us-9"})],
-            "drop the node selector zone=eu-1",
-            id="selector",
-        ),
-        pytest.param(IN_ZONE, [make_node("n")], "label node n with zone=eu-1", id="label"),
-        pytest.param(
-            make_pod(
-                node_affinity={
-                    "requiredDuringSchedulingIgnoredDuringExecution": {
-                        "nodeSelectorTerms": [
-                            {
-                                "matchExpressions": [
-                                    {"key": "disk", "operator": "In", "values": ["ssd"]},
-                                    {"key": "gpu", "operator": "Exists"},
-                                ]
-                            }
-                        ]
-                    }
-                }
+        (IN_ZONE, [make_node("n", labels={"zone": "us-9"})], "drop the node selector zone=eu-1"),
+        (IN_ZONE, [make_node("n")], "label node n with zone=eu-1"),
+        (
+            requiring(
+                {"key": "disk", "operator": "In", "values": ["ssd"]},
+                {"key": "gpu", "operator": "Exists"},
             ),
             [make_node("n", labels={"disk": "ssd"})],
             "drop the node affinity gpu Exists",
-            id="affinity",
         ),
-        pytest.param(
+        (
             make_pod(requests={"cpu": "1"}),
             [
                 make_node("n", allocatable={"cpu": "2", "pods": 5}),
@@ -145,9 +109,8 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
                 make_pod("b", node_name="n", requests={"cpu": "1"}, priority=3),
             ],
             "evict pod default/b (priority 3) from node n",
-            id="eviction",
         ),
-        pytest.param(
+        (
             make_pod(requests={"cpu": "2"}),
             [
                 make_node("n", allocatable={"cpu": "2", "pods": 5}),
@@ -155,41 +118,27 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
                 make_pod("b", node_name="n", requests={"cpu": "1"}),
             ],
             "free node n of its 2 pods",
-            id="free a node",
         ),
-        pytest.param(
+        (
             make_pod(requests={"cpu": "2"}),
             [
                 make_node("n", allocatable={"cpu": "2", "memory": "1Gi", "pods": 5}),
                 make_pod("a", node_name="n", requests={"cpu": "1"}),
             ],
             "add a node like n (cpu 2, memory 1Gi)",
-            id="new node",
         ),
-        pytest.param(
+        (
             make_pod(host_ports=[80]),
             [make_node("n"), make_pod("a", node_name="n", host_ports=[80])],
             "drop the host port 80 of container container",
-            id="port",
         ),
-        pytest.param(
+        (
             make_pod(scheduling_gates=["example.com/wait"]),
             [make_node("n")],
             "remove the scheduling gate example.com/wait",
-            id="gate",
         ),
-        pytest.param(
-            make_pod(
-                labels={"app": "web"},
-                topology_spread_constraints=[
-                    {
-                        "maxSkew": 1,
-                        "topologyKey": "zone",
-                        "whenUnsatisfiable": "DoNotSchedule",
-                        "labelSelector": {"matchLabels": {"app": "web"}},
-                    }
-                ],
-            ),
+        (
+            make_pod(labels={"app": "web"}, topology_spread_constraints=[SPREAD]),
             [
                 make_node("n", labels={"zone": "a"}),
                 make_node("m", labels={"zone": "b"}, allocatable={"cpu": "1", "pods": 0}),
@@ -197,7 +146,6 @@ def kinds(report: WhyReport) -> set[ChangeKind]:
                 make_pod("b", node_name="n", labels={"app": "web"}),
             ],
             "raise maxSkew over zone from 1 to 3",
-            id="skew",
         ),
     ],
 )
@@ -275,7 +223,7 @@ def test_an_evicted_pod_has_its_preemptor() -> None:
 
 
 def test_the_sentence_lists_each_cause_once() -> None:
-    """The most frequent one first."""
+    """The most frequent cause is first."""
     report = ask(
         make_pod(requests={"cpu": "9"}),
         make_node("a"),
@@ -318,7 +266,7 @@ def test_nothing_is_suggested_for_a_pod_that_fits() -> None:
 
 
 def test_preemption_names_its_victims() -> None:
-    """So that nobody has to ask again."""
+    """The sentence has the pod and its node."""
     full = make_pod("idle", requests={"cpu": "2"}, node_name="n")
     report = ask(
         make_pod(priority=5, requests={"cpu": "2"}), make_node("n", allocatable={"cpu": "2"}), full
@@ -347,7 +295,7 @@ def test_pods_that_are_being_deleted_are_named() -> None:
 
 
 def test_a_condition_without_a_message_is_no_attempt() -> None:
-    """There is nothing to show of it."""
+    """The report has no last attempt."""
     condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
     pod = make_pod(scheduling_gates=["gate"], status={"conditions": [condition]})
     assert ask(pod, make_node()).last_attempt is None
@@ -365,7 +313,7 @@ def test_the_sentence_names_the_claim() -> None:
 
 
 def test_a_node_is_not_labelled_with_the_name_of_another() -> None:
-    """What a node says of itself stays; labels of other domains may change."""
+    """Labels that kubelets set stay; labels of other domains may change."""
     host, disk = "kubernetes.io/hostname", "disk"
     node = make_node("n", labels={host: "n", disk: "hdd"})
     labelling = ChangeKind.LABEL_NODE
@@ -374,7 +322,7 @@ def test_a_node_is_not_labelled_with_the_name_of_another() -> None:
 
 
 def test_a_toleration_is_smaller_than_a_device_less() -> None:
-    """To drop a request is no small change, as to lower it would be."""
+    """Lowering a request is a small change, dropping it is not."""
     gpu = {"nvidia.com/gpu": "1"}
     nodes = [make_node("a"), make_node("b", allocatable=gpu, taints=[TAINT])]
     report = ask(make_pod(requests={"nvidia.com/gpu": "1"}), *nodes)
@@ -388,7 +336,7 @@ def test_a_toleration_is_smaller_than_a_device_less() -> None:
     [(2, PodState.FITS, "fits the only node now"), (1, PodState.GATED, "waiting for minCount")],
 )
 def test_a_pod_of_a_gang(members: int, state: PodState, part: str) -> None:
-    """It is asked about alone; a note names its group."""
+    """The answer is about the pod alone; a note names its group."""
     group = make_group("g", min_count=2)
     pods = [make_member(f"g-{at}", "g") for at in range(members)]
     cluster = cluster_of(make_node("n"), group, *pods, gates=FeatureGates.of(GANGS))
@@ -402,32 +350,20 @@ def test_a_pod_of_a_gang(members: int, state: PodState, part: str) -> None:
 @pytest.mark.parametrize("template", ["", "gpus"])
 def test_a_claim_asks_for_fewer_devices(template: str) -> None:
     """The answer has the largest number that some node has free."""
-    api = {"apiVersion": "resource.k8s.io/v1"}
-    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 5}
-    devices = {"requests": [{"name": "g", "exactly": exactly}]}
-    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
-    slice_ = {"driver": "d", "nodeName": "n", "pool": pool}
-    listed = [{"name": f"g{at}"} for at in range(3)]
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": "pod", "uid": "u", "controller": True}
-    metadata = {"name": "four", "namespace": "default", "ownerReferences": [owner]}
+    owner = OwnerReference(api_version="v1", kind="Pod", name="pod", uid="u", controller=True)
     others = [
-        {**api, "kind": "ResourceClaim", "metadata": metadata, "spec": {"devices": devices}},
-        {**api, "kind": "DeviceClass", "metadata": {"name": "gpu"}},
-        {
-            **api,
-            "kind": "ResourceSlice",
-            "metadata": {"name": "n"},
-            "spec": {**slice_, "devices": listed},
-        },
+        dra.claim(dra.request(count=5), name="five", owner_references=(owner,)),
+        dra.device_class(),
+        dra.slice_of([dra.device(f"g{at}") for at in range(3)], node_name="n"),
     ]
-    entry = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": "four"}
-    made = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": "four"}]}
+    entry = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": "five"}
+    made = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": "five"}]}
     pod = make_pod(
         uid="u", spec={"resourceClaims": [{"name": "x", **entry}]}, status=made if template else {}
     )
-    report = ask(pod, make_node("n"), *map(decode_object, others))
-    what = "ResourceClaimTemplate gpus" if template else "ResourceClaim four"
-    sentence = f"replace {what} by one whose request g asks for 3 devices, not 5"
+    report = ask(pod, make_node("n"), *others)
+    what = "ResourceClaimTemplate gpus" if template else "ResourceClaim five"
+    sentence = f"replace {what} by one whose request r asks for 3 devices, not 5"
     assert [(sentence, "n")] == [(one.sentence, one.node) for one in report.changes]
 
 
@@ -510,16 +446,7 @@ _pods = st.builds(
         if keeps_apart
         else None,
         host_ports=[80] if ports else [],
-        topology_spread_constraints=[
-            {
-                "maxSkew": 1,
-                "topologyKey": "zone",
-                "whenUnsatisfiable": "DoNotSchedule",
-                "labelSelector": {"matchLabels": {"app": "web"}},
-            }
-        ]
-        if spread
-        else [],
+        topology_spread_constraints=[SPREAD] if spread else [],
     ),
     st.sampled_from(["500m", "1500m", "3", "5"]),
     st.sampled_from(["", "a", "b", "c"]),

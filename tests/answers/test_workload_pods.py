@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from kubesched.answers.workload_pods import (
+    Owners,
     Workload,
     make,
     owns,
@@ -14,11 +15,13 @@ from kubesched.answers.workload_pods import (
     replacement_of,
     replicas_of,
 )
+from kubesched.api.apps import Job, ReplicaSet
 from kubesched.api.codec import decode_object
 from kubesched.api.core import Node, Pod
-from kubesched.testing.builders import make_pod
+from kubesched.api.meta import ObjectMeta, OwnerReference
+from kubesched.testing.builders import make_pod, make_pod_info
 
-from .trials import node, running
+from .trials import node, owner_metadata, running
 
 SPEC = {"containers": [{"name": "main", "image": "app"}]}
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": SPEC}
@@ -158,3 +161,48 @@ def test_quotas_and_limit_ranges_are_named() -> None:
     assert [
         "not read: LimitRange and ResourceQuota, which may keep pods from being created"
     ] == read_manifests(manifests, "default")[1]
+
+
+# Owners.
+
+
+def owned_by(kind: str, name: str, own: str) -> ObjectMeta:
+    """Return the metadata of an object between a workload and its pods."""
+    owner = OwnerReference(kind=kind, name=name, controller=True)
+    return ObjectMeta(name=own, namespace="default", owner_references=(owner,))
+
+
+HASHED = {"pod-template-hash": "5d"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "between", "expected"),
+    [
+        ({}, [], "Pod default/p"),
+        (owner_metadata("StatefulSet", "db"), [], "StatefulSet default/db"),
+        (owner_metadata("Node", "n"), [], "Node n"),
+        (owner_metadata("ReplicaSet", "web-5d", **HASHED), [], "Deployment default/web"),
+        (owner_metadata("ReplicaSet", "web-5d"), [], "ReplicaSet default/web-5d"),
+        (
+            owner_metadata("ReplicaSet", "web-5d"),
+            [ReplicaSet(metadata=owned_by("Rollout", "web", "web-5d"))],
+            "Rollout default/web",
+        ),
+        (
+            owner_metadata("ReplicaSet", "web-5d", **HASHED),
+            [ReplicaSet(metadata=ObjectMeta(name="web-5d", namespace="default"))],
+            "ReplicaSet default/web-5d",
+        ),
+        (owner_metadata("Job", "night-1"), [], "Job default/night-1"),
+        (
+            owner_metadata("Job", "night-1"),
+            [Job(metadata=owned_by("CronJob", "night", "night-1"))],
+            "CronJob default/night",
+        ),
+    ],
+)
+def test_the_topmost_owner(
+    metadata: dict[str, Any], between: list[ReplicaSet | Job], expected: str
+) -> None:
+    """Taken from the ReplicaSet or Job if it is known, else from the names."""
+    assert str(Owners(between).of(make_pod_info("p", metadata=metadata))) == expected

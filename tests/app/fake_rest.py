@@ -1,32 +1,34 @@
-"""A connection to an API server that is a function."""
+"""A connection to an API server whose answers are given."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from random import Random
-from typing import Any
 
 from kubesched.app.reviews import AccessStatus, Reviews, TokenStatus
 from kubesched.client.requests import Request
 
 
 class FakeRest:
-    """Answers requests with a function and keeps them.
+    """Answers all requests with one object or error, or with those of a function; keeps them.
 
     Attributes:
         requests: In the order sent.
     """
 
-    def __init__(self, answer: Callable[[Request], Any]) -> None:
+    def __init__(self, answer: object) -> None:
         self._answer = answer
         self.requests: list[Request] = []
 
     async def send(self, request: Request) -> bytes:
-        """Return the function's result as JSON, or raise its exception."""
+        """Return the answer as JSON, or raise it."""
         self.requests.append(request)
-        return json.dumps(self._answer(request)).encode()
+        answer = self._answer(request) if callable(self._answer) else self._answer
+        if isinstance(answer, BaseException):
+            raise answer
+        return json.dumps(answer).encode()
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Not used."""

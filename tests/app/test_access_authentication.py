@@ -53,9 +53,7 @@ def review(request: Request) -> dict[str, Any]:
 
 
 def authenticate(
-    *headers: tuple[str, str],
-    shown: Holder | None = None,
-    authorities: Authorities | None = None,
+    *headers: tuple[str, str], shown: Holder | None = None, authorities: Authorities | None = None
 ) -> UserInfo:
     """Return the user of a request."""
     tokens = token_reviews(FakeRest(review))
@@ -181,18 +179,14 @@ async def test_the_configmap_is_read_again() -> None:
         {"data": {"client-ca-file": "no certificate"}},
         ApiError(500, "InternalError", "oh"),
         {"data": {"client-ca-file": STRANGERS.pem.decode()}},
+        asyncio.CancelledError(),
     ]
     changes: list[Authorities] = []
 
     def answer(request: Request) -> object:
         path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
         assert path == request.path
-        if not answers:
-            raise asyncio.CancelledError
-        found = answers.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        return answers.pop(0)
 
     cluster = ClusterAuthentication(FakeRest(answer), Authorities(), changes.append)
     await cluster.refresh()
@@ -219,13 +213,9 @@ def test_without_a_configmap_nothing_is_known(
     answer: ApiError, expected: AbstractContextManager[object]
 ) -> None:
     """The authorities stay those of files."""
-
-    def refuse(_request: Request) -> object:
-        raise answer
-
     files = Authorities(STRANGERS.pem.decode())
     changes: list[Authorities] = []
-    cluster = ClusterAuthentication(FakeRest(refuse), files, changes.append)
+    cluster = ClusterAuthentication(FakeRest(answer), files, changes.append)
     with expected:
         asyncio.run(cluster.refresh())
     assert (files, []) == (cluster.authorities, changes)

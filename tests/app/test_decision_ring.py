@@ -1,20 +1,31 @@
-"""The records that a running scheduler leaves, with the production loop on virtual time."""
+"""Records of decisions with the production loop on virtual time, their page, and the queue."""
 
 from __future__ import annotations
 
 import gc
+import json
 import weakref
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kubesched.app.decision_ring import DecisionQuery, DecisionRing
-from kubesched.explain.decision_records import DecisionRecord, EvictedPod, RecordedOutcome
-from kubesched.framework.status import Status, failure, unschedulable
+from kubesched.app.decision_ring import DecisionQuery, DecisionRing, decision_page, queue_state
+from kubesched.app.http_exchange import HttpRequest, HttpResponse
+from kubesched.explain.decision_records import (
+    DecisionRecord,
+    DecisionRecords,
+    EvictedPod,
+    QueuePart,
+    QueueState,
+    RecordedOutcome,
+)
+from kubesched.explain.report import RetryEvents
+from kubesched.framework.status import Code, Status, failure, unschedulable
 from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.virtual_loop import run
 from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
 from tests.scheduler.running import GANGS, Running, make_group, make_member, running
 from tests.scheduler.scripted import scripted
 
@@ -206,3 +217,162 @@ def test_pods_and_cycles_are_released() -> None:
     gc.collect()
     assert [None] == [ref() for ref in watching.seen]
     assert 2 == ring.recorded
+
+
+# Queries of /debug/decisions, and their responses.
+
+
+def ask(query: str) -> tuple[HttpResponse, list[DecisionQuery]]:
+    """Return the response to a query, and the query as it was parsed, if it was."""
+    parsed: list[DecisionQuery] = []
+
+    def read(given: DecisionQuery) -> DecisionRecords:
+        parsed.append(given)
+        return DecisionRecords(leads=True, capacity=5, recorded=7)
+
+    path = "/debug/decisions"
+    return decision_page(HttpRequest(path=path, target=f"{path}{query}"), read), parsed
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("", DecisionQuery(), id="all"),
+        pytest.param("?limit=3", DecisionQuery(limit=3), id="limit"),
+        pytest.param("?node=n1", DecisionQuery(node="n1"), id="node"),
+        pytest.param("?pod=a/b", DecisionQuery(pod="a/b"), id="pod"),
+        pytest.param("?pod=a%2Fb&limit=", DecisionQuery(pod="a/b"), id="escaped"),
+    ],
+)
+def test_queries(query: str, expected: DecisionQuery) -> None:
+    """The document has its kind and the records' numbers."""
+    response, parsed = ask(query)
+    assert [expected] == parsed
+    assert (200, "application/json") == (response.status, response.content_type)
+    assert json.loads(response.body) == {
+        "apiVersion": "kubesched.dev/v1",
+        "kind": "DecisionRecords",
+        "leads": True,
+        "capacity": 5,
+        "recorded": 7,
+        "records": [],
+        "queue": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("?pod=web", "pod=web: write NAMESPACE/NAME\n"),
+        ("?pod=shop/", "pod=shop/: write NAMESPACE/NAME\n"),
+        ("?limit=0", "limit=0: write a number from 1\n"),
+        ("?limit=-1", "limit=-1: write a number from 1\n"),
+        ("?limit=x", "limit=x: write a number from 1\n"),
+    ],
+)
+def test_invalid_queries(query: str, message: str) -> None:
+    """The message names the parameter and what to write."""
+    response, parsed = ask(query)
+    assert (400, message.encode()) == (response.status, response.body)
+    assert [] == parsed
+
+
+# Where a pod is in the queue.
+
+START_NS = 1_700_000_000_000_000_000
+SHOWN = "2023-11-14T22:13:"
+
+
+def state_of(here: Running, name: str) -> QueueState:
+    """Return the state of a pod; the time of day is that of the loop since `START_NS`."""
+    now_ns = START_NS + round(here.scheduler.now() * 1e9)
+    state = queue_state(here.scheduler, f"default/{name}", now_ns)
+    assert state is not None
+    return state
+
+
+@on_virtual_time
+async def test_a_pod_waits_for_an_event() -> None:
+    """The state has attempts, the time of the last one, and what would requeue the pod."""
+    async with running() as here:
+        here.api.create(make_node("n1", allocatable={"cpu": "1"}))
+        here.api.create(make_pod("large", requests={"cpu": "4"}))
+        await here.settle(2.5)
+        state = state_of(here, "large")
+        (entry,) = state.retry_after
+        assert ("NodeResourcesFit", True) == (entry.plugin, "Node added" in entry.events)
+        expected = QueueState(
+            part=QueuePart.UNSCHEDULABLE,
+            attempts=1,
+            since=f"{SHOWN}20.000000Z",
+            retry_after=(entry,),
+        )
+        assert expected == state
+
+
+@on_virtual_time
+async def test_an_error_backs_off() -> None:
+    """The end of the backoff is the second in which the pod is tried again."""
+    async with running() as here:
+        here.api.refused.add("small")
+        here.api.create(make_node("n1"), make_pod("small"))
+        await here.settle(0.25)
+        assert state_of(here, "small") == QueueState(
+            part=QueuePart.BACKOFF,
+            attempts=1,
+            since=f"{SHOWN}20.000000Z",
+            backoff_ends=f"{SHOWN}22.000000Z",
+        )
+        await here.settle(1.7)
+        assert 1 == state_of(here, "small").attempts
+        await here.settle(0.1)
+        assert 2 == state_of(here, "small").attempts
+
+
+@on_virtual_time
+async def test_a_gate_is_named() -> None:
+    """A gated pod was never tried."""
+    async with running() as here:
+        here.api.create(make_node("n1"), make_pod("held", scheduling_gates=["example.com/no"]))
+        await here.settle()
+        events = ("Pod scheduling gates removed",)
+        assert state_of(here, "held") == QueueState(
+            part=QueuePart.GATED,
+            since=f"{SHOWN}20.000000Z",
+            retry_after=(RetryEvents("SchedulingGates", events),),
+        )
+
+
+@on_virtual_time
+async def test_a_pod_waits_for_permission() -> None:
+    """The plugins and the node are named."""
+    _, options = scripted(permit={"small": Status(Code.WAIT)})
+    async with running(**options) as here:
+        here.api.create(make_node("n1"), make_pod("small"))
+        await here.settle(0.5)
+        assert state_of(here, "small") == QueueState(
+            part=QueuePart.WAITING_ON_PERMIT,
+            attempts=1,
+            since=f"{SHOWN}20.000000Z",
+            node="n1",
+            waits_for=("Script",),
+        )
+
+
+@on_virtual_time
+async def test_pods_that_are_tried_or_bound() -> None:
+    """Active before the loop runs, in flight when popped, assumed, then nothing any more."""
+    async with running() as here:
+        here.api.create(make_node("n1"), make_pod("small"))
+        seen = [state_of(here, "small").part]
+        scheduler = here.scheduler
+        queued = scheduler.queue.pop(scheduler.now())
+        assert queued is not None
+        seen.append(state_of(here, "small").part)
+        scheduler.cache.assume_pod(queued.pod_info, "n1")
+        seen.append(state_of(here, "small").part)
+        scheduler.queue.done(queued.pod_info.uid, scheduler.now())
+        scheduler.cache.forget_pod(queued.pod_info.on_node("n1"))
+        assert [QueuePart.ACTIVE, QueuePart.IN_FLIGHT, QueuePart.BINDING] == seen
+        for name in ("small", "nobody"):
+            assert queue_state(scheduler, f"default/{name}", START_NS) is None

@@ -107,8 +107,7 @@ def test_observers_get_checks_of_endpoints() -> None:
     """Excluded checks and requests for single checks are not reported."""
     seen: list[tuple[str, str, bool]] = []
     health = Health(
-        {"readyz": {"a": lambda: "", "b": lambda: "bad"}},
-        lambda *told: seen.append(told),
+        {"readyz": {"a": lambda: "", "b": lambda: "bad"}}, lambda *told: seen.append(told)
     )
     ask(health, "/readyz")
     ask(health, "/readyz?exclude=a")

@@ -2,8 +2,6 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
@@ -11,23 +9,8 @@ from aiohttp import web
 from kubesched.api.field_errors import ConfigError
 from kubesched.app.environment import HttpExtenderTransports
 from kubesched.config.types import ExtenderConfiguration, ExtenderTLSConfig
+from tests.client.scripted_server import serving
 from tests.loops import in_real_time
-
-Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-
-
-@asynccontextmanager
-async def served(answer: Answer) -> AsyncIterator[str]:
-    """Serve an answer on loopback; yields the URL."""
-    runner = web.ServerRunner(web.Server(answer))
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = runner.addresses[0][:2]
-        yield f"http://{host}:{port}/filter"
-    finally:
-        await runner.cleanup()
 
 
 async def post(url: str, timeout_seconds: float = 5.0) -> tuple[int, bytes]:
@@ -41,42 +24,42 @@ async def post(url: str, timeout_seconds: float = 5.0) -> tuple[int, bytes]:
 async def test_body_and_headers_arrive_and_the_answer_comes_back() -> None:
     """The extender reads JSON; its status and body are returned as they are."""
 
-    async def answer(request: web.BaseRequest) -> web.Response:
+    async def answer(request: web.BaseRequest, _: object) -> web.Response:
         assert "application/json" == request.headers["Content-Type"]
         return web.Response(status=418, body=await request.read() * 100_000)
 
-    async with served(answer) as url:
-        assert (418, b'{"Pod":1}' * 100_000) == await post(url)
+    async with serving(answer) as server:
+        assert (418, b'{"Pod":1}' * 100_000) == await post(server.url)
 
 
 @in_real_time
 async def test_the_time_limit_covers_the_whole_exchange() -> None:
     """An extender that does not answer in time is a TimeoutError, which is an OSError."""
 
-    async def answer(request: web.BaseRequest) -> web.Response:
+    async def answer(request: web.BaseRequest, _: object) -> web.Response:
         await asyncio.sleep(1)
         return web.Response()
 
     words = r"^context deadline exceeded \(Client.Timeout exceeded while awaiting headers\)$"
-    async with served(answer) as url:
+    async with serving(answer) as server:
         with pytest.raises(TimeoutError, match=words):
-            await post(url, 0.02)
+            await post(server.url, 0.02)
 
 
 @in_real_time
 async def test_the_time_limit_covers_the_body() -> None:
     """An answer that begins in time and does not end in time is none."""
 
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+    async def answer(request: web.BaseRequest, _: object) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         await response.write(b"{")
         await asyncio.sleep(1)
         return response
 
-    async with served(answer) as url:
+    async with serving(answer) as server:
         with pytest.raises(TimeoutError, match="while reading body"):
-            await post(url, 0.05)
+            await post(server.url, 0.05)
 
 
 def test_refused_connection() -> None:
@@ -92,17 +75,17 @@ def test_refused_connection() -> None:
 async def test_broken_connections() -> None:
     """An extender that closes the connection or does not use TLS raises OSError."""
 
-    async def hang_up(request: web.BaseRequest) -> web.Response:
+    async def hang_up(request: web.BaseRequest, _: object) -> web.Response:
         assert request.transport is not None
         request.transport.close()
         return web.Response()
 
     words = r"^tls: first record does not look like a TLS handshake$"
-    async with served(hang_up) as url:
+    async with serving(hang_up) as server:
         with pytest.raises(OSError, match=r"^EOF$"):
-            await post(url)
+            await post(server.url)
         with pytest.raises(OSError, match=words):
-            await post(url.replace("http:", "https:"))
+            await post(server.url.replace("http:", "https:"))
 
 
 def test_certificates_that_cannot_be_read_are_a_field_error_of_the_configuration() -> None:

@@ -12,14 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.app.logs import (
-    JsonFormatter,
-    LogOptions,
-    Logs,
-    TextFormatter,
-    matches,
-    parse_modules,
-)
+from kubesched.app.logs import LogOptions, Logs, matches, parse_modules
 from kubesched.framework.structured_log import (
     V0,
     V2,
@@ -201,8 +194,6 @@ def test_warnings_of_libraries_are_written() -> None:
         logging.getLogger("asyncio").warning("slow")
         running.flush()
     assert stream.getvalue().endswith("] slow\n")
-    assert isinstance(TextFormatter(), logging.Formatter)
-    assert isinstance(JsonFormatter(), logging.Formatter)
 
 
 def test_streams_are_split_by_severity() -> None:

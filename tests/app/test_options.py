@@ -25,10 +25,16 @@ def recorded(name: str) -> list[Any]:
         return [case for case in json.load(file)["cases"] if case.get("config_text") is not None]
 
 
-def errors_of(text: str, tmp_path: Path) -> tuple[str, ...]:
-    """Return what is wrong with a configuration, its plugins included."""
+def written(text: str, tmp_path: Path) -> Path:
+    """Write a configuration, and return its path."""
     path = tmp_path / "config.yaml"
     path.write_text(text, encoding="utf-8")
+    return path
+
+
+def errors_of(text: str, tmp_path: Path) -> tuple[str, ...]:
+    """Return what is wrong with a configuration, its plugins included."""
+    path = written(text, tmp_path)
     gates = FeatureGates()
     try:
         configuration = load_configuration(path, gates)
@@ -39,6 +45,7 @@ def errors_of(text: str, tmp_path: Path) -> tuple[str, ...]:
 
 
 ERRORS = recorded("config-errors")
+ACCEPTED = ERRORS[0]["config_text"].replace("v1beta3", "v1")
 _ELSEWHERE = {"no-such-kubeconfig"}  # a matter of the connection, not of the configuration
 _WORDED_DIFFERENTLY = {
     "wrong-api-version",
@@ -87,8 +94,7 @@ WRITTEN = recorded("written-config")
 @pytest.mark.parametrize("case", WRITTEN, ids=[case["name"] for case in WRITTEN])
 def test_every_default_is_filled_in_as_recorded(case: dict[str, Any], tmp_path: Path) -> None:
     """`--write-config-to` writes what kube-scheduler writes."""
-    path = tmp_path / "config.yaml"
-    path.write_text(case["config_text"], encoding="utf-8")
+    path = written(case["config_text"], tmp_path)
     configuration = load_configuration(path, FeatureGates())
     configuration = with_flags(configuration, Options(config_file=path))
     assert case["written"] == encode_configuration(configuration)
@@ -96,8 +102,7 @@ def test_every_default_is_filled_in_as_recorded(case: dict[str, Any], tmp_path: 
 
 def test_election_flags_win_over_the_file(tmp_path: Path) -> None:
     """A flag that was given counts, one that was not leaves the file's value."""
-    path = tmp_path / "config.yaml"
-    path.write_text(ERRORS[0]["config_text"].replace("v1beta3", "v1"), encoding="utf-8")
+    path = written(ACCEPTED, tmp_path)
     election = ElectionOptions(leader_elect=True, resource_name="mine")
     options = Options(config_file=path, election=election)
     found = with_flags(load_configuration(path, FeatureGates()), options).leader_election
@@ -119,8 +124,7 @@ def test_deprecated_flags_count_without_a_file_only(tmp_path: Path) -> None:
         flags.enable_profiling,
         flags.enable_contention_profiling,
     )
-    path = tmp_path / "config.yaml"
-    path.write_text(ERRORS[0]["config_text"].replace("v1beta3", "v1"), encoding="utf-8")
+    path = written(ACCEPTED, tmp_path)
     options = Options(config_file=path, deprecated=deprecated)
     file = with_flags(load_configuration(path, gates), options)
     assert 50.0 == file.client_connection.qps

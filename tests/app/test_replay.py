@@ -10,7 +10,6 @@ import pytest
 
 from kubesched.app.replay import Replay
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import load_configuration
 from kubesched.config.types import Configuration
 from kubesched.explain.shadow_report import ReplayReport
 from kubesched.inputs.recording_input import RecordingInput
@@ -20,6 +19,7 @@ from kubesched.simulator import virtual_loop
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
 from tests.simulation.scenarios import PLANS, scenario
+from tests.simulator.clusters import configuration_of
 
 Json = dict[str, Any]
 
@@ -56,14 +56,7 @@ def replayed(
 
 def configured(**profile: Any) -> Configuration:
     """Return a configuration with one profile."""
-    return load_configuration(
-        {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "profiles": [{"schedulerName": "default-scheduler", **profile}],
-        },
-        FeatureGates(),
-    )
+    return configuration_of(profiles=[{"schedulerName": "default-scheduler", **profile}])
 
 
 @pytest.mark.slow

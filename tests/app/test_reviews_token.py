@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from functools import partial
 from typing import Any
 
 import pytest
 
 from kubesched.api.errors import ApiError
 from kubesched.app.reviews import AccessError, UserInfo
-from kubesched.client.requests import Request
 from tests.loops import in_real_time, on_virtual_time
 
 from .fake_rest import FakeRest, token_reviews
 from .port_records import reviews
 
 
-def _always(answer: dict[str, Any], _request: Request) -> dict[str, Any]:
-    return answer
-
-
 def test_reviews_equal_recorded_ones() -> None:
     """Requests are kube-scheduler's, and responses give the same user."""
     for entry in reviews("tokenreviews"):
-        rest = FakeRest(partial(_always, entry["response"]))
+        rest = FakeRest(entry["response"])
         status = entry["response"]["status"]
         asked = token_reviews(rest).ask(entry["body"]["spec"])
         found = asyncio.run(asked)
@@ -50,7 +44,7 @@ def test_reviews_equal_recorded_ones() -> None:
 @on_virtual_time
 async def test_answers_are_cached(status: dict[str, Any], asked: int) -> None:
     """Known and unknown tokens are reviewed again after some time; errors at once."""
-    rest = FakeRest(lambda _request: {"status": status})
+    rest = FakeRest({"status": status})
     tokens = token_reviews(rest)
     for moment in (0.0, 9.0, 10.5, 11.0):
         await asyncio.sleep(moment - asyncio.get_running_loop().time())
@@ -61,7 +55,7 @@ async def test_answers_are_cached(status: dict[str, Any], asked: int) -> None:
 @in_real_time
 async def test_one_question_serves_all_who_wait_for_it() -> None:
     """Requests with one token at one time are one review."""
-    rest = FakeRest(lambda _request: {"status": {"authenticated": True}})
+    rest = FakeRest({"status": {"authenticated": True}})
     tokens = token_reviews(rest)
     await asyncio.gather(*(tokens.ask({"token": "t"}) for _ in range(5)))
     assert 1 == len(rest.requests)
@@ -70,11 +64,7 @@ async def test_one_question_serves_all_who_wait_for_it() -> None:
 @on_virtual_time
 async def test_transient_failures_are_tried_again() -> None:
     """Five attempts with growing pauses; then the last failure counts, and is not kept."""
-
-    def fail(_request: Request) -> None:
-        raise ApiError(500, "InternalError", "oh")
-
-    rest = FakeRest(fail)
+    rest = FakeRest(ApiError(500, "InternalError", "oh"))
     with pytest.raises(AccessError, match="oh"):
         await token_reviews(rest).ask({"token": "t"})
     seconds = asyncio.get_running_loop().time()
@@ -85,11 +75,7 @@ async def test_transient_failures_are_tried_again() -> None:
 
 def test_other_failures_are_final() -> None:
     """A refused review is not repeated."""
-
-    def fail(_request: Request) -> None:
-        raise ApiError(403, "Forbidden", "no")
-
-    rest = FakeRest(fail)
+    rest = FakeRest(ApiError(403, "Forbidden", "no"))
     with pytest.raises(AccessError, match="no"):
         asyncio.run(token_reviews(rest).ask({"token": "t"}))
     assert 1 == len(rest.requests)

@@ -11,13 +11,13 @@ import pytest
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import ApiError
-from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
 from kubesched.app.scheduler_informers import report_failures
 from kubesched.client.informers import Informers
 from kubesched.client.requests import Request
 from kubesched.framework.structured_log import V0
 from kubesched.simulator.virtual_loop import run
+from tests.client.follower import Follower
 
 SERVER = "https://server:6443"
 
@@ -56,19 +56,8 @@ class _Server:
         await asyncio.sleep(self.seconds)
 
 
-class _Nobody:
-    def added(self, item: KubeObject) -> None:
-        """Not called."""
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None:
-        """Not called."""
-
-    def deleted(self, item: KubeObject, *, is_final_state_known: bool = True) -> None:
-        """Not called."""
-
-
 async def _wait(seconds: float, server: _Server) -> None:
-    informers = Informers(server, _Nobody(), Random(1))
+    informers = Informers(server, Follower(), Random(1))
     informers.add(kind_of(Node))
     informers.add(kind_of(Pod))
     tasks = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -23,6 +22,7 @@ from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import Request
 from kubesched.client.tls import load_key_pair
 from tests.client.certificates import Holder, signed
+from tests.client.scripted_server import free_port
 
 from .fake_rest import FakeRest
 from .test_access_authentication import CLIENTS, DATA, PROXIES
@@ -81,9 +81,7 @@ def statuses(
             )
         )
         endpoints.add_metrics("/metrics", Page(), 0.0)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         flags = replace(serving, secure_port=port)
         with patch("kubesched.app.secure_port.connect", lambda _settings, **_limits: rest):
             async with AsyncExitStack() as opened:
@@ -150,7 +148,7 @@ def test_a_file_of_authorities_replaces_the_clusters(
 
 
 def test_flags_name_proxies_and_their_headers(serving: ServingOptions, tmp_path: Path) -> None:
-    """The cluster's proxies identify nobody then; certificates of clients still do."""
+    """The cluster's proxies do not count then; certificates of clients still do."""
     file = tmp_path / "ca.crt"
     file.write_bytes(CLIENTS.pem)
     proxies = ProxyOptions(
@@ -178,11 +176,7 @@ def test_authorities_that_cannot_be_read(
     serving: ServingOptions, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A failure is logged as a warning, unless a flag makes it fatal."""
-
-    def refuse(_request: Request) -> object:
-        raise ApiError(403, "Forbidden", "not for you")
-
-    rest = OpenRest(refuse)
+    rest = OpenRest(ApiError(403, "Forbidden", "not for you"))
     assert [200] == statuses(serving, AccessOptions(), rest, ("/healthz", {}, None))
     assert "authentication configuration: not for you" in caplog.text
     strict = AccessOptions(tolerate_lookup_failure=False)

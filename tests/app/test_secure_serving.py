@@ -290,18 +290,15 @@ OTHER = make_pair("")
 @pytest.mark.parametrize(
     ("certificate", "key", "words"),
     [
-        pytest.param(b"no", PAIR.key, "any PEM data in certificate input", id="certificate"),
-        pytest.param(PAIR.certificate, b"no", "any PEM data in key input", id="key"),
-        pytest.param(
-            PAIR.certificate, OTHER.key, "private key does not match public key", id="other"
-        ),
-        pytest.param(
+        (b"no", PAIR.key, "any PEM data in certificate input"),
+        (PAIR.certificate, b"no", "any PEM data in key input"),
+        (PAIR.certificate, OTHER.key, "private key does not match public key"),
+        (
             b"-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n",
             PAIR.key,
             "certificate or key cannot be parsed",
-            id="broken",
         ),
-        pytest.param(None, PAIR.key, "open .*a: no such file or directory", id="missing"),
+        (None, PAIR.key, "open .*a: no such file or directory"),
     ],
 )
 def test_invalid_certificate_files(

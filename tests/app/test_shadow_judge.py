@@ -25,6 +25,7 @@ from tests.loops import on_virtual_time
 from tests.scheduler.running import FakeApi
 
 SMALL = {"cpu": "1", "memory": "1Gi"}
+WEB = make_pod("web", requests=SMALL)
 
 
 class Beside:
@@ -42,8 +43,7 @@ class Beside:
 
     def see(self, pod: Pod, node: str = "", *, number: int, message: str = "") -> None:
         """Let the other scheduler decide for a pod that was decided for when it appeared."""
-        info = PodInfo(pod)
-        first = self.judge.choose(info)
+        first = self.judge.choose(PodInfo(pod))
         self.decide(pod, node, number=number, message=message, first=first)
 
     def decide(
@@ -58,6 +58,12 @@ class Beside:
             self.handlers.updated(pod, bound)
             self.judge.note_change(pod, bound, number)
 
+    async def judge_one(self, pod: Pod, node: str = "", message: str = "") -> None:
+        """Let a pod appear and the other scheduler decide for it, and wait for the verdict."""
+        self.handlers.added(pod)
+        self.see(pod, node, number=1, message=message)
+        await self.settle()
+
     async def settle(self) -> None:
         """Wait until all is judged."""
         await asyncio.sleep(2 * SETTLE_SECONDS)
@@ -68,9 +74,9 @@ class Beside:
         return {verdict.value: number for verdict, number in self.judge.counts.items()}
 
 
-def pods(*names: str, **fields: Any) -> list[Pod]:
+def pods(*names: str) -> list[Pod]:
     """Return pending pods that ask for a cpu."""
-    return [make_pod(name, requests=SMALL, **fields) for name in names]
+    return [make_pod(name, requests=SMALL) for name in names]
 
 
 def pending(beside: Beside, *found: Pod) -> None:
@@ -98,10 +104,7 @@ def only(beside: Beside) -> Disagreement:
 async def test_the_same_node() -> None:
     """Agreement leaves no record."""
     beside = Beside(*two_nodes())
-    (pod,) = pods("web")
-    pending(beside, pod)
-    beside.see(pod, "b", number=1)
-    await beside.settle()
+    await beside.judge_one(WEB, "b")
     assert {"Agreed": 1} == beside.verdicts
     assert (1, 0, []) == (beside.judge.bound, beside.judge.agreed_late, beside.judge.disagreements)
 
@@ -110,10 +113,7 @@ async def test_the_same_node() -> None:
 async def test_a_node_of_the_same_score_is_a_tie() -> None:
     """Which of equal nodes is drawn is chance."""
     beside = Beside(*(make_node(f"n{number}") for number in range(50)))
-    (pod,) = pods("web")
-    pending(beside, pod)
-    beside.see(pod, "n49", number=1)
-    await beside.settle()
+    await beside.judge_one(WEB, "n49")
     assert {"Tie": 1} == beside.verdicts
     found = only(beside)
     assert f"n49 and {found.our_node} have the same score" == found.sentence
@@ -124,14 +124,11 @@ async def test_a_lower_score_is_a_difference_with_its_plugins() -> None:
     """Both nodes fit in every state."""
     beside = Beside(*two_nodes())
     beside.judge.version = "41"
-    (pod,) = pods("web", uid="u1")
-    pending(beside, pod)
-    beside.see(pod, "a", number=1)
-    await beside.settle()
+    await beside.judge_one(WEB, "a")
     found = only(beside)
     assert found == Disagreement(
         pod="default/web",
-        uid="u1",
+        uid="default/web",
         verdict=ShadowVerdict.DIFFERENT,
         sentence=found.sentence,
         their_node="a",
@@ -151,10 +148,7 @@ async def test_a_large_cluster_is_searched_in_part() -> None:
     """With more than a hundred nodes, schedulers evaluate only some."""
     others = [make_node(f"n{number}") for number in range(100)]
     beside = Beside(*two_nodes("64"), *others, samples=True)
-    (pod,) = pods("web")
-    pending(beside, pod)
-    beside.see(pod, "a", number=1)
-    await beside.settle()
+    await beside.judge_one(WEB, "a")
     assert {"Sampled": 1} == beside.verdicts
 
 
@@ -162,10 +156,7 @@ async def test_a_large_cluster_is_searched_in_part() -> None:
 async def test_a_node_that_does_not_fit() -> None:
     """The sentence names the plugin and the amounts."""
     beside = Beside(*two_nodes())
-    pod = make_pod("large", requests={"cpu": "6"})
-    pending(beside, pod)
-    beside.see(pod, "a", number=1)
-    await beside.settle()
+    await beside.judge_one(make_pod("large", requests={"cpu": "6"}), "a")
     assert (
         "bound to a, which does not fit (NodeResourcesFit: cpu: requested 6, free 4 of 4); "
         "kubesched chooses b"
@@ -197,10 +188,7 @@ async def test_left_pending_for_the_same_reasons() -> None:
 async def test_left_pending_though_it_fits() -> None:
     """The node is named."""
     beside = Beside(make_node("a"))
-    (pod,) = pods("web")
-    pending(beside, pod)
-    beside.see(pod, number=1, message="not today")
-    await beside.settle()
+    await beside.judge_one(WEB, message="not today")
     assert "left pending (not today); kubesched chooses a" == only(beside).sentence
 
 
@@ -245,12 +233,11 @@ async def test_a_binding_was_seen_late() -> None:
 async def test_the_first_decision_counts_too() -> None:
     """It was made in the cluster as it was when the pod appeared."""
     beside = Beside(*two_nodes())
-    (pod,) = pods("web")
-    pending(beside, pod)
+    pending(beside, WEB)
     beside.judge.version = "7"
-    first = beside.judge.choose(PodInfo(pod))
+    first = beside.judge.choose(PodInfo(WEB))
     beside.handlers.added(make_node("c", allocatable={"cpu": "64", "memory": "64Gi"}))
-    beside.decide(pod, "b", number=1, first=first)
+    beside.decide(WEB, "b", number=1, first=first)
     await beside.settle()
     found = only(beside)
     assert found.verdict is ShadowVerdict.CHANGED
@@ -261,9 +248,8 @@ async def test_the_first_decision_counts_too() -> None:
 async def test_open_decisions_are_judged_at_the_end() -> None:
     """Nothing is lost when the comparison ends within a second."""
     beside = Beside(*two_nodes())
-    (pod,) = pods("web")
-    pending(beside, pod)
-    beside.see(pod, "a", number=1)
+    pending(beside, WEB)
+    beside.see(WEB, "a", number=1)
     assert {} == beside.verdicts
     beside.judge.settle_all()
     await beside.settle()
@@ -312,12 +298,11 @@ async def test_a_node_was_changed_before_the_binding_was_seen() -> None:
     taint = {"key": "k", "effect": "NoSchedule"}
     small, large = two_nodes()
     beside = Beside(small, large)
-    (pod,) = pods("web")
-    pending(beside, pod)
+    pending(beside, WEB)
     tainted = make_node("b", allocatable={"cpu": "8", "memory": "16Gi"}, taints=[taint])
     beside.handlers.updated(large, tainted)
     beside.judge.note_change(large, tainted)
-    beside.see(pod, "b", number=1)
+    beside.see(WEB, "b", number=1)
     await beside.settle()
     assert only(beside).sentence.endswith("; 1 change earlier, kubesched decides the same")
     assert "a" == beside.judge.choose(PodInfo(make_pod("next"))).node
@@ -358,12 +343,11 @@ async def test_a_nomination_was_seen_first() -> None:
     small = make_node("a", allocatable={"cpu": "4", "memory": "16Gi"})
     beside = Beside(small)
     waits, promised = nominated("waits", "a")
-    (pod,) = pods("web")
-    pending(beside, waits, pod)
+    pending(beside, waits, WEB)
     beside.handlers.updated(waits, promised)
     beside.judge.note_change(waits, promised, 2)
-    chosen = beside.judge.choose(PodInfo(pod))
-    beside.decide(pod, "a", number=1, first=replace_best(chosen))
+    chosen = beside.judge.choose(PodInfo(WEB))
+    beside.decide(WEB, "a", number=1, first=replace_best(chosen))
     await beside.settle()
     found = only(beside)
     assert found.verdict is ShadowVerdict.CHANGED
@@ -410,10 +394,7 @@ async def test_a_worse_node_in_every_state_is_different() -> None:
         small = make_pod(f"small-{number}", node_name="ab"[number % 2], requests={"cpu": "1m"})
         beside.handlers.added(small)
         beside.judge.note_change(None, small)
-    (pod,) = pods("web")
-    pending(beside, pod)
-    beside.see(pod, "a", number=1)
-    await beside.settle()
+    await beside.judge_one(WEB, "a")
     assert {"Different": 1} == beside.verdicts
 
 

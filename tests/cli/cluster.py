@@ -32,6 +32,43 @@ def document(*arguments: object, stdin: str | bytes | None = None, code: int | N
     return json.loads(result.stdout)
 
 
+def refused(*arguments: object, stdin: str | bytes | None = None) -> str:
+    """Run the command line with a mistake; return the error: a line, perhaps with a hint below."""
+    result = run(*arguments, stdin=stdin)
+    line, *hints = result.stderr.splitlines()
+    head, _, message = line.partition("error: ")
+    assert (2, "", "kubesched: ") == (result.exit_code, result.stdout, head), result.output
+    assert all(hint.startswith("kubesched: try '") for hint in hints), result.output
+    return message
+
+
+def config(directory: Path, text: str = "", name: str = "config.yaml") -> Path:
+    """Write a configuration of the scheduler, and return its path."""
+    file = directory / name
+    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    file.write_text(head + text)
+    return file
+
+
+def interrupting(directory: Path) -> str:
+    """Return a plugin that presses Ctrl-C when the second pod is tried."""
+    file = directory / "interrupts.py"
+    file.write_text(
+        "import os, signal\n"
+        "from kubesched.framework.per_row import PerRowFilter\n"
+        "from kubesched.framework.status import SUCCESS\n"
+        "seen = set()\n"
+        "class Interrupts(PerRowFilter):\n"
+        "    name = 'Interrupts'\n"
+        "    def filter_node(self, state, pod, node):\n"
+        "        if pod.key not in seen and len(seen) == 1:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "        seen.add(pod.key)\n"
+        "        return SUCCESS\n"
+    )
+    return f"{file}:Interrupts"
+
+
 def node(
     name: str,
     cpu: str = "4",

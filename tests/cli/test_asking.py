@@ -10,6 +10,7 @@ from kubesched.answers.cluster import Cluster
 from kubesched.cli.asking import run_simulation
 from kubesched.inputs import status_line
 
+from .cluster import pod
 from .test_output import Terminal
 
 if TYPE_CHECKING:
@@ -20,14 +21,7 @@ def _written(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> str:
     """Return what a simulation of one pod writes to stderr."""
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(status_line, "_PATIENCE_SECONDS", 0.0)
-    container = {"name": "c", "image": "i"}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "a", "namespace": "default"},
-        "spec": {"containers": [container]},
-    }
-    run_simulation(Cluster.from_objects([pod]))
+    run_simulation(Cluster.from_objects([pod("a")]))
     return stream.getvalue()
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 import yaml
 
-from .cluster import manifest, node, owned, pod, run, write
+from .cluster import document, manifest, node, owned, pod, refused, run, write
 
 
 @pytest.fixture
@@ -58,9 +57,7 @@ def test_a_plan_from_stdin_with_a_manifest(cluster: Path) -> None:
     """Files of steps are beside the plan, or below the working directory."""
     write(cluster.parent, [manifest("Deployment", replicas=2)], "web.json")
     plan = written(cluster, {"apply": "web.json"}, {"removeNode": "beta"})
-    result = run("whatif", plan, cluster, "-o", "json")
-    assert 1 == result.exit_code
-    report = json.loads(result.stdout)
+    report = document("whatif", plan, cluster, code=1)
     assert ["shop/bare"] == [one["pod"] for one in report["lost"]]
     assert 2 == len(report["created"])
 
@@ -86,8 +83,5 @@ def test_wrong_plans(cluster: Path) -> None:
     ],
 )
 def test_wrong_plans_on_stdin(cluster: Path, text: str, message: str) -> None:
-    """One line, too."""
-    result = run("whatif", "-", cluster, stdin=text)
-    assert 2 == result.exit_code
-    assert result.stderr.startswith(f"kubesched: error: stdin: {message}")
-    assert 1 == result.stderr.count("\n")
+    """The error names stdin."""
+    assert refused("whatif", "-", cluster, stdin=text).startswith(f"stdin: {message}")

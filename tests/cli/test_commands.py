@@ -29,7 +29,7 @@ def _given(monkeypatch: pytest.MonkeyPatch, name: str, *words: str) -> dict[str,
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_functions_take_what_the_table_gives_them(name: str) -> None:
-    """Every parameter, under its name."""
+    """Every parameter has its name."""
     spec = COMMANDS[name]
     function = getattr(import_module(f"kubesched.cli.{spec.module or name}"), name)
     given = dict.fromkeys(str(parameter.name) for parameter in command(name).params)
@@ -61,6 +61,6 @@ def test_files_and_a_live_cluster_are_one_too_many(
 
 
 def test_nothing_is_the_current_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty source."""
+    """The source is empty."""
     taken = _given(monkeypatch, "drain", "n-1")
     assert (ClusterSource(), ("n-1",)) == (taken["source"], taken["words"])

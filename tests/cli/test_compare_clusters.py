@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from .cluster import document, node, pod, run, write
+from .cluster import config, document, interrupting, node, pod, refused, run, write
 from .live import live
 
 SCENARIO = "version: 1\nduration: 1h\nnodes: [{count: 1, capacity: {cpu: 1}}]\n"
-HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 PACK = (
-    HEAD + "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: "
+    "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: "
     "{type: MostAllocated, resources: [{name: cpu, weight: 1}]}}}]}]\n"
 )
 
@@ -74,10 +73,8 @@ def test_clusters_that_do_not_differ(monday: Path) -> None:
 def test_configurations(tmp_path: Path) -> None:
     """One cluster under two; the seed is the same."""
     file = write(tmp_path, [node("n1", "4"), node("n2", "8"), pod("web", "2")])
-    (tmp_path / "pack.yaml").write_text(PACK)
-    (tmp_path / "spread.yaml").write_text(HEAD)
-    configs = [f"--config={tmp_path / name}" for name in ("spread.yaml", "pack.yaml")]
-    found = document("compare", file, *configs, "--seed", "7")
+    files = (config(tmp_path, name="spread.yaml"), config(tmp_path, PACK, "pack.yaml"))
+    found = document("compare", file, *(f"--config={one}" for one in files), "--seed", "7")
     assert (found["kind"], found["seed"]) == ("ClusterComparison", 7)
     assert [each["name"] for each in found["clusters"]] == ["spread", "pack"]
     (difference,) = found["differences"]
@@ -88,9 +85,8 @@ def test_configurations(tmp_path: Path) -> None:
 
 def test_one_configuration(monday: Path, tuesday: Path, tmp_path: Path) -> None:
     """It is used for each cluster."""
-    (tmp_path / "other.yaml").write_text(HEAD + "profiles: [{schedulerName: other}]\n")
-    config = ("--config", tmp_path / "other.yaml")
-    found = document("compare", monday, tuesday, *config)
+    other = config(tmp_path, "profiles: [{schedulerName: other}]\n")
+    found = document("compare", monday, tuesday, "--config", other)
     assert [each["summary"]["ignored"] for each in found["clusters"]] == [2, 3]
 
 
@@ -141,31 +137,14 @@ def test_few_pods_are_shown(tmp_path: Path) -> None:
 
 def test_a_single_configuration(monday: Path, tmp_path: Path) -> None:
     """It is compared with the default one."""
-    config = tmp_path / "mine.yaml"
-    config.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-    )
-    result = run("compare", monday, "--config", config)
+    result = run("compare", monday, "--config", config(tmp_path, name="mine.yaml"))
     assert 0 == result.exit_code, result.output
     assert "mine: every pod ends as in default." == result.stdout.splitlines()[0]
 
 
 def test_a_plugin_that_is_interrupted(monday: Path, tuesday: Path, tmp_path: Path) -> None:
     """Nothing is written then."""
-    file = tmp_path / "interrupts.py"
-    file.write_text(
-        "import os, signal\n"
-        "from kubesched.framework.per_row import PerRowFilter\n"
-        "from kubesched.framework.status import SUCCESS\n"
-        "class Interrupts(PerRowFilter):\n"
-        "    name, asked = 'Interrupts', []\n"
-        "    def filter_node(self, state, pod, node):\n"
-        "        if not self.asked:\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "        self.asked.append(pod)\n"
-        "        return SUCCESS\n"
-    )
-    result = run("compare", monday, tuesday, "--plugin", f"{file}:Interrupts")
+    result = run("compare", monday, tuesday, "--plugin", interrupting(tmp_path))
     assert (result.exit_code, result.stdout) == (130, "")
     assert "no comparison: monday was interrupted" in result.stderr
 
@@ -191,20 +170,15 @@ def test_a_plugin_that_is_interrupted(monday: Path, tuesday: Path, tmp_path: Pat
 def test_users_mistakes(
     monday: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], error: str
 ) -> None:
-    """One line, before anything is simulated."""
+    """The error comes before anything is simulated."""
     monkeypatch.chdir(monday.parent)
     Path("s.yaml").write_text(SCENARIO)
-    Path("c.yaml").write_text(HEAD)
-    result = run("compare", *arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert error in result.stderr
-    assert result.stderr.count("\n") == 1
+    config(Path(), name="c.yaml")
+    assert error in refused("compare", *arguments)
 
 
 def test_invalid_objects(monday: Path) -> None:
     """The file is named, as everywhere."""
     broken = monday.with_name("broken.json")
     broken.write_text('{"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}]}')
-    result = run("compare", monday, broken)
-    assert result.exit_code == 2
-    assert str(broken) in result.stderr
+    assert str(broken) in refused("compare", monday, broken)

@@ -1,4 +1,4 @@
-"""Errors as lines: who is at fault, what is printed, which exit code."""
+"""Errors as lines, and their exit codes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubesched.simulator.evaluate import ScenarioError
 @pytest.mark.parametrize(
     ("error", "messages"),
     [
-        pytest.param(UserError("a", "b"), ("a", "b"), id="several-faults"),
+        pytest.param(UserError("a", "b"), ("a", "b"), id="several"),
         pytest.param(
             ConfigError([FieldError("x.y", "bad"), FieldError("", "worse")]),
             ("x.y: bad", "worse"),
@@ -29,7 +29,7 @@ from kubesched.simulator.evaluate import ScenarioError
         pytest.param(ScenarioError("no pod"), ("no pod",), id="scenario"),
         pytest.param(FileNotFoundError(2, "No such file", "f"), ("f: No such file",), id="file"),
         pytest.param(click.UsageError("what?"), ("what?",), id="usage"),
-        pytest.param(ZeroDivisionError("oops"), None, id="our-own-fault"),
+        pytest.param(ZeroDivisionError("oops"), None, id="internal"),
     ],
 )
 def test_user_messages(error: Exception, messages: tuple[str, ...] | None) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kubesched.framework import plugin_answers
 
-from .cluster import node, pod, run, write
+from .cluster import config, node, pod, run, write
 
 _PLUGINS = """
 import numpy as np
@@ -276,18 +276,12 @@ def test_slow_plugins_are_named(
     )
 
 
-def test_errors_name_the_plugin(tmp_path: Path) -> None:
+def test_errors_name_the_plugin(faulty: Path, tmp_path: Path) -> None:
     """An exception in a QueueSort plugin has no status, and is reported as the plugin's."""
-    file = tmp_path / "faulty.py"
-    file.write_text(_PLUGINS)
-    configuration = tmp_path / "config.yaml"
-    configuration.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\n"
-        "kind: KubeSchedulerConfiguration\n"
-        "profiles: [{plugins: {queueSort: {enabled: [{name: Sort}], disabled: [{name: '*'}]}}}]\n"
-    )
+    plugins = "{queueSort: {enabled: [{name: Sort}], disabled: [{name: '*'}]}}"
+    configuration = config(tmp_path, f"profiles: [{{plugins: {plugins}}}]\n")
     cluster = write(tmp_path, [node("alpha"), pod("a"), pod("b")])
-    result = run("simulate", cluster, "--plugin", f"{file}:Sort", "--config", configuration)
+    result = run("simulate", cluster, "--plugin", f"{faulty}:Sort", "--config", configuration)
     assert (
         "error: plugin Sort raised in QueueSort for pod shop/a: RuntimeError: boom" in result.stderr
     )

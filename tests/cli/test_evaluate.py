@@ -11,7 +11,7 @@ import pytest
 
 from kubesched.simulator.evaluate import Evaluator
 
-from .cluster import Json, node, pod, run
+from .cluster import Json, node, pod, refused, run
 
 
 def scenario(name: str = "one", cpu: str = "1", **more: object) -> Json:
@@ -168,7 +168,7 @@ def test_objects_of_one_name(tmp_path: Path) -> None:
 
 
 def test_crash_inside_is_an_error_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even a fault of our own is only that line's."""
+    """An internal error concerns its line only."""
 
     def crashing(*_: object) -> None:
         raise ZeroDivisionError("oops")
@@ -196,15 +196,13 @@ def test_cut_off_gzip(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        pytest.param("missing.jsonl", "No such file or directory", id="missing"),
-        pytest.param("", "Is a directory", id="directory"),
+        ("missing.jsonl", "No such file or directory"),
+        ("", "Is a directory"),
     ],
 )
 def test_unreadable_file(tmp_path: Path, name: str, words: str) -> None:
     """A file that cannot be read is the user's mistake."""
-    result = run("evaluate", tmp_path / name)
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert words in result.stderr
+    assert words in refused("evaluate", tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -220,10 +218,7 @@ def test_objects_of_a_cluster(tmp_path: Path, text: str) -> None:
     """A dump is named as one, with the command that reads it, not line by line."""
     file = tmp_path / "cluster"
     file.write_text(text)
-    result = run("evaluate", file)
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert result.stderr.endswith(f"`kubesched simulate {file}` reads these\n")
-    assert 1 == result.stderr.count("\n")
+    assert refused("evaluate", file).endswith(f"`kubesched simulate {file}` reads these")
 
 
 @pytest.mark.parametrize("options", [(), ("--check",)])
@@ -231,8 +226,8 @@ def test_nothing_to_answer(tmp_path: Path, options: tuple[str, ...]) -> None:
     """A file without a line is named, whether it is answered or checked."""
     file = tmp_path / "s.jsonl"
     file.write_text("\n \n")
-    result = run("evaluate", *options, file)
     message = f"{file}: it is empty; expected a scenario on each line"
+    result = run("evaluate", *options, file)
     assert (2, f"kubesched: error: {message}\n") == (result.exit_code, result.stderr)
 
 

@@ -53,9 +53,7 @@ def _shown(*arguments: str) -> dict[str, str]:
         pytest.param(("--v=5",), "v", "5", id="dashes and letter"),
         pytest.param(("--secure_port=1",), "secure-port", "1", id="underscore"),
         pytest.param(
-            ("--allow-metric-labels", "m,l='v'"),
-            *("allow-metric-labels", "[m,l='v']"),
-            id="labels",
+            ("--allow-metric-labels", "m,l='v'"), *("allow-metric-labels", "[m,l='v']"), id="labels"
         ),
         pytest.param((), "version", "false", id="version"),
         pytest.param(

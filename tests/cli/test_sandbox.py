@@ -29,7 +29,7 @@ from kubesched.cluster.nodes import NodeTemplate
 from kubesched.inputs.errors import UserError
 from kubesched.sandbox.access import CONTEXT
 
-from .cluster import Json, run
+from .cluster import Json, refused, run
 
 # What a command does in most tests: it keeps a copy of the way in.
 KEEP = 'cp "$KUBECONFIG" kept'
@@ -235,9 +235,8 @@ def test_port_in_use(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        result = run("sandbox", "--port", port, "--kubeconfig", file)
-    assert 2 == result.exit_code
-    assert f"port {port} of 127.0.0.1 is taken; name another with --port" in result.output
+        error = refused("sandbox", "--port", port, "--kubeconfig", file)
+    assert f"port {port} of 127.0.0.1 is taken; name another with --port" in error
     assert not file.exists()
 
 
@@ -272,40 +271,28 @@ def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        pytest.param(["--node-cpu", "many"], "--node-cpu: 'many' is no quantity", id="quantity"),
-        pytest.param(["--node-label", "x"], "--node-label: 'x' has no name and value", id="label"),
-        pytest.param(
-            ["--node-taint", "x"], "--node-taint: 'x': write KEY=VALUE:EFFECT", id="taint"
-        ),
-        pytest.param(
-            ["--node-template", "no.yaml"],
-            "--node-template no.yaml: it cannot be read",
-            id="template",
-        ),
-        pytest.param(["--kubeconfig", "no/dir/k"], "cannot be written", id="kubeconfig"),
-        pytest.param(["--data", "no/dir/d"], "--data: no/dir/d: unable to open", id="data"),
-        pytest.param(
-            ["--node-label", "a=b c"], "the API server refuses the node", id="invalid-node"
-        ),
-        pytest.param(["--nodes", "x"], "'--nodes': 'x' is not a valid integer.", id="number"),
-        pytest.param(["--nodes", "-1"], "is not in the range", id="nodes"),
-        pytest.param(["--start-latency", "-1s"], "-1s is negative; write 0s", id="latency"),
-        pytest.param(["--run-time=-1h"], "-1h is negative", id="run-time"),
-        pytest.param(["--zones", ","], "'--zones': it has no names", id="zones"),
-        pytest.param(["--feature-gates", "No=true"], "unrecognized feature gate: No", id="gates"),
-        pytest.param(
-            ["--config", "nope"], "--config nope: it cannot be read: No such", id="config"
-        ),
+        (["--node-cpu", "many"], "--node-cpu: 'many' is no quantity"),
+        (["--node-label", "x"], "--node-label: 'x' has no name and value"),
+        (["--node-taint", "x"], "--node-taint: 'x': write KEY=VALUE:EFFECT"),
+        (["--node-template", "no.yaml"], "--node-template no.yaml: it cannot be read"),
+        (["--kubeconfig", "no/dir/k"], "cannot be written"),
+        (["--data", "no/dir/d"], "--data: no/dir/d: unable to open"),
+        (["--node-label", "a=b c"], "the API server refuses the node"),
+        (["--nodes", "x"], "'--nodes': 'x' is not a valid integer."),
+        (["--nodes", "-1"], "is not in the range"),
+        (["--start-latency", "-1s"], "-1s is negative; write 0s"),
+        (["--run-time=-1h"], "-1h is negative"),
+        (["--zones", ","], "'--zones': it has no names"),
+        (["--feature-gates", "No=true"], "unrecognized feature gate: No"),
+        (["--config", "nope"], "--config nope: it cannot be read: No such"),
     ],
 )
 def test_wrong_options(
     arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error is one line with the remedy, and nothing is started."""
+    """The error has the remedy, and nothing is started."""
     monkeypatch.chdir(tmp_path)
-    result = run("sandbox", "--no-scheduler", *arguments, "--", "true")
-    assert 2 == result.exit_code
-    assert words in result.output
+    assert words in refused("sandbox", "--no-scheduler", *arguments, "--", "true")
 
 
 @pytest.mark.slow
@@ -315,9 +302,8 @@ def test_kubeconfig_of_a_running_sandbox(tmp_path: Path) -> None:
     arguments = ("--nodes", 0, "--no-scheduler", "--kubeconfig", file)
     with running(*arguments) as (process, cluster, _):
         written = file.read_text()
-        second = run("sandbox", *arguments, "--", "true")
-        assert 2 == second.exit_code
-        assert f"{file}: belongs to a running sandbox; name another" in second.output
+        error = refused("sandbox", *arguments, "--", "true")
+        assert error.startswith(f"{file}: belongs to a running sandbox; name another")
         assert written == file.read_text()
         assert [] == cluster.ask("/api/v1/nodes")["items"]
         file.write_text("another's")
@@ -355,11 +341,11 @@ def test_flags_become_a_template() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param("a: {", "did not find expected", id="yaml"),
-        pytest.param("--- {}\n--- {}\n", "holds 2 documents", id="two"),
-        pytest.param("", "holds 0 documents", id="none"),
-        pytest.param("kind: Pod", "is a Pod", id="pod"),
-        pytest.param("spec: 1", "spec is no object", id="spec"),
+        ("a: {", "did not find expected"),
+        ("--- {}\n--- {}\n", "holds 2 documents"),
+        ("", "holds 0 documents"),
+        ("kind: Pod", "is a Pod"),
+        ("spec: 1", "spec is no object"),
     ],
 )
 def test_node_template(text: str, words: str, tmp_path: Path) -> None:
@@ -371,7 +357,7 @@ def test_node_template(text: str, words: str, tmp_path: Path) -> None:
 
 
 def test_a_template_leaves_out_what_the_server_sets(tmp_path: Path) -> None:
-    """A node as kubectl prints it will do: identities and versions are not taken over."""
+    """A node can be copied from kubectl; identities and versions are left out."""
     file = tmp_path / "node.yaml"
     file.write_text(
         "kind: Node\nmetadata: {name: n, uid: u, resourceVersion: '7', labels: {a: b}}\n"
@@ -404,10 +390,8 @@ def test_configuration_of_the_scheduler(tmp_path: Path) -> None:
 
 
 def test_help() -> None:
-    """It says what runs and what does not, how it ends, and has common examples."""
-    shown = run("sandbox", "--help").output
-    assert "    kubesched sandbox --nodes 10 -- ./test.sh" in shown.splitlines()
-    text = " ".join(shown.split())
+    """The help lists what runs and what does not, how it ends, and common examples."""
+    text = " ".join(run("sandbox", "--help").output.split())
     for words in (
         "nothing is executed",
         "runs until Ctrl-C",

@@ -11,7 +11,7 @@ import pytest
 from kubesched.answers.documents import DOCUMENTS, schema_of
 from kubesched.config.documents import read_document
 
-from .cluster import run
+from .cluster import refused, run
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -46,10 +46,6 @@ def test_files_that_people_write_have_a_schema(
 
 
 def test_an_unknown_kind() -> None:
-    """Is an error with a suggestion."""
-    result = run("schema", "WhyReprt")
-    assert result.exit_code == 2
-    assert result.stderr == (
-        "kubesched: error: schema WhyReprt: there is no such kind of document; did you mean "
-        "WhyReport?\n"
-    )
+    """The error has a suggestion."""
+    error = "schema WhyReprt: there is no such kind of document; did you mean WhyReport?"
+    assert error == refused("schema", "WhyReprt")

@@ -6,15 +6,14 @@ import asyncio
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kubesched.app import shadow_judge
-from tests.app.test_process import PODS, Cluster
-from tests.cli.cluster import document, run
+from tests.app.test_process import PODS
+from tests.cli.cluster import config, document, interrupting, refused, run
 from tests.cli.test_shadow import Process, beside
-from tests.cli.test_timeline import interrupting
+from tests.loops import in_real_time
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
 SCENARIO = SCENARIOS / "batch-and-web.yaml"
@@ -88,39 +87,19 @@ def test_stdin(recording: Path) -> None:
 def test_wrong_input(
     words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line, with exit code 2 and nothing on stdout."""
+    """The error names what is wrong."""
     monkeypatch.chdir(tmp_path)
     Path("cut.jsonl").write_text(
         '{"type":"RECORDING","version":1,"recordedBy":"run","schedulerNames":["s"]}\n'
     )
-    Path("two.yaml").write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-        "profiles: [{schedulerName: a}, {schedulerName: b}]\n"
-    )
-    result = run("replay", *words)
-    assert (2, "") == (result.exit_code, result.stdout)
-    assert message in result.stderr.splitlines()[0]
+    config(tmp_path, "profiles: [{schedulerName: a}, {schedulerName: b}]\n", "two.yaml")
+    assert message in refused("replay", *words)
 
 
 def test_ctrl_c(recording: Path, tmp_path: Path) -> None:
-    """A partial report, and 130."""
-    plugin = tmp_path / "interrupts.py"
-    plugin.write_text(
-        "import os, signal\n"
-        "from kubesched.framework import FilterPlugin, SUCCESS\n"
-        "class Interrupts(FilterPlugin):\n"
-        "    name = 'Interrupts'\n"
-        "    def filter(self, state, pod, nodes):\n"
-        "        if not Interrupts.done:\n"
-        "            Interrupts.done = True\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "        return SUCCESS\n"
-        "    done = False\n"
-    )
-    result = run("replay", recording, "--plugin", f"{plugin}:Interrupts", "-o", "json")
-    assert 130 == result.exit_code, result.stderr
-    report = json.loads(result.stdout)
-    assert (True, 1) == (report["partial"], report["judged"])
+    """The report is partial, and the exit code 130."""
+    report = document("replay", recording, "--plugin", interrupting(tmp_path), code=130)
+    assert (True, 2) == (report["partial"], report["judged"])
 
 
 @pytest.mark.parametrize("name", ["run.jsonl", "run.jsonl.gz"])
@@ -130,9 +109,7 @@ def test_partial_recording(name: str, tmp_path: Path) -> None:
     result = run("simulate", SCENARIO, "--plugin", interrupting(tmp_path), "--record", file)
     assert (130, False) == (result.exit_code, file.exists())
     assert f"{file} is not written; {file}.partial has the part until then" in result.stderr
-    again = run("replay", f"{file}.partial", "-o", "json")
-    assert 0 == again.exit_code, again.stderr
-    assert 1 <= json.loads(again.stdout)["judged"]
+    assert 1 <= document("replay", f"{file}.partial", code=0)["judged"]
 
 
 def test_a_simulation_that_fails_leaves_no_recording(tmp_path: Path) -> None:
@@ -148,11 +125,11 @@ _SECRETS = ("hunter2-env", "hunter2-annotation", "hunter2-argument", "hunter2-me
 
 
 @pytest.mark.slow
-def test_a_recording_of_a_live_cluster(tmp_path: Path) -> None:
+@in_real_time
+async def test_a_recording_of_a_live_cluster(tmp_path: Path) -> None:
     """It holds no credentials, and its replay is the report of the shadow."""
     file = tmp_path / "live.jsonl.gz"
-
-    async def script(cluster: Cluster, kubeconfig: Path) -> None:
+    async with beside(tmp_path) as (cluster, kubeconfig):
         await cluster.add_node("n1", "2")
         shadow = await Process.start(kubeconfig, "-o", "json", "--record", str(file))
         container = {
@@ -173,16 +150,9 @@ def test_a_recording_of_a_live_cluster(tmp_path: Path) -> None:
         await asyncio.sleep(0.3)
         out, err, code = await shadow.end()
         assert ("", 0) == (err, code)
-        reports.append(json.loads(out))
-
-    reports: list[dict[str, Any]] = []
-    beside(tmp_path, script)
-    (live,) = reports
     text = gzip.decompress(file.read_bytes()).decode()
     assert [] == [secret for secret in _SECRETS if secret in text]
     assert "hunter2" not in text
-    result = run("replay", file, "-o", "json")
-    assert 0 == result.exit_code, result.stderr
-    again = json.loads(result.stdout)
+    again = await asyncio.to_thread(document, "replay", file, code=0)
     assert ("shadow", 2, 2) == (again["recordedBy"], again["judged"], again["same"])
-    assert live["disagreements"] == again["disagreements"]
+    assert json.loads(out)["disagreements"] == again["disagreements"]

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from .cluster import Json, document, node, pod, run, write
+from .cluster import Json, document, interrupting, node, pod, refused, run, write
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "openb-like"
 NODES, PODS = EXAMPLE / "nodes.csv", EXAMPLE / "pods.csv"
@@ -204,28 +204,21 @@ def test_stdin_and_compression(tmp_path: Path) -> None:
     assert 2 == expected["summary"]["placed"]
 
 
-def test_stdin_only_once(tmp_path: Path) -> None:
+def test_stdin_only_once() -> None:
     """Standard input cannot be both the cluster and the pods."""
-    result = run("simulate", "-", "--pods", "-", stdin="")
-    assert (
-        2,
-        "kubesched: error: `-` stands twice, but standard input can be read only once\n",
-    ) == (
-        result.exit_code,
-        result.stderr,
-    )
+    error = refused("simulate", "-", "--pods", "-", stdin="")
+    assert "`-` stands twice, but standard input can be read only once" == error
 
 
 def test_duplicates_are_an_error(tmp_path: Path) -> None:
     """Two objects of one kind and name are a mistake; both places are named."""
     first = write(tmp_path, [node("n"), pod("p")], "a.json")
     second = write(tmp_path, [node("n")], "b.json")
-    result = run("simulate", first, second)
-    assert result.exit_code == 2
-    assert f"{second}: document 1: items[0]: Node n is in {first}" in result.stderr
-    further = run("simulate", first, "--pods", first)
-    assert 2 == further.exit_code
-    assert f"{first}: it is given twice; leave one out" in further.stderr
+    place = "document 1: items[0]"
+    error = f"{second}: {place}: Node n is in {first}: {place} already; remove one"
+    assert error == refused("simulate", first, second)
+    twice = refused("simulate", first, "--pods", first)
+    assert f"{first}: it is given twice; leave one out" == twice
 
 
 def test_warnings(tmp_path: Path) -> None:
@@ -284,14 +277,11 @@ def test_openb_errors(tmp_path: Path) -> None:
     """The error names file, line and column."""
     bad = tmp_path / "nodes.csv"
     bad.write_text("sn,cpu_milli,memory_mib,gpu,model\nn,1,1,one,\n")
-    result = run("simulate", bad)
-    assert result.exit_code == 2
-    assert result.stderr == (
-        f"kubesched: error: {bad}: line 2: column 4 (gpu): a whole number is required, not 'one'\n"
-    )
+    error = f"{bad}: line 2: column 4 (gpu): a whole number is required, not 'one'"
+    assert error == refused("simulate", bad)
     other = tmp_path / "other.csv"
     other.write_text("a,b\n1,2\n")
-    assert f"{other}: line 1: column name" in run("simulate", other).stderr
+    assert f"{other}: line 1: column name" in refused("simulate", other)
 
 
 # Hostile input.
@@ -385,30 +375,14 @@ def test_many_pods(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_interrupted(tmp_path: Path) -> None:
     """Ctrl-C prints what has been decided, marked as partial, and ends with 130."""
-    file = tmp_path / "slow.py"
-    file.write_text(
-        "import os, signal\n"
-        "from kubesched.framework.plugin import ReservePlugin\n"
-        "from kubesched.framework.status import SUCCESS\n"
-        "class Interrupts(ReservePlugin):\n"
-        "    name = 'Interrupts'\n"
-        "    def reserve(self, cycle, pod, node_name):\n"
-        "        if pod.name == 'p2':\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "        return SUCCESS\n"
-        "    def unreserve(self, cycle, pod, node_name):\n"
-        "        pass\n"
-    )
     cluster = write(tmp_path, [node("n", "20"), *(pod(f"p{at}") for at in range(6))])
-    words = ["simulate", cluster, "--plugin", f"{file}:Interrupts"]
+    words = ["simulate", cluster, "--plugin", interrupting(tmp_path)]
     before = signal.getsignal(signal.SIGINT)
-    result = run(*words, "-o", "json")
-    assert 130 == result.exit_code
-    found = json.loads(result.stdout)
+    found = document(*words, code=130)
     assert found["partial"]
-    assert (4, 2) == (found["summary"]["placed"], found["summary"]["notTried"])
+    assert (2, 4) == (found["summary"]["placed"], found["summary"]["notTried"])
     text = run(*words)
-    assert (130, True) == (text.exit_code, "Interrupted: 2 pods not tried" in text.stdout)
+    assert (130, True) == (text.exit_code, "Interrupted: 4 pods not tried" in text.stdout)
     assert before is signal.getsignal(signal.SIGINT)
 
 
@@ -417,9 +391,8 @@ def test_empty_input(tmp_path: Path, command: tuple[str, ...]) -> None:
     """The empty output of a failed kubectl is an error, as a file and on stdin."""
     file = tmp_path / "nodes.json"
     file.touch()
-    for result, name in ((run(*command, file), file), (run(*command, "-", stdin=""), "stdin")):
-        assert (2, "") == (result.exit_code, result.stdout)
-        assert result.stderr.startswith(f"kubesched: error: {name}: it is empty; expected objects")
+    for name, error in ((file, refused(*command, file)), ("stdin", refused(*command, "-"))):
+        assert error.startswith(f"{name}: it is empty; expected objects")
 
 
 @pytest.mark.parametrize(
@@ -444,6 +417,4 @@ def test_every_missing_file_has_its_line(command: tuple[str, ...]) -> None:
 )
 def test_empty_file_name(words: tuple[str, ...]) -> None:
     """An empty argument is an error, not the current directory."""
-    result = run(*words)
-    assert 2 == result.exit_code
-    assert "it is empty; is a variable not set?" in result.stderr
+    assert "it is empty; is a variable not set?" in refused(*words)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -11,7 +10,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from .cluster import document, node, run, write
+from kubesched.cli.output import Writer
+from kubesched.cli.timeline import _write
+from kubesched.simulator.timeline_report import (
+    Histogram,
+    MoveCount,
+    ResourceReport,
+    TimelineReport,
+    Totals,
+    WaitReport,
+)
+
+from .cluster import config, document, interrupting, node, refused, run, write
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "openb-like"
 
@@ -68,18 +78,17 @@ def test_trace_with_times() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param(("--top", 3, "--profile", "p"), "--top is not for", id="of dumps"),
-        pytest.param(("--duration", "soon"), "invalid duration", id="no duration"),
-        pytest.param(("--html", "nowhere/r.html"), "there is no directory", id="no directory"),
-        pytest.param(("--times",), "--times is for openb lists", id="no trace"),
-        pytest.param(("--config", "missing.yaml"), "missing.yaml", id="no configuration"),
+        (("--top", 3), "--top is not for"),
+        (("--profile", "p"), "--profile is not for"),
+        (("--duration", "soon"), "invalid duration"),
+        (("--html", "nowhere/r.html"), "there is no directory"),
+        (("--times",), "--times is for openb lists"),
+        (("--config", "missing.yaml"), "missing.yaml"),
     ],
 )
 def test_wrong_options(scenario: Path, options: tuple[object, ...], message: str) -> None:
     """Options that exclude each other are an error of the user."""
-    result = run("simulate", scenario, *options)
-    assert 2 == result.exit_code
-    assert message in result.stderr
+    assert message in refused("simulate", scenario, *options)
 
 
 def test_wrong_scenario(tmp_path: Path) -> None:
@@ -95,17 +104,14 @@ def test_wrong_scenario(tmp_path: Path) -> None:
 
 def test_every_missing_file_of_a_scenario(tmp_path: Path) -> None:
     """All files that it names are looked for, except a configuration that another replaces."""
-    file, config = tmp_path / "s.yaml", tmp_path / "other.yaml"
-    config.write_text(
-        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-    )
+    file, other = tmp_path / "s.yaml", config(tmp_path)
     file.write_text(SCENARIO + "objects: [o.json]\nscheduler: {configurationFile: c.yaml}\n")
     fault = "it cannot be read: No such file or directory"
     objects = f"{file}: objects[0]: {tmp_path / 'o.json'}: {fault}"
     configuration = f"{file}: scheduler.configurationFile: {tmp_path / 'c.yaml'}: {fault}"
     result = run("simulate", file)
     assert (2, [objects, configuration]) == (result.exit_code, _exception_text(result.stderr))
-    assert [objects] == _exception_text(run("simulate", file, "--config", config).stderr)
+    assert [objects] == _exception_text(run("simulate", file, "--config", other).stderr)
     missing = [f"{name}: {fault}" for name in ("a.yaml", "b.yaml", "c.yaml")]
     result = run("compare", "a.yaml", "b.yaml", "--config", "c.yaml")
     assert (2, missing) == (result.exit_code, _exception_text(result.stderr))
@@ -117,9 +123,8 @@ def _exception_text(stderr: str) -> list[str]:
 
 def test_options_over_time_are_not_for_dumps(tmp_path: Path) -> None:
     """A dump has no time to simulate."""
-    result = run("simulate", write(tmp_path, [node("n")]), "--duration", "1h")
-    wrong = "--duration is for simulations over time"
-    assert (2, True) == (result.exit_code, wrong in result.stderr)
+    error = refused("simulate", write(tmp_path, [node("n")]), "--duration", "1h")
+    assert error.startswith("--duration is for simulations over time")
 
 
 def test_interruption(scenario: Path) -> None:
@@ -154,51 +159,26 @@ def test_an_interrupted_comparison(scenario: Path) -> None:
     assert not html.exists()
 
 
-def interrupting(directory: Path) -> str:
-    """Return a plugin that presses Ctrl-C when the second pod is tried."""
-    file = directory / "interrupts.py"
-    file.write_text(
-        "import os, signal\n"
-        "from kubesched.framework.per_row import PerRowFilter\n"
-        "from kubesched.framework.status import SUCCESS\n"
-        "seen = set()\n"
-        "class Interrupts(PerRowFilter):\n"
-        "    name = 'Interrupts'\n"
-        "    def filter_node(self, state, pod, node):\n"
-        "        if pod.key not in seen and len(seen) == 1:\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "        seen.add(pod.key)\n"
-        "        return SUCCESS\n"
-    )
-    return f"{file}:Interrupts"
-
-
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        pytest.param(
+        (
             ("--html", "small.yaml"),
             "--html small.yaml: this would overwrite small.yaml, which is read; name another file",
-            id="the scenario",
         ),
-        pytest.param(
+        (
             ("--decision-log", "link.yaml"),
-            "--decision-log link.yaml: this would overwrite small.yaml, which is read; name "
-            "another file",
-            id="by a link",
+            "--decision-log link.yaml: this would overwrite small.yaml, which is read",
         ),
-        pytest.param(
+        (
             ("--html", "dumps/d.json"),
-            "--html dumps/d.json: this would overwrite dumps/d.json, which is read; name another "
-            "file",
-            id="what it names",
+            "--html dumps/d.json: this would overwrite dumps/d.json, which is read",
         ),
-        pytest.param(
+        (
             ("--html", "both", "--decision-log", "dumps/../both"),
             "--decision-log dumps/../both: this is the file of --html both; name another",
-            id="twice",
         ),
-        pytest.param(("--html", "-"), "--html -: stdout has the report; name a file", id="stdout"),
+        (("--html", "-"), "--html -: stdout has the report; name a file"),
     ],
 )
 def test_outputs_overwrite_nothing(
@@ -211,21 +191,18 @@ def test_outputs_overwrite_nothing(
     Path("link.yaml").symlink_to(scenario)
     Path("dumps").mkdir()
     dump = write(Path("dumps"), [node("n")], "d.json").read_text()
-    result = run("simulate", "small.yaml", *options)
-    assert (2, f"kubesched: error: {fault}\n") == (result.exit_code, result.stderr)
+    assert refused("simulate", "small.yaml", *options).startswith(fault)
     assert not Path("both").exists()
     if "--decision-log" not in options:
-        result = run("compare", "small.yaml", "small.yaml", *options)
-        assert (2, f"kubesched: error: {fault}\n") == (result.exit_code, result.stderr)
+        assert refused("compare", "small.yaml", "small.yaml", *options).startswith(fault)
     assert [text, dump] == [scenario.read_text(), Path("dumps/d.json").read_text()]
 
 
 def test_full_disk(scenario: Path) -> None:
     """The error names the file; devices are written directly."""
     for flag in ("--html", "--decision-log"):
-        result = run("simulate", scenario, flag, "/dev/full")
-        message = "kubesched: error: /dev/full: No space left on device\n"
-        assert (2, message) == (result.exit_code, result.stderr)
+        error = refused("simulate", scenario, flag, "/dev/full")
+        assert "/dev/full: No space left on device" == error
     null = ("--html", "/dev/null", "--decision-log", "/dev/null")
     assert 0 == run("simulate", scenario, *null).exit_code
 
@@ -234,20 +211,16 @@ def test_unwritable_directory(scenario: Path, monkeypatch: pytest.MonkeyPatch) -
     """It is reported before the simulation begins."""
     monkeypatch.setattr(os, "access", lambda _file, mode: mode != os.W_OK)
     html = scenario.parent / "r.html"
-    result = run("simulate", scenario, "--html", html)
-    message = f"kubesched: error: --html {html}: it cannot be written: Permission denied\n"
-    assert (2, message) == (result.exit_code, result.stderr)
+    error = refused("simulate", scenario, "--html", html)
+    assert f"--html {html}: it cannot be written: Permission denied" == error
 
 
 def test_compare_configurations(scenario: Path, tmp_path: Path) -> None:
     """One scenario with two configurations: the same seed, each with its own numbers."""
-    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-    (tmp_path / "a.yaml").write_text(head)
-    (tmp_path / "b.yaml").write_text(head + "profiles: [{schedulerName: other}]\n")
-    configs = ("--config", tmp_path / "a.yaml", "--config", tmp_path / "b.yaml")
+    other = config(tmp_path, "profiles: [{schedulerName: other}]\n", "b.yaml")
+    configs = ("--config", config(tmp_path, name="a.yaml"), "--config", other)
     html = tmp_path / "c.html"
-    result = run("compare", scenario, *configs, "--html", html, "-o", "json")
-    found = json.loads(result.stdout)
+    found = document("compare", scenario, *configs, "--html", html)
     assert ("TimelineComparison", ["a", "b"], 3) == (found["kind"], found["runs"], found["seed"])
     values = {row["name"]: row["values"] for row in found["measures"]}
     assert [20, 0] == values["pods bound"]
@@ -272,41 +245,85 @@ def test_compare_needs_two_that_last_equally_long(
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        pytest.param(
+        (
             "dump.json",
             '{"apiVersion": "v1", "kind": "List", "items": []}',
             "this holds Kubernetes objects, not a scenario; a scenario describes what happens",
-            id="dump",
         ),
-        pytest.param(
+        (
             "config.yaml",
             "# " + "x" * 300 + "\napiVersion: kubescheduler.config.k8s.io/v1\n",
             "clusters with clusters; a configuration is --config FILE",
-            id="configuration",
         ),
-        pytest.param(
+        (
             "nodes.csv",
             (EXAMPLE / "nodes.csv").read_text(),
             "this is a list of the openb trace, not a scenario; name it in one",
-            id="trace",
         ),
-        pytest.param("s.yaml", "duration: 1h\n", "version: Required value", id="scenario"),
+        ("s.yaml", "duration: 1h\n", "version: Required value"),
     ],
 )
 def test_compare_takes_scenarios(scenario: Path, name: str, content: str, message: str) -> None:
     """The error names the file, what compare takes, and the remedy."""
     file = scenario.with_name(name)
     file.write_text(content)
-    result = run("compare", scenario, file)
-    assert (2, "") == (result.exit_code, result.stdout)
-    (line,) = result.stderr.splitlines()
-    assert line.startswith(f"kubesched: error: {file}: ")
-    assert message in line
+    error = refused("compare", scenario, file)
+    assert error.startswith(f"{file}: ")
+    assert message in error
 
 
 def test_compare_takes_files(scenario: Path) -> None:
     """Stdin and directories are not scenarios."""
     for given in ("-", scenario.parent):
-        result = run("compare", scenario, given, stdin=SCENARIO)
-        assert 2 == result.exit_code
-        assert f"{given}: a scenario is a file, and this is" in result.stderr
+        error = refused("compare", scenario, given, stdin=SCENARIO)
+        assert error.startswith(f"{given}: a scenario is a file, and this is")
+
+
+# The report as text.
+
+
+def _report(**parts: object) -> TimelineReport:
+    empty: dict[str, object] = dict.fromkeys(TimelineReport.__struct_fields__, ())
+    head = {"scenario": "night", "seed": 1, "partial": False, "duration_seconds": 7200.0}
+    counts = {"totals": Totals(lost=1234), "wait_histogram": Histogram((), (0,))}
+    numbers = {"relists": 0, "checks": 3, "decisions": 4, "decision_digest": "00ff"}
+    fields: dict[str, object] = {**empty, **head, **counts, **numbers, **parts}
+    return TimelineReport(**fields)  # type: ignore[arg-type]  # checked by name only
+
+
+def test_totals(capsys: pytest.CaptureFixture[str]) -> None:
+    """Totals always follow the headline; tables without rows are left out."""
+    _write(Writer(), _report(partial=True))
+    lines = capsys.readouterr().out.splitlines()
+    head = "night: 2 h simulated before it was interrupted, seed 1"
+    assert [head, "", "Totals"] == lines[:3]
+    assert "pods lost: stopped before their end, and not created again  1,234" in lines
+    assert "times all invariants were checked" == lines[-1].rpartition("  ")[0].strip()
+
+
+def test_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts are aligned to the left, numbers to the right, and absent ones are dashes."""
+    waits = WaitReport("all", 2, 1, 1, 0, 90.0, 90.0, 90.0, 90.0, 90.0, 2.5)
+    none = WaitReport("5", 0, 0, 0, 0, None, None, None, None, None, 0.0)
+    resources = ResourceReport("cpu", None, 0.5, 0.25, 0.125)
+    moves = MoveCount("", "Active", "UnschedulablePodAdd", 2)
+    _write(Writer(), _report(waits=(waits, none), resources=(resources,), moves=(moves,)))
+    expected = """\
+From creation to binding, by priority
+PRIORITY  ARRIVED  BOUND  PENDING  PREEMPTED     MEAN      P50      P90      P99      MAX  \
+POD HOURS PENDING
+all             2      1        1          0  1.5 min  1.5 min  1.5 min  1.5 min  1.5 min  \
+              2.5
+5               0      0        0          0        -        -        -        -        -  \
+                0
+
+Requested of allocatable
+RESOURCE  MEAN  PEAK  AT THE END  FRAGMENTED
+cpu          -  50 %        25 %      12.5 %
+
+Moves in the queue
+FROM  TO      EVENT                COUNT
+-     Active  UnschedulablePodAdd      2
+"""
+    written = capsys.readouterr().out
+    assert expected == written[written.index("From creation") :]

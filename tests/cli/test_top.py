@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from .cluster import Json, document, node, pod, run, shop, write
+from kubesched.cli.top import kubectl_amount
+
+from .cluster import Json, document, node, pod, refused, run, shop, write
 from .live import live
 
 ZONE = "topology.kubernetes.io/zone"
@@ -117,10 +119,7 @@ def test_pools(tmp_path: Path) -> None:
         (["nodes", "--sort-by", "mem"], "--sort-by mem: no node has and no pod requests it; did"),
         (["--sort-by", "x"], "--sort-by x: no node has and no pod requests it; there are cpu, me"),
         (["--sort-by", "room"], "--sort-by room: no room is counted; add --room or --room-like"),
-        (
-            ["--room", "cpus=1"],
-            "--room cpus: no node has and no pod requests it; did you",
-        ),
+        (["--room", "cpus=1"], "--room cpus: no node has and no pod requests it; did you"),
         (["--room", "cpu=x"], "--room: cpu: 'x' is no quantity; write 2, 500m or 4Gi"),
         (["--room", "cpu=1", "--room-like", "web-1"], "--room and --room-like are two shapes"),
         (["owners", "--room", "cpu=1"], "--room is for nodes, pools and zones"),
@@ -133,19 +132,9 @@ def test_pools(tmp_path: Path) -> None:
     ],
 )
 def test_users_mistakes(tmp_path: Path, arguments: list[str], error: str) -> None:
-    """One line that names the option, what is wrong and what is right."""
+    """The error names the option, what is wrong and what is right."""
     file = write(tmp_path, [*shop(), pod("other", schedulerName="mine")])
-    result = run("top", *arguments, file)
-    assert result.exit_code == 2
-    assert error in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
-def test_a_file_and_a_context(cluster: Path) -> None:
-    """One of them is the cluster."""
-    result = run("top", cluster, "--context", "dev")
-    assert result.exit_code == 2
-    assert "--context names a live cluster, and there are files" in result.stderr
+    assert error in refused("top", *arguments, file)
 
 
 def test_stdin(cluster: Path) -> None:
@@ -164,3 +153,91 @@ def test_a_live_cluster(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     (line,) = [line for line in result.stdout.splitlines() if line.startswith("a ")]
     assert line.split() == ["a", "1", "1/4", "25%", "1Gi/8Gi", "12%", "1/110", "1%", "3"]
+
+
+# Tables fit their width, whatever names and resources there are.
+
+GROUPS = ("nodes", "pools", "zones", "namespaces", "priorities", "owners")
+LONG = "recommendation-service-of-the-department-with-the-longest-name-of-all"
+RESOURCES = {
+    "nvidia.com/gpu": "8",
+    "vpc.amazonaws.com/pod-eni": "54",
+    "smarter-devices/fuse": "20",
+    "ephemeral-storage": "18242267924",
+    "memory": "32386532Ki",
+    "cpu": "7910m",
+}
+
+
+@pytest.mark.parametrize(
+    ("resource", "number", "text"),
+    [
+        ("cpu", 0, "0"),
+        ("cpu", 3500, "3500m"),
+        ("cpu", 8000, "8"),
+        ("cpu", 143920, "144"),
+        ("cpu", 1234567, "1235"),
+        ("memory", 0, "0"),
+        ("memory", 5376 << 20, "5376Mi"),
+        ("memory", 32 << 30, "32Gi"),
+        ("memory", 32386532 << 10, "31627Mi"),
+        ("memory", (200_000 << 20) + 1, "195Gi"),
+        ("memory", 1000, "1Ki"),
+        ("memory", 200_000 << 40, "200000Ti"),
+        ("hugepages-2Mi", 4 << 20, "4Mi"),
+        ("nvidia.com/gpu", 1234567, "1234567"),
+    ],
+)
+def test_amounts(resource: str, number: int, text: str) -> None:
+    """Units are kubectl's, and digits few."""
+    assert kubectl_amount(resource, number) == text
+
+
+def _wide(name: str, count: int) -> list[Json]:
+    """Return nodes with many resources, pods that request them, and a pending pod."""
+    objects: list[Json] = []
+    for at in range(count):
+        place = f"{name}-{at}"[-63:]
+        labels = {"topology.kubernetes.io/zone": place, "karpenter.sh/nodepool": place}
+        made = node(place, labels=labels)
+        made["status"]["allocatable"] |= RESOURCES
+        there = pod(place, namespace=place, node_name=place, priority=10**9 - at)
+        objects += [made, there]
+        there["spec"]["priorityClassName"] = place
+        requests = there["spec"]["containers"][0]["resources"]["requests"]
+        requests |= dict.fromkeys(RESOURCES, "1")
+        requests["memory"] = "1337Mi"
+    return [*objects, pod("waits", priority=3)]
+
+
+@pytest.mark.parametrize("name", ["n", LONG])
+@pytest.mark.parametrize("group", GROUPS)
+def test_tables_fit(tmp_path: Path, group: str, name: str) -> None:
+    """Of 80 columns and others; cpu, memory and pods are there; nothing of a name is lost."""
+    file = write(tmp_path, _wide(name, 3))
+    room = ["--room", "cpu=1"] if group in GROUPS[:3] else []
+    for width in (80, 120, 160):
+        result = run("top", group, file, *room, COLUMNS=str(width))
+        assert result.exit_code == 0, result.stderr
+        heading, *rows = result.stdout.split("\n\n")[1].splitlines()
+        assert max(len(line) for line in (heading, *rows)) <= width
+        table = rows[: next(at for at, row in enumerate([*rows, "Left"]) if row.startswith("Left"))]
+        for resource in ("CPU", "MEMORY", "PODS"):
+            assert resource in heading
+        names = "".join(line.split("  ")[0] for line in table)
+        assert f"{name}-2"[-63:] in names
+
+
+def test_resources_that_do_not_fit_are_named(tmp_path: Path) -> None:
+    """The one that is sorted by is shown first."""
+    file = write(tmp_path, _wide("n", 1))
+    heading, *_, last, end = run("top", file).stdout.split("\n\n")[1].splitlines()
+    assert heading.split()[:3] == ["NODE", "CPU", "CPU%"]
+    assert [last, end] == [
+        "Left out for width: smarter-devices/fuse, vpc.amazonaws.com/pod-eni,",
+        "ephemeral-storage; see --sort-by RESOURCE, or -o json.",
+    ]
+    for name in ("smarter-devices/fuse", "fuse"):
+        result = run("top", file, "--sort-by", name)
+        heading = result.stdout.split("\n\n")[1].splitlines()[0]
+        assert heading.split()[:3] == ["NODE", "FUSE", "FUSE%"]

@@ -6,7 +6,8 @@ import asyncio
 import json
 import re
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -16,35 +17,33 @@ from click.testing import Result
 from kubesched.app.options import Options, ServingOptions
 from kubesched.app.process import EXIT_FAILED
 from tests.app.test_process import ADMIN_TOKEN, PODS, TOKEN, Cluster, options_with, playing
-from tests.cli.cluster import Json, node, pod, run
+from tests.cli.cluster import Json, node, pod, refused, run
 from tests.cli.live import live, write_kubeconfig
+from tests.client.scripted_server import free_port
+from tests.loops import in_real_time
 
 pytestmark = pytest.mark.slow
 
 Ask = Callable[..., Awaitable[Result]]
-Script = Callable[[Cluster, Ask], Awaitable[None]]
 
 
-def asking(tmp_path: Path, script: Script, *, token: str = ADMIN_TOKEN, **changes: int) -> None:
-    """Run a scheduler with a port, and a script that can run the command line beside it."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+@asynccontextmanager
+async def asking(
+    tmp_path: Path, *, token: str = ADMIN_TOKEN, **changes: int
+) -> AsyncIterator[tuple[Cluster, Ask]]:
+    """Run a scheduler with a port; yield its cluster, and `why` as a function."""
+    port = free_port()
     serving = ServingOptions(bind_address="127.0.0.1", secure_port=port)
     options: Options = msgspec.structs.replace(options_with(**changes), serving=serving)
+    async with playing(options) as cluster:
+        kubeconfig = write_kubeconfig(tmp_path / "config", cluster.server.url, token=token)
 
-    async def main() -> None:
-        async with playing(options) as cluster:
-            kubeconfig = write_kubeconfig(tmp_path / "config", cluster.server.url, token=token)
+        async def ask(*words: str, url: str = f"https://127.0.0.1:{port}") -> Result:
+            common = ("--kubeconfig", kubeconfig, "-n", "default", "--scheduler", url)
+            return await asyncio.to_thread(run, "why", *words, *common, COLUMNS="300")
 
-            async def ask(*words: str, url: str = f"https://127.0.0.1:{port}") -> Result:
-                common = ("--kubeconfig", kubeconfig, "-n", "default", "--scheduler", url)
-                return await asyncio.to_thread(run, "why", *words, *common, COLUMNS="300")
-
-            await script(cluster, ask)
-        assert EXIT_FAILED == cluster.exit_code
-
-    asyncio.run(main())
+        yield cluster, ask
+    assert EXIT_FAILED == cluster.exit_code
 
 
 def untimed(text: str) -> str:
@@ -59,10 +58,10 @@ async def _large(cluster: Cluster) -> None:
     await cluster.until(f"{PODS}/large", lambda pod: "conditions" in pod["status"])
 
 
-def test_the_queue_and_the_last_decisions(tmp_path: Path) -> None:
+@in_real_time
+async def test_the_queue_and_the_last_decisions(tmp_path: Path) -> None:
     """They follow the computed answer, and are in the document."""
-
-    async def script(cluster: Cluster, ask: Ask) -> None:
+    async with asking(tmp_path) as (cluster, ask):
         await _large(cluster)
         shown = await ask("large", "--insecure-skip-tls-verify")
         assert shown.exit_code == 0, shown.stderr
@@ -82,13 +81,11 @@ def test_the_queue_and_the_last_decisions(tmp_path: Path) -> None:
         assert ["Rejected"] == [record["outcome"] for record in document["records"]]
         assert [] == document["notes"]
 
-    asking(tmp_path, script)
 
-
-def test_evicted_pod(tmp_path: Path) -> None:
+@in_real_time
+async def test_evicted_pod(tmp_path: Path) -> None:
     """The preemptor is in the records, though the pod is deleted."""
-
-    async def script(cluster: Cluster, ask: Ask) -> None:
+    async with asking(tmp_path) as (cluster, ask):
         await cluster.add_node("n1", "2")
         await cluster.add_pod("cheap", "2", priority=0)
         await cluster.until(f"{PODS}/cheap", lambda pod: "nodeName" in pod["spec"])
@@ -124,8 +121,6 @@ def test_evicted_pod(tmp_path: Path) -> None:
         assert 2 == nobody.exit_code
         assert "kubesched: error: pod nobody: there is no such pod" in nobody.stderr
 
-    asking(tmp_path, script)
-
 
 NOTE = "Note: The scheduler at https://127.0.0.1:PORT was not asked: "
 
@@ -157,12 +152,12 @@ NOTE = "Note: The scheduler at https://127.0.0.1:PORT was not asked: "
         ),
     ],
 )
-def test_without_an_answer_there_is_a_note(
+@in_real_time
+async def test_without_an_answer_there_is_a_note(
     tmp_path: Path, token: str, records: int, words: tuple[str, ...], reason: str
 ) -> None:
     """The rest is computed from the API server's objects."""
-
-    async def script(cluster: Cluster, ask: Ask) -> None:
+    async with asking(tmp_path, token=token, decision_records=records) as (cluster, ask):
         await _large(cluster)
         shown = await ask("large", *words)
         assert shown.exit_code == 0, shown.stderr
@@ -171,21 +166,17 @@ def test_without_an_answer_there_is_a_note(
         assert f"{NOTE}{reason}" == re.sub(r":\d+ ", ":PORT ", note)
         assert "In the queue" not in shown.stdout
 
-    asking(tmp_path, script, token=token, decision_records=records)
 
-
-def test_refused_connection(tmp_path: Path) -> None:
+@in_real_time
+async def test_refused_connection(tmp_path: Path) -> None:
     """A refused connection is reported as a note."""
-
-    async def script(cluster: Cluster, ask: Ask) -> None:
+    async with asking(tmp_path) as (cluster, ask):
         await _large(cluster)
         with socket.socket() as bound:
             bound.bind(("127.0.0.1", 0))
             shown = await ask("large", url=f"https://127.0.0.1:{bound.getsockname()[1]}")
         assert shown.exit_code == 0, shown.stderr
         assert "connection refused" in shown.stdout.splitlines()[1]
-
-    asking(tmp_path, script)
 
 
 @pytest.mark.parametrize(
@@ -203,12 +194,13 @@ def test_refused_connection(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_conflicting_options(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
-    """One line names the option to leave out."""
-    (tmp_path / "cluster.json").write_text("{}")
-    given = (str(tmp_path / word) if word == "cluster.json" else word for word in words)
-    result = run("why", "web", *given)
-    assert (2, f"kubesched: error: {message}\n") == (result.exit_code, result.stderr)
+def test_conflicting_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+) -> None:
+    """The error names the option to leave out."""
+    monkeypatch.chdir(tmp_path)
+    Path("cluster.json").write_text("{}")
+    assert message == refused("why", "web", *words)
 
 
 @pytest.mark.parametrize(
@@ -222,8 +214,5 @@ def test_conflicting_options(tmp_path: Path, words: tuple[str, ...], message: st
 def test_invalid_addresses(tmp_path: Path, url: str, problem: str) -> None:
     """No request is sent."""
     with live(tmp_path, [node("n1"), pod("web")]) as kubeconfig:
-        result = run("why", "web", "--kubeconfig", kubeconfig, "--scheduler", url)
-    assert (2, f"kubesched: error: --scheduler {url}: {problem}\n") == (
-        result.exit_code,
-        result.stderr,
-    )
+        error = refused("why", "web", "--kubeconfig", kubeconfig, "--scheduler", url)
+    assert f"--scheduler {url}: {problem}" == error

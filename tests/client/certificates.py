@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import ssl
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
+
+from kubesched.client.tls import load_key_pair
 
 NOW = datetime.now(UTC)
 _UID = ObjectIdentifier("1.3.6.1.4.1.57683.2")
@@ -64,6 +67,13 @@ def signed(
         names = x509.SubjectAlternativeName([_host(host) for host in hosts])
         builder = builder.add_extension(names, critical=False)
     return Holder(builder.sign(by.key, hashes.SHA256()), key)
+
+
+def server_context(holder: Holder) -> ssl.SSLContext:
+    """Return the context of a server that shows a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    load_key_pair(context, holder.pem, holder.key_pem)
+    return context
 
 
 def _host(host: str) -> x509.GeneralName:

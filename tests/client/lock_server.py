@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -23,10 +23,9 @@ class LockServer:
         history: Every accepted write of an object, as (time, path, object).
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self) -> None:
         self.objects: dict[str, Plain] = {}
         self.history: list[tuple[float, str, Plain]] = []
-        self._now = now
         self._version = 0
 
     def handle(self, request: Request) -> bytes:
@@ -64,7 +63,7 @@ class LockServer:
         self._version += 1
         content["metadata"]["resourceVersion"] = str(self._version)
         self.objects[path] = content
-        self.history.append((self._now(), path, content))
+        self.history.append((asyncio.get_running_loop().time(), path, content))
         return json.dumps(content).encode()
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+import pytest
+from _pytest.mark import ParameterSet
 
 from kubesched.client.requests import Request
 
@@ -22,15 +26,25 @@ def recorded_writes() -> dict[str, list[Plain]]:
     return writes
 
 
+def recorded_cases(is_chosen: Callable[[Plain], object]) -> list[ParameterSet]:
+    """Return the chosen requests as parameters of a test, each with its scenario."""
+    return [
+        pytest.param(write, id=f"{name}-{at}")
+        for name, writes in recorded_writes().items()
+        for at, write in enumerate(writes)
+        if is_chosen(write)
+    ]
+
+
 class Answering:
     """A server with a list of responses, which records the requests.
 
     Attributes:
         sent: The requests.
-        answers: Bodies, or errors to raise; b"{}" when there are none left.
+        answers: Bodies, objects, or errors to raise; b"{}" when there are none left.
     """
 
-    def __init__(self, *answers: bytes | Exception) -> None:
+    def __init__(self, *answers: bytes | Plain | Exception) -> None:
         self.sent: list[Request] = []
         self.answers = list(answers)
 
@@ -40,7 +54,7 @@ class Answering:
         answer = self.answers.pop(0) if self.answers else b"{}"
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
     def stream(self, request: Request) -> Any:
         """Not used."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -18,6 +19,14 @@ class ReceivedRequest(msgspec.Struct, frozen=True):
     query: tuple[tuple[str, str], ...]
     headers: dict[str, str]
     body: bytes
+
+
+def free_port() -> int:
+    """Return a port of loopback that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 Answer = Callable[[web.BaseRequest, list[ReceivedRequest]], Awaitable[web.StreamResponse]]

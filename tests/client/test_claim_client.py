@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from random import Random
 from typing import Any
 
@@ -45,11 +44,6 @@ def writer(server: Answering) -> ClaimClient:
     return ClaimClient(server, PodClient(server, lambda: 0, lambda _event: None), Random(0))
 
 
-def encoded(item: Any) -> bytes:
-    """Return JSON text."""
-    return json.dumps(item).encode()
-
-
 def claim(plain: Plain = CLAIM) -> ResourceClaim:
     """Return a claim as it is known."""
     return msgspec.convert(plain, ResourceClaim)
@@ -61,8 +55,8 @@ def with_status(**status: Any) -> Plain:
 
 
 def test_a_claim_is_read() -> None:
-    """A GET, decoded."""
-    server = Answering(encoded(CLAIM))
+    """The response to a GET is decoded."""
+    server = Answering(CLAIM)
     assert claim() == asyncio.run(writer(server).get("ns", "c"))
     assert [("GET", PATH, None)] == server.in_short
 
@@ -74,7 +68,7 @@ def test_creating_a_claim() -> None:
         metadata=ObjectMeta(generate_name="p-", namespace="ns", uid="x", resource_version="4"),
         status=ResourceClaimStatus(reserved_for=(USER,)),
     )
-    server = Answering(encoded(CLAIM))
+    server = Answering(CLAIM)
     assert claim() == asyncio.run(writer(server).create(generated))
     expected = {
         "kind": "ResourceClaim",
@@ -87,7 +81,7 @@ def test_creating_a_claim() -> None:
 
 def test_a_finalizer_is_added() -> None:
     """Everything else stays as stored."""
-    server = Answering(encoded(CLAIM), encoded(CLAIM))
+    server = Answering(CLAIM, CLAIM)
     known = claim()
     wanted = replace(known, metadata=replace(known.metadata, finalizers=(FINALIZER,)))
     asyncio.run(writer(server).update(wanted))
@@ -137,7 +131,7 @@ ALLOCATION = AllocationResult(
 )
 def test_statuses(stored: Plain, status: ResourceClaimStatus, expected: Plain) -> None:
     """The status is written into the stored one."""
-    server = Answering(encoded(with_status(**stored)), encoded(CLAIM))
+    server = Answering(with_status(**stored), CLAIM)
     asyncio.run(writer(server).update_status(replace(claim(), status=status)))
     written = CLAIM | {"status": expected}
     assert [("GET", PATH, None), ("PUT", f"{PATH}/status", written)] == server.in_short
@@ -147,7 +141,7 @@ def test_data_of_drivers_is_kept() -> None:
     """Data of allocated devices that is not decoded is not lost."""
     devices = [{"driver": "d", "pool": "p", "device": "x", "networkData": {"ips": ["10.0.0.1"]}}]
     stored = with_status(allocation={"devices": DEVICES}, devices=devices)
-    server = Answering(encoded(stored), encoded(CLAIM))
+    server = Answering(stored, CLAIM)
     asyncio.run(writer(server).update_status(claim(stored)))
     assert devices == server.in_short[1][2]["status"]["devices"]
 
@@ -172,7 +166,7 @@ NEWER = PROTECTED | {"metadata": PROTECTED["metadata"] | {"resourceVersion": "5"
 def test_a_claim_is_deleted_without_its_finalizer() -> None:
     """The finalizer is taken off first; after a conflict from the newest version."""
     conflict = ConflictError("modified")
-    server = Answering(encoded(NEWER), conflict, encoded(NEWER), encoded(NEWER), encoded(NEWER))
+    server = Answering(NEWER, conflict, NEWER, NEWER, NEWER)
     run(writer(server).delete(claim(PROTECTED)))
     assert ["GET", "PUT", "GET", "GET", "PUT", "DELETE"] == [one[0] for one in server.in_short]
     updates = [body["metadata"] for method, _, body in server.in_short if method == "PUT"]
@@ -191,8 +185,7 @@ def test_a_claim_is_deleted_without_its_finalizer() -> None:
 )
 def test_deleting_gives_up(error: ApiError, tries: int) -> None:
     """Five conflicts are enough, and one of anything else."""
-    known = encoded(CLAIM)
-    answers: list[bytes | Exception] = [known, error, known]
+    answers: list[Plain | Exception] = [CLAIM, error, CLAIM]
     server = Answering(*answers * 5)
     with pytest.raises(ApiError, match=str(error)):
         run(writer(server).delete(claim()))
@@ -206,8 +199,7 @@ def test_finalizers_that_json_cannot_write_are_written_in_protobuf() -> None:
     """A driver's parameters are compared byte by byte, and JSON shows them rewritten."""
     wanted = replace(claim(), metadata=replace(claim().metadata, finalizers=(FINALIZER,)))
     stored = b"k8s\0\x12\x05\x0a\x03\x0a\x01c"
-    answers = (encoded(CLAIM), INVALID, stored, encoded(CLAIM))
-    server = Answering(*answers)
+    server = Answering(CLAIM, INVALID, stored, CLAIM)
     assert claim() == asyncio.run(writer(server).update(wanted))
     get, put = server.sent[2:]
     assert ("GET", PATH, PROTOBUF) == (get.method, get.path, get.accept)
@@ -218,18 +210,20 @@ def test_finalizers_that_json_cannot_write_are_written_in_protobuf() -> None:
 @pytest.mark.parametrize(
     ("answers", "reason"),
     [
-        pytest.param((encoded(CLAIM), INVALID, encoded(CLAIM)), "Invalid", id="speaks JSON only"),
+        pytest.param((CLAIM, INVALID, CLAIM), "Invalid", id="speaks JSON only"),
         pytest.param(
-            (encoded(CLAIM), INVALID, b"k8s\0\x12\x00", INVALID), "Invalid", id="invalid after all"
+            (CLAIM, INVALID, b"k8s\0\x12\x00", INVALID), "Invalid", id="invalid after all"
         ),
         pytest.param(
-            (encoded(CLAIM), INVALID, b"k8s\0\x12\x00", ConflictError("newer")),
+            (CLAIM, INVALID, b"k8s\0\x12\x00", ConflictError("newer")),
             "Conflict",
             id="changed meanwhile",
         ),
     ],
 )
-def test_other_errors_about_finalizers(answers: tuple[bytes | Exception, ...], reason: str) -> None:
+def test_other_errors_about_finalizers(
+    answers: tuple[bytes | Plain | Exception, ...], reason: str
+) -> None:
     """The server's error is raised, unless the claim has changed meanwhile."""
     with pytest.raises(ApiError) as caught:
         asyncio.run(writer(Answering(*answers)).update(claim()))

@@ -186,10 +186,7 @@ def test_real_program(tmp_path: Path) -> None:
     )
     script.chmod(0o700)
     settings = ExecSettings(
-        command=str(script),
-        args=(_V1,),
-        env=(EnvVariable("T", "secret"),),
-        api_version=_V1,
+        command=str(script), args=(_V1,), env=(EnvVariable("T", "secret"),), api_version=_V1
     )
     plugin = ExecPlugin(settings, lambda: _START)
     assert bearer("secret") == asyncio.run(plugin.get())

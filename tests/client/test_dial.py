@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import ssl
 from collections.abc import Callable, Coroutine
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -19,35 +19,27 @@ from kubesched.client.dial import Dialer, DialError
 from kubesched.client.http_connection import DisconnectedError
 from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient
-from kubesched.client.tls import load_key_pair, tls_context
+from kubesched.client.tls import tls_context
 
-from .certificates import authority, signed
+from .certificates import authority, server_context, signed
 from .proxy import Proxy, proxying
-from .scripted_server import ReceivedRequest, serving
-
-T = TypeVar("T")
-Run = Callable[[Coroutine[Any, Any, T]], T]
+from .scripted_server import ReceivedRequest, free_port, serving
 
 _AUTHORITY = authority()
 _SERVER = signed(_AUTHORITY, "server", usage=None, hosts=("127.0.0.1", "kube.example"))
 _TLS = tls_context(TlsSettings(ca_pem=_AUTHORITY.pem))
 
 
-def _server_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_key_pair(context, _SERVER.pem, _SERVER.key_pem)
-    return context
+def on_both_loops(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test on asyncio's event loop, and on that of live processes."""
 
+    @wraps(test)
+    def run(*args: object, **kwargs: object) -> None:
+        for loop_factory in (asyncio.new_event_loop, new_event_loop):
+            with asyncio.Runner(loop_factory=loop_factory) as runner:
+                runner.run(test(*args, **kwargs))
 
-@pytest.fixture(params=[asyncio.new_event_loop, new_event_loop], ids=["asyncio", "live"])
-def run(request: pytest.FixtureRequest) -> Run[Any]:
-    """Return a function that runs a coroutine."""
-
-    def run_it(coroutine: Coroutine[Any, Any, T]) -> T:
-        with asyncio.Runner(loop_factory=request.param) as runner:
-            return runner.run(coroutine)
-
-    return run_it
+    return run
 
 
 async def _answer(request: web.BaseRequest, received: list[ReceivedRequest]) -> web.StreamResponse:
@@ -58,7 +50,7 @@ async def _through(
     proxy: Proxy, scheme: str, tls: ssl.SSLContext | None, user: str = ""
 ) -> list[bytes]:
     """Send two requests through a proxy; return the responses."""
-    async with serving(_answer, _server_context() if tls else None) as server:
+    async with serving(_answer, server_context(_SERVER) if tls else None) as server:
         url = f"{scheme}://{user}{proxy.address}"
         settings = ConnectionSettings(
             server=server.url, tls=TlsSettings(ca_pem=_AUTHORITY.pem), proxy_url=url
@@ -70,59 +62,47 @@ async def _through(
             await rest.aclose()
 
 
-def test_tls_goes_through_a_tunnel(run: Run[Any]) -> None:
+@on_both_loops
+async def test_tls_goes_through_a_tunnel() -> None:
     """The proxy gets one CONNECT per connection, with the credentials, and no request."""
-
-    async def main() -> None:
-        async with proxying() as proxy:
-            answers = await _through(proxy, "http", _TLS, user="me:a%40b@")
-            assert [b"number 1", b"number 2"] == answers
-            ((line, authorization),) = proxy.heads
-            assert line.startswith("CONNECT 127.0.0.1:")
-            assert authorization == "Basic bWU6YUBi"
-
-    run(main())
+    async with proxying() as proxy:
+        answers = await _through(proxy, "http", _TLS, user="me:a%40b@")
+        assert [b"number 1", b"number 2"] == answers
+        ((line, authorization),) = proxy.heads
+        assert line.startswith("CONNECT 127.0.0.1:")
+        assert authorization == "Basic bWU6YUBi"
 
 
-def test_tls_to_the_proxy(run: Run[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@on_both_loops
+async def test_tls_to_the_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy with an https URL is verified with the system's authorities."""
     (tmp_path / "ca.pem").write_bytes(_AUTHORITY.pem)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-
-    async def main() -> list[bytes]:
-        async with proxying(_server_context()) as proxy:
-            return await _through(proxy, "https", _TLS)
-
-    assert [b"number 1", b"number 2"] == run(main())
+    async with proxying(server_context(_SERVER)) as proxy:
+        assert [b"number 1", b"number 2"] == await _through(proxy, "https", _TLS)
 
 
-def test_plain_requests_are_forwarded(run: Run[Any]) -> None:
+@on_both_loops
+async def test_plain_requests_are_forwarded() -> None:
     """Without TLS the proxy gets requests with absolute URLs."""
-
-    async def main() -> None:
-        async with proxying() as proxy:
-            assert b"forwarded" == (await _through(proxy, "http", None, user="me:x@"))[0]
-            line, authorization = proxy.heads[0]
-            assert line.startswith("GET http://127.0.0.1:")
-            assert line.endswith("/x HTTP/1.1")
-            assert authorization == "Basic bWU6eA=="
-
-    run(main())
+    async with proxying() as proxy:
+        assert b"forwarded" == (await _through(proxy, "http", None, user="me:x@"))[0]
+        line, authorization = proxy.heads[0]
+        assert line.startswith("GET http://127.0.0.1:")
+        assert line.endswith("/x HTTP/1.1")
+        assert authorization == "Basic bWU6eA=="
 
 
-def test_errors_of_proxies(run: Run[Any]) -> None:
+@on_both_loops
+async def test_errors_of_proxies() -> None:
     """The error names the proxy's answer and the server, or the unsupported scheme."""
-
-    async def main() -> None:
-        async with proxying() as proxy:
-            proxy.refusal = "407 Proxy Authentication Required"
-            with pytest.raises(ApiError, match=r"the proxy answered 407 to CONNECT 127.0.0.1:"):
-                await _through(proxy, "http", _TLS)
-            proxy.refusal = ""
-            with pytest.raises(ApiError, match=r"unsupported scheme 'socks5' of the proxy 127"):
-                await _through(proxy, "socks5", _TLS)
-
-    run(main())
+    async with proxying() as proxy:
+        proxy.refusal = "407 Proxy Authentication Required"
+        with pytest.raises(ApiError, match=r"the proxy answered 407 to CONNECT 127.0.0.1:"):
+            await _through(proxy, "http", _TLS)
+        proxy.refusal = ""
+        with pytest.raises(ApiError, match=r"unsupported scheme 'socks5' of the proxy 127"):
+            await _through(proxy, "socks5", _TLS)
 
 
 async def _dialled(url: str, tls: ssl.SSLContext | None = None) -> str:
@@ -131,82 +111,66 @@ async def _dialled(url: str, tls: ssl.SSLContext | None = None) -> str:
     return str(caught.value)
 
 
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
-
-
-def test_messages_are_gos(run: Run[Any]) -> None:
+@on_both_loops
+async def test_messages_are_gos() -> None:
     """Failures to connect have the messages of Go's net and tls packages."""
-
-    async def main() -> None:
-        port = _free_port()
-        refused = "connect: connection refused"
-        assert f"dial tcp 127.0.0.1:{port}: {refused}" == await _dialled(f"http://127.0.0.1:{port}")
-        assert f"dial tcp localhost:{port}: {refused}" == await _dialled(f"http://localhost:{port}")
-        assert "dial tcp: lookup x.invalid: no such host" == await _dialled("http://x.invalid")
-        async with serving(_answer) as plain:
-            url = plain.url.replace("http:", "https:")
-            words = "tls: first record does not look like a TLS handshake"
-            assert words == await _dialled(url, _TLS)
-        async with serving(_answer, _server_context()) as server:
-            stranger = tls_context(TlsSettings(ca_pem=authority("other").pem))
-            words = "tls: certificate verify failed: unable to get local issuer certificate"
-            assert words == await _dialled(server.url, stranger)
-
-    run(main())
+    port = free_port()
+    refused = "connect: connection refused"
+    assert f"dial tcp 127.0.0.1:{port}: {refused}" == await _dialled(f"http://127.0.0.1:{port}")
+    assert f"dial tcp localhost:{port}: {refused}" == await _dialled(f"http://localhost:{port}")
+    assert "dial tcp: lookup x.invalid: no such host" == await _dialled("http://x.invalid")
+    async with serving(_answer) as plain:
+        url = plain.url.replace("http:", "https:")
+        words = "tls: first record does not look like a TLS handshake"
+        assert words == await _dialled(url, _TLS)
+    async with serving(_answer, server_context(_SERVER)) as server:
+        stranger = tls_context(TlsSettings(ca_pem=authority("other").pem))
+        words = "tls: certificate verify failed: unable to get local issuer certificate"
+        assert words == await _dialled(server.url, stranger)
 
 
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        pytest.param("_CONNECT_SECONDS_MAX", r"dial tcp 127.0.0.1:\d+: i/o timeout", id="connect"),
-        pytest.param("_HANDSHAKE_SECONDS_MAX", "^net/http: TLS handshake timeout$", id="handshake"),
+        ("_CONNECT_SECONDS_MAX", r"dial tcp 127.0.0.1:\d+: i/o timeout"),
+        ("_HANDSHAKE_SECONDS_MAX", "^net/http: TLS handshake timeout$"),
     ],
 )
-def test_connecting_times_out(
-    limit: str, words: str, run: Run[Any], monkeypatch: pytest.MonkeyPatch
+@on_both_loops
+async def test_connecting_times_out(
+    limit: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If a server does not answer the handshake, the connection is closed."""
     monkeypatch.setattr(f"kubesched.client.dial.{limit}", 0.05)
+    accepted, closed = asyncio.Event(), asyncio.Event()
 
-    async def main() -> None:
-        accepted, closed = asyncio.Event(), asyncio.Event()
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.set()
+        await reader.read()
+        writer.close()
+        closed.set()
 
-        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            accepted.set()
-            await reader.read()
-            writer.close()
-            closed.set()
-
-        async with await asyncio.start_server(listen, "127.0.0.1", 0) as silent:
-            port = silent.sockets[0].getsockname()[1]
-            async with asyncio.timeout(5):
-                # On a busy machine the time may be up before the connection begins.
-                while not accepted.is_set():
-                    with pytest.raises((TimeoutError, DialError), match=words):
-                        await Dialer(f"https://127.0.0.1:{port}", _TLS).dial()
-                await closed.wait()
-
-    run(main())
+    async with await asyncio.start_server(listen, "127.0.0.1", 0) as silent:
+        port = silent.sockets[0].getsockname()[1]
+        async with asyncio.timeout(5):
+            # On a busy machine the time may be up before the connection begins.
+            while not accepted.is_set():
+                with pytest.raises((TimeoutError, DialError), match=words):
+                    await Dialer(f"https://127.0.0.1:{port}", _TLS).dial()
+            await closed.wait()
 
 
-def test_a_connection_that_is_lost_before_the_request(run: Run[str]) -> None:
+@on_both_loops
+async def test_a_connection_that_is_lost_before_the_request() -> None:
     """It breaks as one that is lost later; uvloop does not write to it."""
-
-    async def main() -> str:
-        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
-        try:
-            port = server.sockets[0].getsockname()[1]
-            connection = await Dialer(f"http://127.0.0.1:{port}", None).dial()
-            await connection.lost
-            await asyncio.sleep(0)
-            with pytest.raises(DisconnectedError) as failed:
-                await connection.ask(b"GET / HTTP/1.1\r\n\r\n")
-            return str(failed.value)
-        finally:
-            server.close()
-
-    assert "EOF" == run(main())
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    try:
+        port = server.sockets[0].getsockname()[1]
+        connection = await Dialer(f"http://127.0.0.1:{port}", None).dial()
+        await connection.lost
+        await asyncio.sleep(0)
+        with pytest.raises(DisconnectedError) as failed:
+            await connection.ask(b"GET / HTTP/1.1\r\n\r\n")
+        assert "EOF" == str(failed.value)
+    finally:
+        server.close()

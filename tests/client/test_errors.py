@@ -105,8 +105,7 @@ def test_answers_without_a_status(
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"{", b"[]", b"\xff", b'{"kind":"Pod"}', b'{"kind":"Status","status":"Success"}'],
+    "body", [b"", b"{", b"[]", b"\xff", b'{"kind":"Pod"}', b'{"kind":"Status","status":"Success"}']
 )
 def test_bodies_without_a_failure(body: bytes) -> None:
     """Only a Status with `Failure` is an error."""

@@ -22,7 +22,7 @@ from kubesched.client.event_recorder import EventRecorder, check_event_group
 from kubesched.client.requests import Request
 from tests.loops import on_virtual_time
 
-from .records import Answering, Plain, recorded_writes
+from .records import Answering, Plain, recorded_cases, recorded_writes
 
 START_NS = 1_714_557_600_000_000_000
 UNANSWERED = ApiError(0, "Unanswered", "connection reset by peer")
@@ -73,14 +73,6 @@ def event(name: str = "p", version: int = 1, **fields: Any) -> EventRecord:
     return EventRecord(regarding=Pod(metadata=metadata), **(whole | fields))
 
 
-RECORDED = [
-    pytest.param(write, id=f"{name}-{at}")
-    for name, writes in recorded_writes().items()
-    for at, write in enumerate(writes)
-    if write["path"].startswith("/apis/events.k8s.io/") and write["method"] == "POST"
-]
-
-
 @on_virtual_time
 async def test_events_may_come_while_the_recorder_ends() -> None:
     """Events that were not sent yet are kept for the next run."""
@@ -101,6 +93,11 @@ async def test_events_may_come_while_the_recorder_ends() -> None:
     again.cancel()
     names = {body["regarding"]["name"] for _, _, body in server.in_short}
     assert {f"late-{at}" for at in range(6)} == names
+
+
+RECORDED = recorded_cases(
+    lambda write: write["method"] == "POST" and write["path"].startswith("/apis/events.k8s.io/")
+)
 
 
 @pytest.mark.parametrize("write", RECORDED)
@@ -383,12 +380,9 @@ async def test_objects_without_namespace_have_their_events_in_the_default_one() 
     assert (reference, reference) == (body["regarding"], body["related"])
 
 
-RECORDED_ELECTIONS = [
-    pytest.param(write, id=f"{name}-{at}")
-    for name, writes in recorded_writes().items()
-    for at, write in enumerate(writes)
-    if write["path"].startswith("/api/v1/") and write["path"].endswith("/events")
-]
+RECORDED_ELECTIONS = recorded_cases(
+    lambda write: write["path"].startswith("/api/v1/") and write["path"].endswith("/events")
+)
 
 
 @pytest.mark.parametrize("write", RECORDED_ELECTIONS)

@@ -20,10 +20,6 @@ from .wire import Wire
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
 
 
-def _is_over(connection: HttpConnection) -> bool:
-    return connection.is_reusable
-
-
 class _Said(NamedTuple):
     status: int
     headers: dict[bytes, bytes]
@@ -82,7 +78,7 @@ async def test_responses_do_not_depend_on_chunks(
         cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=5))
         for a, b in pairwise([0, *sorted(cuts), len(text)]):
             if a < b:
-                assert not _is_over(connection)
+                assert not connection.is_reusable
                 wire.deliver(text[a:b])
             if data.draw(st.booleans()):
                 await asyncio.sleep(0)

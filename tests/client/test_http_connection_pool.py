@@ -42,11 +42,15 @@ class _Server:
         return sum(not wire.is_closing() for wire in self.wires.values())
 
 
+def _opened() -> tuple[_Server, ConnectionPool]:
+    server = _Server()
+    return server, ConnectionPool(server.dial)
+
+
 @on_virtual_time
 async def test_the_last_used_is_used_first() -> None:
     """One exchange after the other needs one connection; two at a time need two."""
-    server = _Server()
-    pool = ConnectionPool(server.dial)
+    server, pool = _opened()
     first = await pool.take()
     pool.give_back(first)
     assert first is await pool.take()
@@ -61,8 +65,7 @@ async def test_the_last_used_is_used_first() -> None:
 @on_virtual_time
 async def test_connections_that_the_server_closed() -> None:
     """An idle connection may be closed at any time; it is not lent then."""
-    server = _Server()
-    pool = ConnectionPool(server.dial)
+    server, pool = _opened()
     connections = [await pool.take() for _ in range(2)]
     for connection in connections:
         pool.give_back(connection)
@@ -74,8 +77,7 @@ async def test_connections_that_the_server_closed() -> None:
 @on_virtual_time
 async def test_idle_connections_are_closed_after_a_minute() -> None:
     """Those that are not needed any more go; the one that is stays."""
-    server = _Server()
-    pool = ConnectionPool(server.dial)
+    server, pool = _opened()
     for connection in [await pool.take() for _ in range(3)]:
         pool.give_back(connection)
     seen = []
@@ -92,8 +94,7 @@ async def test_idle_connections_are_closed_after_a_minute() -> None:
 @on_virtual_time
 async def test_waiters_are_served_in_order() -> None:
     """At the limit, waiters get connections in order; a broken one makes room."""
-    server = _Server()
-    pool = ConnectionPool(server.dial)
+    server, pool = _opened()
     lent = [await pool.take() for _ in range(CONNECTIONS_MAX)]
     got: dict[str, HttpConnection] = {}
 
@@ -115,9 +116,8 @@ async def test_waiters_are_served_in_order() -> None:
 @on_virtual_time
 async def test_failed_dials_make_room() -> None:
     """A refused connection does not count, so the next waiter dials."""
-    server = _Server()
+    server, pool = _opened()
     server.refuses, server.seconds = True, 1.0
-    pool = ConnectionPool(server.dial)
     outcomes = await asyncio.gather(
         *(pool.take() for _ in range(CONNECTIONS_MAX + 3)), return_exceptions=True
     )
@@ -127,8 +127,7 @@ async def test_failed_dials_make_room() -> None:
 @on_virtual_time
 async def test_retired_connections() -> None:
     """`retire` closes idle connections at once, lent ones when they come back."""
-    server = _Server()
-    pool = ConnectionPool(server.dial)
+    server, pool = _opened()
     lent, idle = [await pool.take() for _ in range(2)]
     pool.give_back(idle)
     pool.retire()
@@ -141,8 +140,7 @@ async def test_retired_connections() -> None:
 @on_virtual_time
 async def test_closing() -> None:
     """Lent, idle and new connections are closed, and waiters get an error."""
-    server = _Server()
-    pool = ConnectionPool(server.dial)
+    server, pool = _opened()
     lent = [await pool.take() for _ in range(CONNECTIONS_MAX // 2)]
     pool.give_back(lent.pop())
     pool.retire()
@@ -163,8 +161,7 @@ async def test_closing() -> None:
 async def test_no_connection_is_lent_twice_or_lost(seed: int) -> None:
     """After any events, each has one user, the limit holds, and all come back."""
     random = Random(seed)
-    server = _Server()
-    pool = ConnectionPool(server.dial)
+    server, pool = _opened()
     lent: set[HttpConnection] = set()
 
     async def use() -> None:

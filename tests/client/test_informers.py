@@ -1,4 +1,4 @@
-"""Whoever follows an informer ends with the objects that there are, whatever breaks."""
+"""The handler of an informer ends with the server's objects, whatever fails in between."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import kind_of
 from kubesched.client.informers import Informer, Informers
 from kubesched.client.requests import UNFINISHED_PODS
-from kubesched.simulator.virtual_loop import run
 from tests.loops import on_virtual_time
 
 from .faulty_server import FAULTLESS, Faults, FaultyServer
@@ -42,10 +41,7 @@ class World:
     """A server, an informer of its pods, and a follower."""
 
     def __init__(
-        self,
-        seed: int = 0,
-        faults: Faults = FAULTLESS,
-        field_selector: str = UNFINISHED_PODS,
+        self, seed: int = 0, faults: Faults = FAULTLESS, field_selector: str = UNFINISHED_PODS
     ) -> None:
         self.server = FaultyServer(Random(seed), faults)
         self.follower = Follower()
@@ -144,22 +140,20 @@ async def test_relists_yield_to_other_tasks() -> None:
     assert len(turns) >= 2000 // 128 + 2000 // 64
 
 
-def test_handlers_that_raise() -> None:
+@on_virtual_time
+async def test_handlers_that_raise() -> None:
     """The exception ends the informers."""
 
-    class Clumsy(Follower):
+    class Raising(Follower):
         def added(self, item: KubeObject) -> None:
             raise AssertionError(item.metadata.name)
 
-    async def main() -> None:
-        server = FaultyServer(Random(0))
-        server.put("a")
-        informers = Informers(server, Clumsy(), Random(0))
-        informers.add(PODS)
-        await informers.run()
-
+    server = FaultyServer(Random(0))
+    server.put("a")
+    informers = Informers(server, Raising(), Random(0))
+    informers.add(PODS)
     with pytest.raises(ExceptionGroup) as caught:
-        run(main())
+        await informers.run()
     assert ["a"] == [str(error) for error in caught.value.exceptions]
 
 

@@ -192,34 +192,25 @@ _EXEC = {
 @pytest.mark.parametrize(
     ("cluster", "user", "problem"),
     [
-        pytest.param(
-            {"server": "https://h:x"}, {}, "clusters[c].cluster.server: host must be", id="server"
-        ),
-        pytest.param({"server": "ftp://h"}, {}, "must be http or https", id="scheme"),
-        pytest.param(
-            {"server": ""}, {}, "clusters[c].cluster.server: no server found", id="no server"
-        ),
-        pytest.param(
+        ({"server": "https://h:x"}, {}, "clusters[c].cluster.server: host must be"),
+        ({"server": "ftp://h"}, {}, "must be http or https"),
+        ({"server": ""}, {}, "clusters[c].cluster.server: no server found"),
+        (
             {"certificate-authority-data": "%"},
             {},
             "clusters[c].cluster.certificate-authority-data: is no base64",
-            id="base64",
         ),
-        pytest.param(
+        (
             {"certificate-authority": "nothing"},
             {},
             "clusters[c].cluster.certificate-authority: unable to read ",
-            id="no authority",
         ),
-        pytest.param(
+        (
             {"insecure-skip-tls-verify": True, "certificate-authority-data": _b64(b"x")},
             {},
             "clusters[c].cluster.insecure-skip-tls-verify: is not allowed together with",
-            id="insecure",
         ),
-        pytest.param(
-            {"proxy-url": "socks5://h"}, {}, "cluster.proxy-url: unsupported scheme", id="socks"
-        ),
+        ({"proxy-url": "socks5://h"}, {}, "cluster.proxy-url: unsupported scheme"),
         pytest.param(
             {},
             {"auth-provider": {"name": "gcp"}},
@@ -227,42 +218,26 @@ _EXEC = {
             " use an exec plugin instead",
             id="auth provider",
         ),
-        pytest.param(
+        (
             {},
             {"token": "t", "username": "n"},
             "users[u].user.token: more than one authentication method found",
-            id="two methods",
         ),
-        pytest.param(
-            {},
-            {"client-certificate-data": _b64(b"x")},
-            "user.client-key: client-key-data or",
-            id="key",
-        ),
-        pytest.param({}, {"tokenFile": "nothing"}, "user.tokenFile: unable to read", id="token"),
-        pytest.param({}, {"as-groups": ["g"]}, "user.as: requesting uid, groups", id="groups"),
-        pytest.param({}, {"exec": {**_EXEC, "command": ""}}, "exec.command: must be", id="command"),
-        pytest.param(
+        ({}, {"client-certificate-data": _b64(b"x")}, "user.client-key: client-key-data or"),
+        ({}, {"tokenFile": "nothing"}, "user.tokenFile: unable to read"),
+        ({}, {"as-groups": ["g"]}, "user.as: requesting uid, groups"),
+        ({}, {"exec": {**_EXEC, "command": ""}}, "exec.command: must be"),
+        (
             {},
             {"exec": {**_EXEC, "apiVersion": "client.authentication.k8s.io/v1alpha1"}},
             "exec.apiVersion: invalid apiVersion",
-            id="version",
         ),
-        pytest.param(
-            {},
-            {"exec": {**_EXEC, "interactiveMode": ""}},
-            "exec.interactiveMode: must be specified",
-            id="mode",
-        ),
-        pytest.param(
-            {}, {"exec": {**_EXEC, "interactiveMode": "Maybe"}}, "invalid 'Maybe'", id="other mode"
-        ),
-        pytest.param(
-            {}, {"exec": {**_EXEC, "env": [{"value": "v"}]}}, "exec.env[0].name: must", id="env"
-        ),
+        ({}, {"exec": {**_EXEC, "interactiveMode": ""}}, "exec.interactiveMode: must be specified"),
+        ({}, {"exec": {**_EXEC, "interactiveMode": "Maybe"}}, "invalid 'Maybe'"),
+        ({}, {"exec": {**_EXEC, "env": [{"value": "v"}]}}, "exec.env[0].name: must"),
     ],
 )
-def test_faults_name_file_field_and_remedy(
+def test_errors_name_file_field_and_remedy(
     tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], problem: str
 ) -> None:
     """One line that begins with the file."""
@@ -293,7 +268,7 @@ def test_older_plugins_need_no_mode(tmp_path: Path) -> None:
 
 
 def test_missing_things_are_named_with_what_there_is(tmp_path: Path) -> None:
-    """Contexts, clusters and users."""
+    """The message lists the contexts, clusters or users there are."""
     kubeconfig = _load(tmp_path)
     with pytest.raises(KubeconfigError, match="specified context: there; there are: here"):
         kubeconfig.settings("there")

@@ -12,9 +12,9 @@ import pytest
 
 from kubesched.api.errors import ApiError
 from kubesched.api.volume import ObjectReference
-from kubesched.client.leader_election import ElectionTiming, LeaderElector
+from kubesched.client.leader_election import ElectionTiming, LeaderElector, LeaderFence
 from kubesched.client.requests import Request
-from kubesched.client.resource_locks import LeaseLock, new_lock
+from kubesched.client.resource_locks import LeaseLock
 from tests.loops import on_virtual_time
 
 from .lock_server import FaultyRest, LockServer, Plain
@@ -27,6 +27,11 @@ _START = datetime(2024, 5, 1, 10, tzinfo=UTC)
 _QUICK = ElectionTiming(
     lease_duration_seconds=3, renew_deadline_seconds=2, retry_period_seconds=0.5
 )
+
+
+@pytest.fixture(name="server")
+def _server() -> LockServer:
+    return LockServer()
 
 
 class Candidate:
@@ -101,6 +106,15 @@ def _recorded(name: str) -> list[dict[str, Any]]:
     return [r for r in _RECORDED[name]["requests"] if "/leases" in r["path"]]
 
 
+def _check_requests(recorded: list[dict[str, Any]], one: Candidate) -> None:
+    """Compare methods, codes and times; the times count from the third request."""
+    assert [f"{r['method']} {r['code']}" for r in recorded] == [
+        f"{request.method} {code}" for _, request, code in one.rest.sent
+    ]
+    gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
+    assert gaps == pytest.approx([t for t, _, _ in one.rest.sent[2:]], abs=0.06)
+
+
 def _shape(value: Any) -> Any:
     """A body without what differs between two runs."""
     if isinstance(value, dict):
@@ -115,24 +129,19 @@ def _shape(value: Any) -> Any:
 
 
 @on_virtual_time
-async def test_server_gone_as_recorded() -> None:
+async def test_server_gone_as_recorded(server: LockServer) -> None:
     """Create, renew at once and every period; give up after the deadline, and try to release."""
     recorded = _recorded("server-gone")
-    server = LockServer(asyncio.get_running_loop().time)
     one = Candidate(server, "a", _QUICK)
     await asyncio.sleep(1.2)
     one.rest.is_cut = True
     sent = len(one.rest.sent)
-    assert [f"{r['method']} {r['code']}" for r in recorded] == [
-        f"{request.method} {code}" for _, request, code in one.rest.sent
-    ]
+    _check_requests(recorded, one)
     assert [_shape(r.get("body")) for r in recorded] == [
         _shape(json.loads(request.body)) if request.body else None
         for _, request, _ in one.rest.sent
     ]
     assert [r["path"] for r in recorded] == [r.path for _, r, _ in one.rest.sent]
-    gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
-    assert gaps == pytest.approx([t for t, _, _ in one.rest.sent[2:]], abs=0.06)
     await one.task
     assert ["started", "stopped"] == one.calls
     # It notices with the renewal at 1.5 s and gives up two seconds later.
@@ -142,19 +151,14 @@ async def test_server_gone_as_recorded() -> None:
 
 
 @on_virtual_time
-async def test_stolen_lease() -> None:
+async def test_stolen_lease(server: LockServer) -> None:
     """As recorded: one conflict, then reads until the deadline, and no release."""
     recorded = _recorded("stolen")
-    server = LockServer(asyncio.get_running_loop().time)
     one = Candidate(server, "a", _QUICK)
     await asyncio.sleep(1.7)
     _put(server, _lease("intruder", 60, 0))
     await one.task
-    assert [f"{r['method']} {r['code']}" for r in recorded] == [
-        f"{request.method} {code}" for _, request, code in one.rest.sent
-    ]
-    gaps = [r["t"] - recorded[2]["t"] for r in recorded[2:]]
-    assert gaps == pytest.approx([t for t, _, _ in one.rest.sent[2:]], abs=0.06)
+    _check_requests(recorded, one)
     assert ["started", "stopped"] == one.calls
     assert "intruder" == one.elector.leader
     events = [r for r in _RECORDED["stolen"]["requests"] if r["path"].endswith("events")]
@@ -171,10 +175,9 @@ async def test_stolen_lease() -> None:
 
 
 @on_virtual_time
-async def test_expired_foreign_as_recorded() -> None:
+async def test_expired_foreign_as_recorded(server: LockServer) -> None:
     """A holder that never renews is waited for from when it was first seen, then replaced."""
     recorded = _recorded("expired-foreign")
-    server = LockServer(asyncio.get_running_loop().time)
     _put(server, _lease("gone", 4, 7))
     one = Candidate(server, "a", _QUICK, chance=0.4)
     await asyncio.sleep(6.2)
@@ -191,10 +194,9 @@ async def test_expired_foreign_as_recorded() -> None:
 
 
 @on_virtual_time
-async def test_sigterm_hands_over_as_recorded() -> None:
+async def test_sigterm_hands_over_as_recorded(server: LockServer) -> None:
     """A released lease is taken at the next poll, with one more transition."""
     recorded = _recorded("sigterm")
-    server = LockServer(asyncio.get_running_loop().time)
     first = Candidate(server, "a", _QUICK)
     await asyncio.sleep(0.2)
     second = Candidate(server, "b", _QUICK)
@@ -215,10 +217,9 @@ async def test_sigterm_hands_over_as_recorded() -> None:
 
 
 @on_virtual_time
-async def test_sigkill_takes_over_as_recorded() -> None:
+async def test_sigkill_takes_over_as_recorded(server: LockServer) -> None:
     """A silent leader is replaced one lease duration after its last renewal was seen."""
     seconds = _RECORDED["sigkill"]["takeover_seconds"]
-    server = LockServer(asyncio.get_running_loop().time)
     first = Candidate(server, "a", _QUICK)
     second = Candidate(server, "b", _QUICK)
     await asyncio.sleep(2.3)
@@ -234,9 +235,8 @@ async def test_sigkill_takes_over_as_recorded() -> None:
 
 
 @on_virtual_time
-async def test_lock_server_answers_as_recorded() -> None:
+async def test_lock_server_answers_as_recorded(server: LockServer) -> None:
     """The server of these tests refuses what the real one refuses."""
-    server = LockServer(asyncio.get_running_loop().time)
     versions: dict[str, str] = {}
     for step in _RACES["steps"]:
         asked = step["request"]
@@ -263,13 +263,11 @@ async def test_lock_server_answers_as_recorded() -> None:
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        pytest.param((5, 5, 1), "leaseDuration must be greater than renewDeadline", id="lease"),
-        pytest.param(
-            (15, 10, 9), "renewDeadline must be greater than retryPeriod*JitterFactor", id="retry"
-        ),
-        pytest.param((1, 0, -1), "renewDeadline must be greater than zero", id="zero deadline"),
-        pytest.param((1, 0.5, 0), "retryPeriod must be greater than zero", id="zero period"),
-        pytest.param((0, -1, -2), "leaseDuration must be greater than zero", id="zero lease"),
+        ((5, 5, 1), "leaseDuration must be greater than renewDeadline"),
+        ((15, 10, 9), "renewDeadline must be greater than retryPeriod*JitterFactor"),
+        ((1, 0, -1), "renewDeadline must be greater than zero"),
+        ((1, 0.5, 0), "retryPeriod must be greater than zero"),
+        ((0, -1, -2), "leaseDuration must be greater than zero"),
     ],
 )
 def test_timing_that_cannot_work_is_refused(
@@ -286,17 +284,15 @@ def test_timing_that_cannot_work_is_refused(
 
 
 @on_virtual_time
-async def test_nameless_candidate_is_refused() -> None:
+async def test_nameless_candidate_is_refused(server: LockServer) -> None:
     """A lock without an identity cannot be held."""
-    server = LockServer(asyncio.get_running_loop().time)
     with pytest.raises(ValueError, match="Lock identity is empty"):
         Candidate(server, "", _QUICK)
 
 
 @on_virtual_time
-async def test_fence_counts_from_sending() -> None:
+async def test_fence_counts_from_sending(server: LockServer) -> None:
     """The permission ends one lease duration after the renewal left, not after its answer."""
-    server = LockServer(asyncio.get_running_loop().time)
     one = Candidate(server, "a", ElectionTiming())
     await asyncio.sleep(1)
     one.rest.delay_seconds_max = 4.0
@@ -311,9 +307,8 @@ async def test_fence_counts_from_sending() -> None:
 
 
 @on_virtual_time
-async def test_fence_of_a_stopped_process() -> None:
+async def test_fence_of_a_stopped_process(server: LockServer) -> None:
     """The fence ends by the clock, though the elector still believes that it leads."""
-    server = LockServer(asyncio.get_running_loop().time)
     one = Candidate(server, "a", ElectionTiming())
     await asyncio.sleep(1)
     now = asyncio.get_running_loop().time()
@@ -326,9 +321,8 @@ async def test_fence_of_a_stopped_process() -> None:
 
 
 @on_virtual_time
-async def test_foreign_lease_is_not_released() -> None:
+async def test_foreign_lease_is_not_released(server: LockServer) -> None:
     """A candidate that stops late does not change the lease of the next leader."""
-    server = LockServer(asyncio.get_running_loop().time)
     one = Candidate(server, "a", _QUICK)
     await asyncio.sleep(0.2)
     _put(server, _lease("b", 15, 1))
@@ -338,9 +332,8 @@ async def test_foreign_lease_is_not_released() -> None:
 
 
 @on_virtual_time
-async def test_cancelling_releases_and_is_raised() -> None:
+async def test_cancelling_releases_and_is_raised(server: LockServer) -> None:
     """Cancelling `run` releases the lock, and raises CancelledError."""
-    server = LockServer(asyncio.get_running_loop().time)
     one = Candidate(server, "a", _QUICK)
     await asyncio.sleep(0.2)
     one.task.cancel()
@@ -351,9 +344,8 @@ async def test_cancelling_releases_and_is_raised() -> None:
 
 
 @on_virtual_time
-async def test_stop_before_leading_leaves_the_lease_alone() -> None:
+async def test_stop_before_leading_leaves_the_lease_alone(server: LockServer) -> None:
     """A candidate that never led writes nothing."""
-    server = LockServer(asyncio.get_running_loop().time)
     _put(server, _lease("b", 60, 1))
     one = Candidate(server, "a", _QUICK)
     await asyncio.sleep(0.2)
@@ -365,9 +357,8 @@ async def test_stop_before_leading_leaves_the_lease_alone() -> None:
 
 
 @on_virtual_time
-async def test_statistics_and_health() -> None:
+async def test_statistics_and_health(server: LockServer) -> None:
     """The gauge is 1 while leading; slow renewals are counted; a stuck leader is unhealthy."""
-    server = LockServer(asyncio.get_running_loop().time)
     loop = asyncio.get_running_loop()
     stuck = [0.0]
     rest = FaultyRest(server, random.Random(0))
@@ -404,21 +395,43 @@ def test_client_timeout_is_half_the_deadline() -> None:
     assert 1.0 == ElectionTiming(renew_deadline_seconds=1.5).client_timeout_seconds
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("endpoints", "endpoints lock is removed, migrate to leases"),
-        ("configmaps", "configmaps lock is removed, migrate to leases"),
-        ("endpointsleases", "endpointsleases lock is removed, migrate to leases"),
-        ("configmapsleases", "configmapsleases lock is removed, migrated to leases"),
-        ("secrets", "Invalid lock-type secrets"),
-    ],
-)
-@on_virtual_time
-async def test_removed_locks_are_refused_unless_asked_for(kind: str, message: str) -> None:
-    """Upstream's words."""
-    server = LockServer(asyncio.get_running_loop().time)
-    rest = FaultyRest(server, random.Random(0))
-    with pytest.raises(ValueError, match="lock") as caught:
-        new_lock(kind, rest, "ns", "n", "a")
-    assert message == str(caught.value)
+# The fence.
+
+_TEN = datetime(2024, 5, 1, 10, tzinfo=UTC)
+
+
+def test_holds_one_lease_duration_from_sending() -> None:
+    """The permission ends by itself, at the very moment a candidate may take over."""
+    fence = LeaderFence()
+    assert not fence.holds(0.0)
+    fence.extend(5.0, _TEN, 15)
+    assert fence.holds(19.999)
+    assert not fence.holds(20.0)
+
+
+def test_second_renewal_in_the_same_second_does_not_extend() -> None:
+    """Candidates that see whole seconds do not see it."""
+    fence = LeaderFence()
+    fence.extend(5.0, _TEN, 15)
+    fence.extend(5.5, _TEN + timedelta(milliseconds=500), 15)
+    assert 20.0 == fence.holds_until
+    fence.extend(6.0, _TEN + timedelta(seconds=1), 15)
+    assert 21.0 == fence.holds_until
+
+
+def test_dropping_and_extending() -> None:
+    """The seconds of a dropped permission do not count for the next one."""
+    fence = LeaderFence()
+    fence.extend(5.0, _TEN, 15)
+    fence.drop()
+    assert not fence.holds(6.0)
+    fence.extend(7.0, _TEN, 15)
+    assert 22.0 == fence.holds_until
+
+
+def test_record_without_a_time() -> None:
+    """Each write then counts from its sending."""
+    fence = LeaderFence()
+    fence.extend(5.0, None, 15)
+    fence.extend(6.0, None, 15)
+    assert 21.0 == fence.holds_until

@@ -113,7 +113,7 @@ class Election:
         self.timing = timing
         self.kinds = kinds
         self.frozen: list[float] = []
-        self.server = LockServer(self.loop.time)
+        self.server = LockServer()
         self.replicas = [Replica(self, number) for number in range(self.random.choice([2, 3]))]
 
     async def disturb(self) -> None:

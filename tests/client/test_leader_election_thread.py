@@ -27,7 +27,7 @@ class Background:
     """A server and an elector in a thread of their own, with a real connection between them."""
 
     def __init__(self) -> None:
-        self.server = LockServer(time.monotonic)
+        self.server = LockServer()
         self.elector: LeaderElector | None = None
         self.leads = threading.Event()
         self.thread = threading.Thread(target=lambda: asyncio.run(self._run()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PodGroupStatus
 from kubesched.client.pod_client import PodClient
 
-from .records import Answering, Plain, recorded_writes
+from .records import Answering, Plain, recorded_cases, recorded_writes
 
 NOW = 1_714_557_600_999_999_999
 NOW_TEXT = "2024-05-01T10:00:00Z"
@@ -216,15 +217,7 @@ def test_keys_of_patches_are_in_order() -> None:
     ) == server.sent[0].body
 
 
-RECORDED_BINDINGS = [
-    pytest.param(write, id=f"{name}-{at}")
-    for name, writes in recorded_writes().items()
-    for at, write in enumerate(writes)
-    if write["path"].endswith("/binding")
-]
-
-
-@pytest.mark.parametrize("write", RECORDED_BINDINGS)
+@pytest.mark.parametrize("write", recorded_cases(lambda write: write["path"].endswith("/binding")))
 def test_bindings_are_those_recorded(write: Plain) -> None:
     """The body names the pod with its uid, and the node."""
     body = write["body"]
@@ -243,17 +236,12 @@ def test_a_binding_without_uid_names_none() -> None:
 
 def test_deletions_are_those_recorded() -> None:
     """No precondition, no grace period: the pod's own counts."""
-    deletions = [
-        write
-        for writes in recorded_writes().values()
-        for write in writes
-        if write["method"] == "DELETE"
-    ]
-    assert len(deletions) > 5
+    writes = chain.from_iterable(recorded_writes().values())
+    bodies = [write["body"] for write in writes if write["method"] == "DELETE"]
+    assert len(bodies) > 5
     # The audit log shows an internal version.
-    assert [{"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"}] * len(deletions) == [
-        write["body"] for write in deletions
-    ]
+    internal = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"}
+    assert [internal] * len(bodies) == bodies
     server = Answering()
     asyncio.run(writer(server).delete_pod(pod()))
     options = {"kind": "DeleteOptions", "apiVersion": "v1"}
@@ -263,11 +251,7 @@ def test_deletions_are_those_recorded() -> None:
 MAPPING = ContainerExtendedResourceRequest(
     container_name="main", resource_name="example.com/gpu", request_name="r0"
 )
-PLAIN_MAPPING = {
-    "containerName": "main",
-    "resourceName": "example.com/gpu",
-    "requestName": "r0",
-}
+PLAIN_MAPPING = {"containerName": "main", "resourceName": "example.com/gpu", "requestName": "r0"}
 
 
 @pytest.mark.parametrize(
@@ -311,6 +295,15 @@ GROUP_CONDITION = Condition(
     observed_generation=2,
     last_transition_time=EARLIER,
 )
+SAME_OF_GROUP = ConditionPatch("PodGroupScheduled", "False", "Unschedulable", "no room")
+SCHEDULED_GROUP = ConditionPatch("PodGroupScheduled", "True", "Scheduled", "")
+SCHEDULED_FIELDS = {
+    "lastTransitionTime": NOW_TEXT,
+    "message": "",
+    "reason": "Scheduled",
+    "status": "True",
+    "type": "PodGroupScheduled",
+}
 
 
 @pytest.mark.parametrize(
@@ -318,32 +311,15 @@ GROUP_CONDITION = Condition(
     [
         pytest.param(
             (),
-            ConditionPatch("PodGroupScheduled", "True", "Scheduled", ""),
+            SCHEDULED_GROUP,
             2,
-            {
-                "conditions": [
-                    {
-                        "lastTransitionTime": NOW_TEXT,
-                        "message": "",
-                        "observedGeneration": 2,
-                        "reason": "Scheduled",
-                        "status": "True",
-                        "type": "PodGroupScheduled",
-                    }
-                ]
-            },
+            {"conditions": [{**SCHEDULED_FIELDS, "observedGeneration": 2}]},
             id="first",
         ),
+        pytest.param((GROUP_CONDITION,), SAME_OF_GROUP, 2, None, id="nothing new"),
         pytest.param(
             (GROUP_CONDITION,),
-            ConditionPatch("PodGroupScheduled", "False", "Unschedulable", "no room"),
-            2,
-            None,
-            id="nothing new",
-        ),
-        pytest.param(
-            (GROUP_CONDITION,),
-            ConditionPatch("PodGroupScheduled", "False", "Unschedulable", "no room"),
+            SAME_OF_GROUP,
             3,
             {
                 "$setElementOrder/conditions": [{"type": "PodGroupScheduled"}],
@@ -353,20 +329,11 @@ GROUP_CONDITION = Condition(
         ),
         pytest.param(
             (GROUP_CONDITION,),
-            ConditionPatch("PodGroupScheduled", "True", "Scheduled", ""),
+            SCHEDULED_GROUP,
             0,
             {
                 "$setElementOrder/conditions": [{"type": "PodGroupScheduled"}],
-                "conditions": [
-                    {
-                        "lastTransitionTime": NOW_TEXT,
-                        "message": "",
-                        "observedGeneration": None,
-                        "reason": "Scheduled",
-                        "status": "True",
-                        "type": "PodGroupScheduled",
-                    }
-                ],
+                "conditions": [{**SCHEDULED_FIELDS, "observedGeneration": None}],
             },
             id="another status",
         ),

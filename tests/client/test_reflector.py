@@ -381,7 +381,7 @@ def test_streams_without_an_end() -> None:
 
 
 def test_the_last_failure_is_known() -> None:
-    """Until the next complete list."""
+    """It is kept until the next complete list."""
     refused = ApiError(403, "Forbidden", "no")
     assert WatchFailure(403, "no") == play([END, 2], [], refused, refused).failure
     assert WatchFailure() == play(refused, refused, [END, 2]).failure

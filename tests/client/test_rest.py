@@ -4,16 +4,19 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kubesched.api.errors import ApiError, NotFoundError, TooManyRequestsError
 from kubesched.api.media_types import JSON_PATCH
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.credentials import Credential, Credentials, bearer
 from kubesched.client.requests import Request, RequestObserver
-from kubesched.client.rest import HttpRestClient, TokenBucket
+from kubesched.client.rest import HttpRestClient, TokenBucket, lines_of
 from tests.loops import in_real_time
 
 from .scripted_server import Answer, ReceivedRequest, ScriptedServer, serving
@@ -83,7 +86,7 @@ async def _talking(
 
 
 def _answering(*answers: web.Response) -> Answer:
-    """The n-th request gets the n-th answer, the rest the last one."""
+    """Answer the n-th request with the n-th answer, later ones with the last."""
 
     async def answer(
         request: web.BaseRequest, received: list[ReceivedRequest]
@@ -231,9 +234,7 @@ async def test_broken_get_is_repeated() -> None:
 async def test_broken_write_is_not_repeated(method: str) -> None:
     """A write may have been carried out, so it is not sent again."""
 
-    async def answer(
-        request: web.BaseRequest, received: list[ReceivedRequest]
-    ) -> web.StreamResponse:
+    async def answer(request: web.BaseRequest, _: object) -> web.StreamResponse:
         if request.method == method:
             assert request.transport is not None
             request.transport.abort()
@@ -275,9 +276,7 @@ async def test_slow_answer_times_out() -> None:
     """The request's own limit holds, and counts as an attempt without an answer."""
     observed = Observed()
 
-    async def answer(
-        request: web.BaseRequest, received: list[ReceivedRequest]
-    ) -> web.StreamResponse:
+    async def answer(request: web.BaseRequest, _: object) -> web.StreamResponse:
         await asyncio.sleep(30)
         return web.Response()
 
@@ -295,9 +294,7 @@ async def test_slow_answer_times_out() -> None:
 async def test_unauthorized_renews_once() -> None:
     """A 401 is answered with newer credentials, once."""
 
-    async def answer(
-        request: web.BaseRequest, received: list[ReceivedRequest]
-    ) -> web.StreamResponse:
+    async def answer(request: web.BaseRequest, _: object) -> web.StreamResponse:
         good = request.headers["Authorization"] == "Bearer t1"
         return web.Response(text="{}", status=200 if good else 401)
 
@@ -338,9 +335,7 @@ async def test_requests_are_limited_and_streams_are_not() -> None:
 
 
 def _streaming(*chunks: bytes, is_cut: bool = False) -> Answer:
-    async def answer(
-        request: web.BaseRequest, received: list[ReceivedRequest]
-    ) -> web.StreamResponse:
+    async def answer(request: web.BaseRequest, _: object) -> web.StreamResponse:
         response = web.StreamResponse()
         await response.prepare(request)
         for chunk in chunks:
@@ -415,9 +410,7 @@ async def test_stream_refusal_raises_on_entering() -> None:
 async def test_cancelled_request_leaves_a_working_connection() -> None:
     """Giving up a request harms no other one."""
 
-    async def answer(
-        request: web.BaseRequest, received: list[ReceivedRequest]
-    ) -> web.StreamResponse:
+    async def answer(request: web.BaseRequest, _: object) -> web.StreamResponse:
         if request.path == "/slow":
             await asyncio.sleep(30)
         return web.Response(text="{}")
@@ -440,3 +433,83 @@ async def test_requests_after_closing() -> None:
         with pytest.raises(ApiError) as caught:
             await rest.send(Request(path="/x"))
         assert 0 == caught.value.code
+
+
+# Permission to write.
+
+WRITE = Request(method="POST", path="/x", body=b"{}")
+
+
+class _Leadership:
+    """Permits until it is lost."""
+
+    def __init__(self) -> None:
+        self.is_lost = False
+
+    def check(self) -> None:
+        if self.is_lost:
+            raise ApiError(0, "NotLeader", "another replica leads")
+
+
+@in_real_time
+async def test_writes_need_permission() -> None:
+    """Without it nothing is written, also on open connections; reads work."""
+    leadership = _Leadership()
+    async with _talking(_answering(OK), permit=leadership.check) as (rest, server):
+        await rest.send(WRITE)
+        leadership.is_lost = True
+        with pytest.raises(ApiError, match="another replica leads"):
+            await rest.send(WRITE)
+        await rest.send(Request(path="/x"))
+        leadership.is_lost = False
+        await rest.send(WRITE)
+        assert ["POST", "GET", "POST"] == [received.method for received in server.received]
+
+
+@in_real_time
+async def test_permission_is_asked_after_waiting_for_a_connection() -> None:
+    """A write that waited for one of the connections is held back if it is too late by then."""
+    leadership = _Leadership()
+    release = asyncio.Event()
+    all_busy = asyncio.Event()
+
+    async def slow(_request: web.BaseRequest, received: list[ReceivedRequest]) -> web.Response:
+        if len(received) == 64:
+            all_busy.set()
+        await release.wait()
+        return web.Response(body=b"{}")
+
+    async with _talking(slow, permit=leadership.check) as (rest, server):
+        writes = [asyncio.ensure_future(rest.send(WRITE)) for _ in range(70)]
+        await all_busy.wait()
+        leadership.is_lost = True
+        release.set()
+        outcomes = await asyncio.gather(*writes, return_exceptions=True)
+        refused = sum(isinstance(outcome, ApiError) for outcome in outcomes)
+        assert (64, 6) == (len(server.received), refused)
+
+
+# Lines.
+
+
+async def _lines(chunks: list[bytes]) -> list[bytes]:
+    left = [*chunks, b""]
+
+    async def read() -> bytes:
+        return left.pop(0)
+
+    return [line async for line in lines_of(read)]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.binary(min_size=0, max_size=8).map(lambda b: b.replace(b"\r", b"\n"))), st.data()
+)
+def test_lines_do_not_depend_on_chunks(lines: list[bytes], data: st.DataObject) -> None:
+    """Lines are the same for every division of a text into chunks."""
+    text = b"\n".join(lines)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    edges = [0, *cuts, len(text)]
+    chunks = [text[a:b] for a, b in pairwise(edges) if a < b]
+    expected = [line for line in text.split(b"\n") if line]
+    assert expected == asyncio.run(_lines(chunks))

@@ -23,7 +23,7 @@ from kubesched.client.tls import (
 )
 from tests.loops import in_real_time
 
-from .certificates import Holder, authority, signed
+from .certificates import Holder, authority, server_context, signed
 from .scripted_server import ReceivedRequest, serving
 
 _AUTHORITY = authority()
@@ -32,8 +32,7 @@ _CLIENT = signed(_AUTHORITY, "me")
 
 
 def _server_context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    load_key_pair(context, _SERVER.pem, _SERVER.key_pem)
+    context = server_context(_SERVER)
     context.load_verify_locations(cadata=_AUTHORITY.pem.decode())
     context.verify_mode = ssl.CERT_OPTIONAL
     return context
@@ -66,7 +65,7 @@ def test_server_is_recognised_by_its_authority() -> None:
 
 
 def test_client_shows_its_certificate(tmp_path: Path) -> None:
-    """From memory and from files."""
+    """It may be in memory or in files."""
     memory = TlsSettings(
         ca_pem=_AUTHORITY.pem, certificate_pem=_CLIENT.pem, key_pem=_CLIENT.key_pem
     )
@@ -189,30 +188,22 @@ def test_keys_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        pytest.param(
+        (
             TlsSettings(ca_pem=_AUTHORITY.pem, is_insecure=True),
             "specifying a root certificates file with the insecure flag is not allowed",
-            id="both",
         ),
-        pytest.param(
-            TlsSettings(ca_file="/nowhere/ca"),
-            "unable to load root certificates from /nowhere/ca",
-            id="no authority",
-        ),
-        pytest.param(
+        (TlsSettings(ca_file="/nowhere/ca"), "unable to load root certificates from /nowhere/ca"),
+        (
             TlsSettings(ca_pem=b"no"),
             "from certificate-authority-data: unable to parse bytes as PEM block",
-            id="no certificate",
         ),
-        pytest.param(
+        (
             TlsSettings(certificate_pem=_CLIENT.pem),
             "client-key-data or client-key must be specified",
-            id="no key",
         ),
-        pytest.param(
+        (
             TlsSettings(certificate_pem=_CLIENT.pem, key_pem=_SERVER.key_pem),
             "unable to load the client certificate of client-certificate-data",
-            id="another key",
         ),
     ],
 )

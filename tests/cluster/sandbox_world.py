@@ -58,11 +58,19 @@ class World:
             {"metadata": metadata, "spec": {"containers": containers, "nodeName": node, **spec}},
         )
 
-    def pod(self, name: str = "p") -> Json:
-        """Return an existing pod."""
-        found = self.client.find("pods", "default", name)
+    def get(self, kind: str, name: str, namespace: str = "default") -> Json:
+        """Return an existing object."""
+        found = self.client.find(kind, namespace, name)
         assert found is not None
         return found
+
+    def node(self, name: str = "node-0") -> Json:
+        """Return an existing node."""
+        return self.get("nodes", name, "")
+
+    def pod(self, name: str = "p") -> Json:
+        """Return an existing pod."""
+        return self.get("pods", name)
 
     def phase(self, name: str = "p") -> str | None:
         """Return a pod's phase; None if it is deleted."""

@@ -24,7 +24,12 @@ from .sandbox_world import Json, World, live
 T = TypeVar("T")
 BACKEND = {"apiGroup": "example.com", "kind": "Bucket", "name": "b"}
 SPEC = {"containers": [{"name": "c", "image": "i"}]}
+ONCE = {**SPEC, "restartPolicy": "Never"}
 NAME = "w"
+NEW_IMAGE = {
+    "metadata": {"labels": {"app": NAME}},
+    "spec": {"containers": [{"name": "c", "image": "new"}]},
+}
 
 
 def in_order(story: Callable[[World], Awaitable[T]], nodes: int = 3) -> T:
@@ -92,19 +97,16 @@ def running(world: World) -> list[Json]:
 
 def status_of(world: World, kind: str) -> Json:
     """Return the workload's status."""
-    found = world.client.find(kind, "default", NAME)
-    assert found is not None
-    status: Json = found["status"]
+    status: Json = world.get(kind, NAME)["status"]
     return status
 
 
 def change(world: World, kind: str, **spec: Any) -> None:
     """Update fields of the workload's spec."""
-    key = Key(kind, "default", NAME)
-    found = world.client.find(*key)
-    assert found is not None
+    found = world.get(kind, NAME)
     metadata = {**found["metadata"], "generation": found["metadata"]["generation"] + 1}
-    world.client.write(key, {**found, "metadata": metadata, "spec": {**found["spec"], **spec}})
+    changed = {**found, "metadata": metadata, "spec": {**found["spec"], **spec}}
+    world.client.write(Key(kind, "default", NAME), changed)
 
 
 @controlled
@@ -139,7 +141,7 @@ async def test_a_replica_set_larger_than_a_burst_is_created_in_parts(world: Worl
 
 @controlled
 async def test_scaling_down_deletes_unassigned_pods_first(world: World) -> None:
-    """Before running ones."""
+    """Running pods stay."""
     world.client.create(*workload("replicasets.apps", 3))
     await asyncio.sleep(2)
     before = {pod["metadata"]["name"] for pod in running(world)}
@@ -152,7 +154,7 @@ async def test_scaling_down_deletes_unassigned_pods_first(world: World) -> None:
 
 @controlled
 async def test_pods_are_available_after_min_ready_seconds(world: World) -> None:
-    """Not before."""
+    """They are ready before."""
     world.client.create(*workload("replicasets.apps", 2, minReadySeconds=10))
     counts = []
     for seconds in (5, 8):
@@ -194,11 +196,10 @@ async def test_a_deployment_rolls_out_within_its_limits(
     world: World, strategy: Json, least: int, most: int
 ) -> None:
     """There are never fewer ready pods, or more in all, than allowed."""
-    image = {"containers": [{"name": "c", "image": "new"}]}
     kind = "deployments.apps"
     world.client.create(*workload(kind, 4, strategy=strategy))
     await asyncio.sleep(5)
-    change(world, kind, template={"metadata": {"labels": {"app": NAME}}, "spec": image})
+    change(world, kind, template=NEW_IMAGE)
     ready, total = [], []
     for _ in range(400):
         await asyncio.sleep(0.05)
@@ -226,10 +227,8 @@ async def test_a_deployment_reuses_the_replica_set_of_an_earlier_template(world:
     kind = "deployments.apps"
     world.client.create(*workload(kind, 2))
     await asyncio.sleep(3)
-    first = world.client.find(kind, "default", NAME)
-    assert first is not None
-    other = {**first["spec"]["template"], "spec": {**SPEC, "hostNetwork": True}}
-    for template in (other, first["spec"]["template"]):
+    first = world.get(kind, NAME)["spec"]["template"]
+    for template in ({**first, "spec": {**SPEC, "hostNetwork": True}}, first):
         change(world, kind, template=template)
         await asyncio.sleep(10)
     sets = world.client.list("replicasets.apps")
@@ -274,8 +273,7 @@ async def test_a_daemon_set_is_updated_pod_by_pod(world: World) -> None:
     kind = "daemonsets.apps"
     world.client.create(*workload(kind))
     await asyncio.sleep(2)
-    image = {"containers": [{"name": "c", "image": "new"}]}
-    change(world, kind, template={"metadata": {"labels": {"app": NAME}}, "spec": image})
+    change(world, kind, template=NEW_IMAGE)
     fewest = 3
     for _ in range(200):
         await asyncio.sleep(0.05)
@@ -297,7 +295,7 @@ async def test_a_job_runs_to_completion(
     world: World, spec: Json, exit_code: int, condition: str, succeeded: int, failed: int
 ) -> None:
     """With the given parallelism; its conditions give the outcome."""
-    kind, job = workload("jobs.batch", pod={**SPEC, "restartPolicy": "Never"}, **spec)
+    kind, job = workload("jobs.batch", pod=ONCE, **spec)
     annotations = {"sandbox/exit-code": str(exit_code)}
     job["spec"]["template"]["metadata"]["annotations"] = annotations
     world.client.create(kind, job)
@@ -316,8 +314,7 @@ async def test_a_job_runs_to_completion(
 @controlled
 async def test_a_job_without_completions_to_reach_ends_at_once(world: World) -> None:
     """It runs no pod, and has the times that its API requires of a complete Job."""
-    pod = {**SPEC, "restartPolicy": "Never"}
-    world.client.create(*workload("jobs.batch", pod=pod, completions=0))
+    world.client.create(*workload("jobs.batch", pod=ONCE, completions=0))
     await asyncio.sleep(2)
     pods, status = len(running(world)), status_of(world, "jobs.batch")
     assert pods == 0
@@ -328,13 +325,11 @@ async def test_a_job_without_completions_to_reach_ends_at_once(world: World) -> 
 @controlled
 async def test_a_suspended_job_is_resumed(world: World) -> None:
     """Its pods are deleted and created again, and its time starts again."""
-    kind, job = workload("jobs.batch", pod={**SPEC, "restartPolicy": "Never"})
-    world.client.create(kind, job)
+    kind = "jobs.batch"
+    world.client.create(*workload(kind, pod=ONCE))
     seen = []
     for is_suspended in (False, True, False):
-        found = world.client.find(kind, "default", NAME) or {}
-        spec = {**found["spec"], "suspend": is_suspended}
-        world.client.write(Key(kind, "default", NAME), {**found, "spec": spec})
+        change(world, kind, suspend=is_suspended)
         await asyncio.sleep(2)
         seen.append((len(running(world)), status_of(world, kind)))
     (before, first), (meanwhile, suspended), (after, resumed) = seen
@@ -366,8 +361,7 @@ async def test_a_budgets_status_is_counted(world: World) -> None:
     await asyncio.sleep(3)
     found = []
     for name in ("least", "part", "most"):
-        counted = world.client.find("poddisruptionbudgets.policy", "default", name) or {}
-        status = counted["status"]
+        status = world.get("poddisruptionbudgets.policy", name)["status"]
         fields = ("expectedPods", "currentHealthy", "desiredHealthy", "disruptionsAllowed")
         found.append(tuple(status[field] for field in fields))
     assert [(5, 5, 3, 2), (5, 5, 3, 2), (5, 5, 4, 1)] == found
@@ -396,7 +390,7 @@ async def test_propagation_policies_of_a_deletion(
 
 @controlled
 async def test_custom_resources_may_own_and_be_owned(world: World) -> None:
-    """With foreground deletion."""
+    """Foreground deletion removes the dependent first."""
     group, kind = "example.com", "cats.example.com"
     names = {"plural": "cats", "kind": "Cat"}
     version = {"name": "v1", "served": True, "storage": True, "schema": {}}
@@ -441,7 +435,7 @@ async def test_foreground_deletion_ends_for_owners_in_a_circle(world: World) -> 
         made = world.client.create("configmaps", {"metadata": named})
         uids[name] = made["metadata"]["uid"]
     for name, owner in zip(names, ("c", "a", "b"), strict=True):
-        found = world.client.find("configmaps", "default", name) or {}
+        found = world.get("configmaps", name)
         reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uids[owner]}
         reference["blockOwnerDeletion"] = True
         metadata = {**found["metadata"], "ownerReferences": [reference]}
@@ -482,8 +476,7 @@ async def test_a_namespace_is_emptied_before_it_is_deleted(world: World) -> None
     world.client.create(kind, item)
     await asyncio.sleep(2)
     world.client.delete(Key("namespaces", "", "other"))
-    found = world.client.find("namespaces", "", "other") or {}
-    phase = found["status"]["phase"]
+    phase = world.get("namespaces", "other", "")["status"]["phase"]
     with pytest.raises(ApiError):
         world.client.create("pods", {"metadata": {"name": "p", "namespace": "other"}})
     await asyncio.sleep(5)
@@ -524,10 +517,10 @@ async def test_no_execute_taints_evict_pods(
     """Those that do not tolerate the taint, or no longer."""
     world.add_pod(tolerations=tolerations)
     await asyncio.sleep(2)
-    key = Key("nodes", "", "node-0")
-    node = world.client.find(*key) or {}
+    node = world.node()
     taints = [{"key": "a", "value": "b", "effect": "NoExecute"}]
-    world.client.write(key, {**node, "spec": {**node["spec"], "taints": taints}})
+    node = {**node, "spec": {**node["spec"], "taints": taints}}
+    world.client.write(Key("nodes", "", "node-0"), node)
     seconds = 0
     while seconds < 100 and world.client.store.count("pods"):
         await asyncio.sleep(1)
@@ -549,10 +542,7 @@ def stateful(world: World, **spec: Any) -> None:
     """Create a stateful set of three pods with a claim each."""
     claim = {
         "metadata": {"name": "data"},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": "1Gi"}},
-        },
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
     }
     mount = {"name": "data", "mountPath": "/data"}
     container = {"name": "c", "image": "i", "volumeMounts": [mount]}
@@ -571,40 +561,25 @@ async def test_a_stateful_set_grows_and_shrinks_in_order(world: World) -> None:
     """Each pod is created when the one before runs; its claim stays when it is deleted."""
     stateful(world)
     await asyncio.sleep(0.3)
-    first = names(world)
+    assert ["w-0"] == names(world)
     await asyncio.sleep(5)
-    grown = names(world)
+    assert ["w-0", "w-1", "w-2"] == names(world)
     volumes = world.client.list("pods")[1]["spec"]["volumes"]
+    assert [{"name": "data", "persistentVolumeClaim": {"claimName": "data-w-1"}}] == volumes
     change(world, "statefulsets.apps", replicas=1)
     await asyncio.sleep(5)
-    ready = status_of(world, "statefulsets.apps")["readyReplicas"]
-    first, grown, volumes, shrunk, ready, claims = [
-        first,
-        grown,
-        volumes,
-        names(world),
-        ready,
-        names(world, "persistentvolumeclaims"),
-    ]
-    assert ["w-0"] == first
-    assert ["w-0", "w-1", "w-2"] == grown
-    assert [{"name": "data", "persistentVolumeClaim": {"claimName": "data-w-1"}}] == volumes
-    assert (["w-0"], 1) == (shrunk, ready)
-    assert ["data-w-0", "data-w-1", "data-w-2"] == claims
+    assert ["w-0"] == names(world)
+    assert 1 == status_of(world, "statefulsets.apps")["readyReplicas"]
+    assert ["data-w-0", "data-w-1", "data-w-2"] == names(world, "persistentvolumeclaims")
 
 
 @controlled
 async def test_a_stateful_set_ignores_pods_with_names_of_others(world: World) -> None:
     """A pod that names it as its controller is neither counted nor deleted."""
     stateful(world)
-    found = world.client.find("statefulsets.apps", "default", NAME) or {}
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "name": NAME,
-        "uid": found["metadata"]["uid"],
-        "controller": True,
-    }
+    uid = world.get("statefulsets.apps", NAME)["metadata"]["uid"]
+    reference = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": NAME, "uid": uid}
+    owner = {**reference, "controller": True}
     for name in ("stray", "other-7"):
         metadata = {
             "name": name,
@@ -633,12 +608,20 @@ async def test_a_stateful_set_is_updated_from_its_end_to_its_partition(world: Wo
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
     stateful(world, updateStrategy=strategy)
     await asyncio.sleep(5)
-    spec = {"containers": [{"name": "c", "image": "newer"}]}
-    template = {"metadata": {"labels": {"app": NAME}}, "spec": spec}
-    change(world, "statefulsets.apps", template=template)
+    change(world, "statefulsets.apps", template=NEW_IMAGE)
     await asyncio.sleep(10)
     pods = sorted(world.client.list("pods"), key=lambda pod: pod["metadata"]["name"])
-    assert ["i", "newer", "newer"] == [pod["spec"]["containers"][0]["image"] for pod in pods]
+    assert ["i", "new", "new"] == [pod["spec"]["containers"][0]["image"] for pod in pods]
+
+
+def add_cron_job(
+    world: World, annotations: Json | None = None, name: str = NAME, **spec: Any
+) -> None:
+    """Create a cron job; the annotations are those of its pods."""
+    pod = {"metadata": {"annotations": annotations or {}}, "spec": ONCE}
+    spec["jobTemplate"] = {"spec": {"template": pod}}
+    metadata = {"name": name, "namespace": "default"}
+    world.client.create("cronjobs.batch", {"metadata": metadata, "spec": spec})
 
 
 @pytest.mark.parametrize(
@@ -654,16 +637,8 @@ async def test_a_cron_job_creates_jobs_at_its_times(
     world: World, policy: str, jobs: list[str]
 ) -> None:
     """A job that still runs is kept, joined by another one, or replaced, by the policy."""
-    pod = {**SPEC, "restartPolicy": "Never"}
     annotations = {RUN_SECONDS: "1000"}
-    template = {"metadata": {"annotations": annotations}, "spec": pod}
-    spec = {
-        "schedule": "*/2 * * * *",
-        "concurrencyPolicy": policy,
-        "jobTemplate": {"spec": {"template": template}},
-    }
-    metadata = {"name": NAME, "namespace": "default"}
-    world.client.create("cronjobs.batch", {"metadata": metadata, "spec": spec})
+    add_cron_job(world, annotations, schedule="*/2 * * * *", concurrencyPolicy=policy)
     await asyncio.sleep(6 * 60 + 10)
     assert "2026-01-01T00:0" in status_of(world, "cronjobs.batch")["lastScheduleTime"]
     assert jobs == names(world, "jobs.batch")
@@ -679,12 +654,9 @@ async def test_a_cron_job_creates_jobs_at_its_times(
 @controlled
 async def test_an_invalid_cron_job_does_not_affect_others(world: World, spec: Json) -> None:
     """It is logged, and creates nothing."""
-    job = {"spec": {"template": {"spec": {**SPEC, "restartPolicy": "Never"}}}}
-    good = {"schedule": "@hourly", "jobTemplate": job}
-    for name, given in (("a", {**good, **spec}), ("b", good)):
-        metadata = {"name": name, "namespace": "default"}
-        with suppress(ApiError):
-            world.client.create("cronjobs.batch", {"metadata": metadata, "spec": given})
+    with suppress(ApiError):
+        add_cron_job(world, name="a", **spec)
+    add_cron_job(world, name="b", schedule="@hourly")
     await asyncio.sleep(3700)
     assert ["b"] == [name.partition("-")[0] for name in names(world, "jobs.batch")]
 
@@ -692,14 +664,7 @@ async def test_an_invalid_cron_job_does_not_affect_others(world: World, spec: Js
 @controlled
 async def test_a_cron_job_keeps_its_history_limits(world: World) -> None:
     """Of finished jobs the last ones stay."""
-    pod = {**SPEC, "restartPolicy": "Never"}
-    spec = {
-        "schedule": "* * * * *",
-        "successfulJobsHistoryLimit": 2,
-        "jobTemplate": {"spec": {"template": {"spec": pod}}},
-    }
-    metadata = {"name": NAME, "namespace": "default"}
-    world.client.create("cronjobs.batch", {"metadata": metadata, "spec": spec})
+    add_cron_job(world, schedule="* * * * *", successfulJobsHistoryLimit=2)
     await asyncio.sleep(5 * 60 + 30)
     assert ["w-29453764", "w-29453765"] == names(world, "jobs.batch")
 

@@ -112,10 +112,7 @@ async def test_the_default_run_time_is_for_pods_that_may_end(
 
 @pytest.mark.parametrize(
     ("grace", "stop", "gone_after"),
-    [
-        pytest.param(30, 1.0, 1.6, id="latency"),
-        pytest.param(2, 100.0, 2.1, id="grace"),
-    ],
+    [pytest.param(30, 1.0, 1.6, id="latency"), pytest.param(2, 100.0, 2.1, id="grace")],
 )
 def test_a_deleted_pod_stops_within_its_grace_period(
     grace: int, stop: float, gone_after: float
@@ -179,8 +176,7 @@ async def test_pods_of_a_node_that_is_not_ready_do_not_change(world: World) -> N
     """They neither start nor stop until it is ready again."""
 
     def ready(world: World, state: str) -> None:
-        node = world.client.find(*NODE)
-        assert node is not None
+        node = world.node()
         changed = [
             {**one, "status": state} if one["type"] == "Ready" else one
             for one in node["status"]["conditions"]
@@ -257,7 +253,7 @@ async def test_init_containers_have_ended_and_sidecars_run(world: World) -> None
 
 @on_nodes
 async def test_kubelets_adopt_running_pods(world: World) -> None:
-    """With their addresses."""
+    """The pods keep their addresses."""
     world.add_pod("a", annotations={RUN_SECONDS: "5"}, restartPolicy="Never")
     await asyncio.sleep(2)
     world.kubelets.stop()
@@ -305,10 +301,7 @@ def _bound(name: str, node: int) -> StoredObject:
             "kind": "Pod",
             "apiVersion": "v1",
             "metadata": {"name": name, "namespace": "default", "uid": name},
-            "spec": {
-                "containers": [{"name": "c", "image": "i"}],
-                "nodeName": f"node-{node:02d}",
-            },
+            "spec": {"containers": [{"name": "c", "image": "i"}], "nodeName": f"node-{node:02d}"},
             "status": {"phase": "Pending"},
         }
     )

@@ -56,8 +56,7 @@ async def test_a_created_node_becomes_ready(world: World) -> None:
     """It gets amounts, labels and conditions, and loses its initial taint."""
     created = world.client.create("nodes", {"metadata": {"name": "own"}})
     await asyncio.sleep(0.1)
-    node = world.client.find("nodes", "", "own")
-    assert node is not None
+    node = world.node("own")
     assert ["node.kubernetes.io/not-ready:NoSchedule"] == taints(created)
     assert [] == taints(node)
     assert CAPACITY == node["status"]["allocatable"]
@@ -71,14 +70,11 @@ async def test_advertised_resources_become_allocatable(world: World) -> None:
     """As docs/tasks/administer-cluster/extended-resource-node of Kubernetes shows it."""
 
     async def advertise(**amounts: str) -> Json:
-        node = world.client.find("nodes", "", "node-0")
-        assert node is not None
+        node = world.node()
         status = {**node["status"], "capacity": {**CAPACITY, **amounts}}
         world.client.write(NODE, {**node, "status": status})
         await asyncio.sleep(0.1)
-        node = world.client.find("nodes", "", "node-0")
-        assert node is not None
-        allocatable: Json = node["status"]["allocatable"]
+        allocatable: Json = world.node()["status"]["allocatable"]
         return allocatable
 
     await asyncio.sleep(0.1)
@@ -143,8 +139,7 @@ def test_leases_of_nodes() -> None:
         await asyncio.sleep(0.1)
         times = []
         for _ in range(2):
-            lease = world.client.find("leases.coordination.k8s.io", "kube-node-lease", "node-0")
-            assert lease is not None
+            lease = world.get("leases.coordination.k8s.io", "node-0", "kube-node-lease")
             times.append(lease["spec"]["renewTime"][11:19])
             await asyncio.sleep(10)
         return times

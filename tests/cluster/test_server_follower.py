@@ -72,7 +72,7 @@ async def test_changes_of_a_follower_are_consistent(
 
 @on_virtual_time
 async def test_a_stopped_follower_gets_no_changes() -> None:
-    """Not even earlier ones."""
+    """Earlier changes are dropped, too."""
     store = Store(stamp)
     heard: list[Key] = []
     follower = Follower(store, KIND, lambda key, _old, _new: heard.append(key), _plain)

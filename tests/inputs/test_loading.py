@@ -20,14 +20,7 @@ from kubesched.inputs.loading import (
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.profile_building import build_profiles
 from kubesched.testing.builders import make_pod
-
-
-def config(directory: Path, text: str) -> Path:
-    """Write a configuration."""
-    file = directory / "config.yaml"
-    head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-    file.write_text(head + text)
-    return file
+from tests.cli.cluster import config
 
 
 def test_without_options_the_default_configuration_is_used() -> None:

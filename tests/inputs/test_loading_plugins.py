@@ -11,8 +11,7 @@ import pytest
 from kubesched.inputs import loading
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import load_plugin
-from tests.cli.cluster import run, shop, write
-from tests.inputs import test_loading
+from tests.cli.cluster import config, run, shop, write
 
 PLUGIN = '''
 """A plugin for the test."""
@@ -91,9 +90,9 @@ def cluster(tmp_path: Path) -> Path:
     return write(tmp_path, shop())
 
 
-def config(directory: Path, plugins: str) -> Path:
+def profile(directory: Path, plugins: str) -> Path:
     """Write a configuration with one profile."""
-    return test_loading.config(directory, f"profiles:\n- plugins: {plugins}\n")
+    return config(directory, f"profiles:\n- plugins: {plugins}\n")
 
 
 def test_a_plugin_of_a_file_takes_part_without_a_configuration(
@@ -111,10 +110,10 @@ def test_a_configuration_that_mentions_the_plugin_decides(
 ) -> None:
     """Its extension points are then those of the configuration only."""
     option = ("--plugin", f"{plugin_file}:NotBeta")
-    disabled = config(tmp_path, "{multiPoint: {disabled: [{name: NotBeta}]}}")
+    disabled = profile(tmp_path, "{multiPoint: {disabled: [{name: NotBeta}]}}")
     result = run("explain", "web-1", cluster, *option, "--config", disabled)
     assert result.stdout.startswith("Pod shop/web-1 goes to beta.\n")
-    enabled = config(tmp_path, "{filter: {enabled: [{name: NotBeta}]}}")
+    enabled = profile(tmp_path, "{filter: {enabled: [{name: NotBeta}]}}")
     result = run("explain", "web-1", cluster, *option, "--config", enabled)
     assert result.stdout.startswith("Pod shop/web-1 goes to alpha.\n")
 
@@ -203,7 +202,7 @@ def installed(plugin_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_entry_point_takes_part_if_enabled(cluster: Path, tmp_path: Path) -> None:
     """Without a configuration that enables it, it has no effect."""
     assert "goes to beta" in run("explain", "web-1", cluster).stdout
-    enabled = config(tmp_path, "{multiPoint: {enabled: [{name: NotBeta}]}}")
+    enabled = profile(tmp_path, "{multiPoint: {enabled: [{name: NotBeta}]}}")
     assert "goes to alpha" in run("explain", "web-1", cluster, "--config", enabled).stdout
 
 
@@ -211,7 +210,7 @@ def test_an_entry_point_takes_part_if_enabled(cluster: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize("name", ["Nope", "NUMBER"])
 def test_a_broken_entry_point_is_named_if_enabled(cluster: Path, tmp_path: Path, name: str) -> None:
     """Otherwise it is ignored."""
-    enabled = config(tmp_path, f"{{multiPoint: {{enabled: [{{name: {name}}}]}}}}")
+    enabled = profile(tmp_path, f"{{multiPoint: {{enabled: [{{name: {name}}}]}}}}")
     result = run("explain", "web-1", cluster, "--config", enabled)
     assert result.exit_code == 2
     assert f"installed plugin {name} (my_plugins:{name}): " in result.stderr

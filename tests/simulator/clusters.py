@@ -34,17 +34,10 @@ def node(name: str, cpu: int | str = 4, zone: str = "") -> Node:
     return make_node(name, allocatable={"cpu": cpu, "memory": "32Gi", "pods": 110}, labels=labels)
 
 
-def configured(gates: FeatureGates, *names: str) -> Configuration:
-    """Return the default configuration with more plugins."""
-    if not names:
-        return default_configuration(gates)
-    enabled = [{"name": name} for name in names]
-    raw: dict[str, object] = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
-    }
-    return load_configuration(raw, gates)
+def configuration_of(gates: FeatureGates = GATES, **fields: object) -> Configuration:
+    """Return a configuration with these fields."""
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return load_configuration({**kind, **fields}, gates)
 
 
 def cluster_of(
@@ -68,7 +61,9 @@ def rehearse(
     registry = in_tree_registry()
     for plugin in plugins:
         registry.register(plugin.name, plugin)
-    configuration = configured(feature_gates, *(plugin.name for plugin in plugins))
+    enabled = [{"name": plugin.name} for plugin in plugins]
+    profile = {"plugins": {"multiPoint": {"enabled": enabled}}}
+    configuration = configuration_of(feature_gates, profiles=[profile])
 
     async def main() -> T:
         rehearsal = Rehearsal(SchedulerSetup(configuration, registry, feature_gates), seed=seed)

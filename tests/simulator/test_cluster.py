@@ -9,29 +9,21 @@ import pytest
 
 from kubesched.api.core import Namespace, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import default_configuration, load_configuration
+from kubesched.config.load import default_configuration
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.scheduler.decision import Failed, Placed, Rejected
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.testing.builders import make_node, make_pod, make_pod_info
 
-GATES = FeatureGates({})
+from .clusters import GATES, configuration_of
+
 CONFIGURATION = default_configuration(GATES)
-TWO_PROFILES = load_configuration(
-    {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [
-            {"schedulerName": "default-scheduler"},
-            {
-                "schedulerName": "packed",
-                "plugins": {"score": {"disabled": [{"name": "*"}]}},
-            },
-        ],
-    },
-    GATES,
+TWO_PROFILES = configuration_of(
+    profiles=[
+        {"schedulerName": "default-scheduler"},
+        {"schedulerName": "packed", "plugins": {"score": {"disabled": [{"name": "*"}]}}},
+    ]
 )
 
 
@@ -84,7 +76,7 @@ def test_pending_pods_keep_their_order() -> None:
 
 
 def test_without_nodes_decisions_fail() -> None:
-    """As in kube-scheduler."""
+    """kube-scheduler's fail, too."""
     cluster = _cluster()
     decision = cluster.schedule_one(cluster.add_pending(make_pod("p")))
     assert isinstance(decision, Failed)
@@ -149,7 +141,7 @@ def test_nominate_clears_nominations_of_lower_priority() -> None:
 
 
 def test_an_empty_node_name_clears_the_nomination() -> None:
-    """Of this pod only."""
+    """Nominations of other pods stay."""
     cluster = _cluster(
         make_node("a"),
         make_pod("p", priority=5, nominated_node_name="a"),
@@ -248,7 +240,7 @@ def test_a_pod_with_scheduling_gates_is_gated() -> None:
 
 
 def test_equal_seeds_choose_equal_nodes() -> None:
-    """For the same pods."""
+    """Other seeds choose others."""
 
     def run(seed: int) -> list[str]:
         cluster = _cluster(*(make_node(f"n{n}") for n in range(8)), seed=seed)

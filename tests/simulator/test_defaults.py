@@ -68,7 +68,7 @@ def test_host_network_makes_host_ports() -> None:
     ],
 )
 def test_priority_comes_from_the_class(spec: PodSpec, expected: int | None) -> None:
-    """Or from the default class."""
+    """Without a name, the default class counts."""
     classes = (
         priority_class("high", 100),
         priority_class("usual", 5, default=True),
@@ -95,7 +95,7 @@ def test_the_priority_of_a_group_comes_from_its_class(
 
 
 def test_unknown_classes_are_collected() -> None:
-    """For a warning."""
+    """A warning can name them."""
     classes = PriorityClasses(())
     pod = Pod(spec=PodSpec(priority_class_name="none"))
     pod_with_defaults(pod, classes)
@@ -122,7 +122,7 @@ def test_a_missing_uid_is_set() -> None:
 
 
 def test_capacity_is_the_default_allocatable() -> None:
-    """Of nodes."""
+    """A node with allocatable amounts is not changed."""
     node = Node(status=NodeStatus(capacity={"cpu": "4"}))
     assert {"cpu": "4"} == node_with_defaults(node).status.allocatable
     other = Node(status=NodeStatus(capacity={"cpu": "4"}, allocatable={"cpu": "3"}))

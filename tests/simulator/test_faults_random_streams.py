@@ -9,7 +9,7 @@ from kubesched.simulator.faults import RandomStreams
 
 
 def test_a_stream_depends_on_seed_and_name() -> None:
-    """On nothing else."""
+    """Equal ones draw equal numbers."""
     draws = [RandomStreams(7).stream("arrivals").random() for _ in range(2)]
     assert draws[0] == draws[1]
     assert draws[0] != RandomStreams(8).stream("arrivals").random()
@@ -33,7 +33,7 @@ def test_a_stream_continues() -> None:
 
 
 def test_numbers_do_not_depend_on_the_hash_seed() -> None:
-    """Whatever PYTHONHASHSEED is."""
+    """PYTHONHASHSEED does not matter."""
     code = (
         "from kubesched.simulator.faults import RandomStreams;"
         " print(RandomStreams(3).stream('x').random())"

@@ -23,9 +23,12 @@ def _played(raw: Any, **options: int) -> tuple[Totals, Playback]:
     return report.totals, recorder.playback(report.scenario, report.duration_seconds)
 
 
-def _scenario(**fields: Any) -> dict[str, Any]:
+def _scenario(
+    at: tuple[str, ...] = ("1m",), burst: int = 8, run_time: str = "20m", **fields: Any
+) -> dict[str, Any]:
+    """Return a scenario in which so many pods arrive at some times."""
     node = {"name": "node", "count": 2, "allocatable": {"cpu": 4, "memory": "8Gi"}}
-    pods = {"at": ["1m"], "burst": 8, "runTime": {"fixed": "20m"}}
+    pods = {"at": at, "burst": burst, "runTime": {"fixed": run_time}}
     workload = {"name": "w", "pods": pods, "requests": {"cpu": 1}}
     base = {"version": 1, "duration": "30m", "nodes": [node], "workloads": [workload]}
     return {**base, **fields}
@@ -95,12 +98,7 @@ def test_pods_belong_to_workloads() -> None:
 
 def test_reasons_of_pending_pods() -> None:
     """A reason is kept once while it does not change."""
-    workload = {
-        "name": "w",
-        "pods": {"at": ["0s", "1m"], "burst": 9, "runTime": {"fixed": "20m"}},
-        "requests": {"cpu": 1},
-    }
-    _, playback = _played(_scenario(workloads=[workload]))
+    _, playback = _played(_scenario(("0s", "1m"), burst=9))
     assert ("Insufficient cpu",) == playback.reasons
     assert list(range(8, 18)) == sorted(playback.pod_reasons.pods)
 
@@ -146,12 +144,7 @@ def test_changes_of_a_node(event: dict[str, Any], expected: list[str]) -> None:
 
 def test_a_record_ends_at_its_limit() -> None:
     """It ends when one pod too many arrives, and has nothing later."""
-    workload = {
-        "name": "w",
-        "pods": {"at": ["1m", "5m"], "burst": 2, "runTime": {"fixed": "5m"}},
-        "requests": {"cpu": 1},
-    }
-    _, playback = _played(_scenario(workloads=[workload]), pods_max=3)
+    _, playback = _played(_scenario(("1m", "5m"), 2, "5m"), pods_max=3)
     assert (False, 300.0) == (playback.is_whole, playback.end_seconds)
     assert (-1.0, -1.0, -1.0) == playback.pods.ended
     assert 3 == len(playback.pods.names)

@@ -69,7 +69,7 @@ def _ledger() -> tuple[ObjectServer, PodLedger, Reader, Clock]:
 
 
 def test_each_step_of_a_pod_is_reported_once() -> None:
-    """With its time."""
+    """The report has the time of the step."""
     server, ledger, reader, clock = _ledger()
     server.create(make_pod("a", requests={"cpu": "1"}))
     assert [waiting.key for waiting in ledger.waiting.values()] == ["default/a"]

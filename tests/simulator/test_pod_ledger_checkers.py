@@ -26,9 +26,7 @@ def watched(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         world = World(RandomStreams(9))
         gates = FeatureGates()
         scheduler, handlers = assemble(
-            in_tree_setup(gates),
-            world.api,
-            random=world.random_streams.stream("scheduler"),
+            in_tree_setup(gates), world.api, random=world.random_streams.stream("scheduler")
         )
         ledger = PodLedger(world.server, lambda _: True)
         checkers = Checkers(world, scheduler, ledger)

@@ -8,7 +8,6 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from kubesched.api.codec import Source, decode_object
 from kubesched.api.core import Pod
 from kubesched.api.errors import TooManyRequestsError
 from kubesched.config.feature_gates import FeatureGates
@@ -16,6 +15,7 @@ from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.node_life import evict
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_pod
+from tests.answers.trials import budget
 from tests.loops import as_test, on_virtual_time
 
 from .clusters import node, rehearse
@@ -96,18 +96,8 @@ async def test_the_given_random_source_breaks_ties() -> None:
 @rehearsed
 async def test_a_drained_pod_moves_if_its_budget_allows(rehearsal: Rehearsal) -> None:
     """Its replacement is placed on another node."""
-    budget = decode_object(
-        {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": {"name": "web", "namespace": "default"},
-            "spec": {"selector": {"matchLabels": {"app": "kept"}}},
-            "status": {"disruptionsAllowed": 0},
-        },
-        Source("test"),
-    )
     pods = [running("free", "first", 1), running("kept", "first", 3)]
-    rehearsal.load([node("first"), node("second"), budget, *pods])
+    rehearsal.load([node("first"), node("second"), budget("web", "kept"), *pods])
     await rehearsal.settle()
     free, kept = rehearsal.pods_on("first")
     with pytest.raises(TooManyRequestsError):

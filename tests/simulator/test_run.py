@@ -157,7 +157,7 @@ def test_the_decision_log_is_in_order_of_time() -> None:
 
 
 def test_rejections_in_the_log_have_upstreams_message() -> None:
-    """With the counts of nodes."""
+    """It counts the nodes by reason."""
     lines: list[bytes] = []
     big = _pods(1, requests={"cpu": 9})
     report = _simulate(_scenario(workloads=[big]), write_decision=lines.append)
@@ -223,7 +223,7 @@ def test_equal_seeds_give_equal_bytes() -> None:
 
 
 def test_different_seeds_differ() -> None:
-    """In their reports."""
+    """Their reports have different digests."""
     workload = _pods(50)
     workload["pods"] = {"perHour": 50}
     digests = [_simulate(_scenario(workloads=[workload]), seed=seed) for seed in (1, 2)]
@@ -243,26 +243,14 @@ def test_watch_failures_do_not_change_arrivals() -> None:
 
 def test_the_scenarios_configuration_is_used() -> None:
     """Its scoring puts all pods on one node instead of two."""
-    configuration = {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [
-            {
-                "pluginConfig": [
-                    {
-                        "name": "NodeResourcesFit",
-                        "args": {"scoringStrategy": {"type": "MostAllocated"}},
-                    }
-                ],
-                "plugins": {
-                    "score": {
-                        "disabled": [{"name": "*"}],
-                        "enabled": [{"name": "NodeResourcesFit"}],
-                    }
-                },
-            }
-        ],
+    args = {"scoringStrategy": {"type": "MostAllocated"}}
+    score = {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}
+    profile = {
+        "pluginConfig": [{"name": "NodeResourcesFit", "args": args}],
+        "plugins": {"score": score},
     }
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    configuration = {**kind, "profiles": [profile]}
     lines: list[bytes] = []
     _simulate(
         _scenario(workloads=[_pods(4)], scheduler={"configuration": configuration}),

@@ -34,7 +34,7 @@ def test_a_fixed_interval_does_not_drift() -> None:
 
 
 def test_poisson_arrivals_have_mean_and_variance() -> None:
-    """Per hour."""
+    """Both are the number of arrivals per hour."""
     times = list(arrival_seconds(PodArrivals(per_hour=60.0), 3600.0 * 500, Random(1)))
     assert times == sorted(times)
     assert pytest.approx(60.0, rel=0.03) == len(times) / 500
@@ -66,7 +66,7 @@ def test_equal_seeds_give_equal_times(seed: int) -> None:
 def test_run_times_have_mean_and_bounds(
     run_time: RunTime, mean: float, lowest: float, highest: float
 ) -> None:
-    """Those of the scenario."""
+    """Both are the scenario's."""
     draw = run_seconds(run_time, Random(2))
     drawn = [draw() for _ in range(5_000)]
     known = [seconds for seconds in drawn if seconds is not None]

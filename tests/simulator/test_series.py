@@ -1,12 +1,22 @@
-"""Time series, compared with lists of all changes."""
+"""Time series compared with lists of all changes, and quantiles with sorting."""
 
 from __future__ import annotations
+
+import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.simulator.series import BINS_MAX, CountSeries, Gauge
+from kubesched.simulator.series import (
+    ACCURACY,
+    BINS_MAX,
+    MAX,
+    MIN,
+    CountSeries,
+    Gauge,
+    QuantileSketch,
+)
 
 STEPS = st.lists(st.tuples(st.floats(0, 1_000), st.floats(0, 100)), min_size=1, max_size=40)
 
@@ -67,7 +77,7 @@ def test_the_mean_of_a_gauge_at_second_zero() -> None:
 
 @given(st.lists(st.floats(0, 500), min_size=1, max_size=60))
 def test_merged_bins_have_all_counts(delays: list[float]) -> None:
-    """Merging loses none."""
+    """Merging bins loses no count."""
     counter = CountSeries(1.0)
     now = 0.0
     for delay in delays:
@@ -95,3 +105,58 @@ def test_a_bin_width_must_be_positive() -> None:
     """Zero is an error."""
     with pytest.raises(ValueError, match="width"):
         Gauge(0.0)
+
+
+# Quantiles.
+
+VALUES = st.lists(st.floats(0, 1e9), min_size=1, max_size=60)
+
+
+def _sketch(values: list[float]) -> QuantileSketch:
+    sketch = QuantileSketch()
+    for value in values:
+        sketch.add(value)
+    return sketch
+
+
+@given(VALUES, st.floats(0, 1))
+def test_quantiles_are_within_the_accuracy(values: list[float], share: float) -> None:
+    """They are compared with exact ones."""
+    exact = sorted(values)[max(math.ceil(share * len(values)), 1) - 1]
+    got = _sketch(values).quantile(share)
+    assert got is not None
+    assert abs(got - exact) <= ACCURACY * exact * 1.000001 + MIN
+
+
+@given(VALUES)
+def test_count_maximum_and_mean_are_exact(values: list[float]) -> None:
+    """They are kept beside the counters."""
+    sketch = _sketch(values)
+    assert (len(values), max(values)) == (sketch.count, sketch.largest)
+    assert pytest.approx(sum(values) / len(values)) == sketch.mean
+
+
+def test_the_number_of_counters_is_bounded() -> None:
+    """It does not grow with the number of values."""
+    sketch = _sketch([10 ** (power / 1000) for power in range(-6_000, 14_000)])
+    assert len(sketch._counts) <= math.log(MAX / MIN) / math.log(1.02) + 2
+
+
+def test_a_sketch_without_values_has_no_quantiles() -> None:
+    """They are None."""
+    sketch = QuantileSketch()
+    assert sketch.quantile(0.5) is None
+    assert sketch.mean is None
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan])
+def test_negative_values_and_nan_are_errors(value: float) -> None:
+    """They are no durations."""
+    with pytest.raises(ValueError, match="cannot be counted"):
+        QuantileSketch().add(value)
+
+
+def test_every_value_is_in_one_bar() -> None:
+    """A bar begins where the one before ends."""
+    sketch = _sketch([0.0, 0.5, 1.5, 1.6, 20.0, 1e12])
+    assert sketch.histogram((1.0, 10.0)) == (2, 2, 2)

@@ -36,14 +36,18 @@ def _new(faults: FaultPlan | None = None) -> tuple[ObjectServer, SimulatedApi, P
     return server, api, server.create(make_pod("a", uid=""))
 
 
+def _pod(server: ObjectServer) -> Pod:
+    found = server.pod("default", "a")
+    assert found is not None
+    return found
+
+
 @on_virtual_time
 async def test_a_binding_takes_about_the_latency() -> None:
     """Between half and one and a half of it."""
     server, api, pod = _new()
     await api.bind(pod, "node-1")
-    bound = server.pod("default", "a")
-    assert bound is not None
-    assert bound.spec.node_name == "node-1"
+    assert _pod(server).spec.node_name == "node-1"
     assert (api.requests["bind"], api.failures["bind"]) == (1, 0)
     assert 1.0 <= asyncio.get_running_loop().time() <= 3.0
 
@@ -53,9 +57,7 @@ async def test_status_and_deletion_are_carried_out() -> None:
     """Deleting a missing pod is a failed request."""
     server, api, pod = _new()
     await api.patch_pod_status(pod, NO, "node-1")
-    patched = server.pod("default", "a")
-    assert patched is not None
-    assert patched.status.nominated_node_name == "node-1"
+    assert _pod(server).status.nominated_node_name == "node-1"
     await api.delete_pod(pod)
     assert server.pod("default", "a") is None
     with pytest.raises(NotFoundError):
@@ -94,9 +96,7 @@ async def test_injected_failures_of_bindings(
         await api.bind(pod, "node-1")
     assert caught.value.code == code
     assert api.failures["bind"] == 1
-    left = server.pod("default", "a")
-    assert left is not None
-    assert is_bound == bool(left.spec.node_name)
+    assert is_bound == bool(_pod(server).spec.node_name)
     assert (["node-1"] if is_bound else []) == lost
 
 

@@ -86,12 +86,7 @@ def test_bind_is_sent_to_the_server() -> None:
     """Binding again is refused with the server's message."""
     server = _server()
     pod = server.create(make_pod("p", uid=""))
-    question = {
-        "PodName": "p",
-        "PodNamespace": "default",
-        "PodUID": pod.metadata.uid,
-        "Node": "a",
-    }
+    question = {"PodName": "p", "PodNamespace": "default", "PodUID": pod.metadata.uid, "Node": "a"}
     assert (200, {"Error": ""}) == _ask("bind", question, server)
     bound = server.pod("default", "p")
     assert bound is not None
@@ -118,7 +113,7 @@ QUESTION = b'{"NodeNames": ["a"], "Nodes": null}'
 
 @on_virtual_time
 async def test_answers_take_the_scenarios_latency() -> None:
-    """Approximately."""
+    """The latency varies by half."""
     extender = _under(ExtenderFaults())
     await extender.post(f"{URL}/filter", QUESTION, 5.0)
     assert 0.005 <= _now() <= 0.016
@@ -143,7 +138,7 @@ async def test_requests_end_at_the_timeout(faults: ExtenderFaults) -> None:
 
 @on_virtual_time
 async def test_slow_answers_within_the_timeout_are_used() -> None:
-    """Like any others."""
+    """They are no failures."""
     extender = _under(ExtenderFaults(slow=1.0, slow_by=2.0))
     status, _ = await extender.post(f"{URL}/filter", QUESTION, 5.0)
     assert 200 == status
@@ -153,7 +148,7 @@ async def test_slow_answers_within_the_timeout_are_used() -> None:
 
 @on_virtual_time
 async def test_errors_are_status_500() -> None:
-    """With an empty body."""
+    """The body is empty."""
     extender = _under(ExtenderFaults(error=1.0))
     assert (500, b"") == await extender.post(f"{URL}/filter", QUESTION, 5.0)
 

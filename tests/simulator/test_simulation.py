@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import cast
 
 import msgspec
 import numpy as np
@@ -12,11 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.codec import Source, decode_object
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.config.feature_gates import FeatureGates
-from kubesched.config.load import load_configuration
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PermitPlugin, PreBindPlugin, PreEnqueuePlugin, ReservePlugin
@@ -30,13 +25,15 @@ from kubesched.simulator.simulation import Simulation, simulate_cluster
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod
+from tests.plugins.dynamic_resources import objects as dra
+from tests.plugins.volume_objects import claim_volumes, make_claim, make_class, make_volume
 
-from .clusters import node, placed, rehearse, simulate
+from .clusters import GATES, configuration_of, node, placed, rehearse, simulate
 
 
-def wants(name: str, app: str, topology_key: str = "kubernetes.io/hostname") -> Pod:
+def wants(name: str, app: str) -> Pod:
     """Return a pod with required affinity to pods of `app`."""
-    term = {"topologyKey": topology_key, "labelSelector": {"matchLabels": {"app": app}}}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": app}}}
     affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     return make_pod(name, labels={"app": name}, pod_affinity=affinity, requests={"cpu": "1m"})
 
@@ -59,7 +56,7 @@ def test_pods_are_placed_by_priority() -> None:
 
 
 def test_creation_time_orders_pods_of_one_priority() -> None:
-    """If all pods have one."""
+    """All pods must have one."""
     report = simulate([node("n"), created("young", 9), created("old", 1)])
     assert {"old": "n"} == placed(report)
 
@@ -68,7 +65,7 @@ def test_creation_time_orders_pods_of_one_priority() -> None:
     "time", [pytest.param(None, id="none"), pytest.param("soon", id="no time")]
 )
 def test_file_order_if_a_creation_time_is_missing(time: str | None) -> None:
-    """Of any pod."""
+    """One pod without it is enough."""
     metadata = {"creationTimestamp": time} if time else None
     odd = make_pod("odd", requests={"cpu": "100"}, metadata=metadata)
     report = simulate([node("n"), created("young", 9), created("old", 1), odd])
@@ -102,7 +99,7 @@ def test_pods_that_are_not_scheduled() -> None:
 
 
 def test_without_nodes_no_pod_fits() -> None:
-    """With upstream's message."""
+    """The message is upstream's."""
     report = simulate([make_pod("a")])
     (unplaced,) = report.unplaced
     assert "no nodes available to schedule pods" == unplaced.message
@@ -110,7 +107,7 @@ def test_without_nodes_no_pod_fits() -> None:
 
 
 def test_an_empty_cluster_has_an_empty_report() -> None:
-    """Without placements."""
+    """All its counts are 0."""
     summary = simulate([]).summary
     assert (0, 0, 0) == (summary.pods, summary.nodes, summary.attempts)
 
@@ -255,10 +252,7 @@ def test_reserve_can_reject() -> None:
         refused.plugins,
         refused.error,
     )
-    assert ('running Reserve plugin "Refuses": oh', True) == (
-        broken.message,
-        broken.error,
-    )
+    assert ('running Reserve plugin "Refuses": oh', True) == (broken.message, broken.error)
     assert {"refused", "broken"} == set(Refuses.undone)
 
 
@@ -355,19 +349,10 @@ def test_pods_with_errors_are_retried_after_a_binding() -> None:
 def test_resources_managed_by_an_extender_are_ignored() -> None:
     """The extender itself is not called."""
     managed = [{"name": "example.com/disk", "ignoredByScheduler": True}]
-    gates = FeatureGates()
-    configuration = load_configuration(
-        {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "extenders": [
-                {"urlPrefix": "http://nowhere", "filterVerb": "f", "managedResources": managed}
-            ],
-        },
-        gates,
-    )
+    extender = {"urlPrefix": "http://nowhere", "filterVerb": "f", "managedResources": managed}
+    configuration = configuration_of(extenders=[extender])
     objects: list[KubeObject] = [node("n"), make_pod("a", requests={"example.com/disk": 1})]
-    report = simulate_cluster(in_tree_setup(gates, configuration), objects).report
+    report = simulate_cluster(in_tree_setup(GATES, configuration), objects).report
     assert {"a": "n"} == placed(report)
 
 
@@ -414,7 +399,7 @@ def test_utilisation_before_and_after() -> None:
 
 
 def test_sums_may_exceed_int64() -> None:
-    """Over all nodes."""
+    """Amounts are added up over all nodes."""
     objects = [make_node(f"n{at}", allocatable={"memory": 2**63 - 1}) for at in range(3)]
     total = simulate(objects).summary.resources[1]
     assert 3 * (2**63 - 1) == total.allocatable
@@ -513,54 +498,27 @@ def test_random_clusters(objects: list[Node | Pod], seed: int) -> None:
 # What plugins reserve.
 
 
-def claim_of(name: str) -> dict[str, object]:
-    """Return a claim for one device of class `gpu`."""
-    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 1}}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name, "namespace": "default", "uid": name},
-        "spec": {"devices": {"requests": [request]}},
-    }
-
-
-@pytest.mark.parametrize("prepared", [{}, {"bindingConditions": ["example.com/attached"]}])
-def test_devices_are_allocated_once(prepared: dict[str, object]) -> None:
+@pytest.mark.parametrize("conditions", [(), ("example.com/attached",)])
+def test_devices_are_allocated_once(conditions: tuple[str, ...]) -> None:
     """Two devices serve two claims; the third pod waits until one is freed.
 
     It makes no difference that drivers have to prepare devices before pods are bound.
     """
-    raw: list[dict[str, object]] = [
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "DeviceClass",
-            "metadata": {"name": "gpu"},
-            "spec": {},
-        },
-        {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "ResourceSlice",
-            "metadata": {"name": "slice"},
-            "spec": {
-                "driver": "d.example.com",
-                "nodeName": "n",
-                "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
-                "devices": [{"name": "gpu-0"} | prepared, {"name": "gpu-1"} | prepared],
-            },
-        },
-        *(claim_of(f"c{at}") for at in range(3)),
-    ]
-    pods = [
+    names = ("gpu-0", "gpu-1")
+    devices = [dra.device(name, binding_conditions=conditions) for name in names]
+    claims = (dra.claim(dra.request(), name=f"c{at}") for at in range(3))
+    pods = (
         make_pod(f"p{at}", spec={"resourceClaims": [{"name": "x", "resourceClaimName": f"c{at}"}]})
         for at in range(3)
-    ]
-    objects = [decode_object(item, Source("test")) for item in raw]
-    report = simulate([node("n"), *objects, *pods])
+    )
+    slice_ = dra.slice_of(devices, node_name="n")
+    objects = [node("n"), dra.device_class(), slice_, *claims, *pods]
+    report = simulate(objects)
     assert {"p0": "n", "p1": "n"} == placed(report)
     assert ("DynamicResources",) == report.unplaced[0].plugins
 
     async def steps(rehearsal: Rehearsal) -> list[str]:
-        rehearsal.load(cast("Iterable[KubeObject]", [node("n"), *objects, *pods]))
+        rehearsal.load(objects)
         await rehearsal.settle()
         rehearsal.server.delete_pod("default", "p1")
         await rehearsal.settle()
@@ -571,35 +529,10 @@ def test_devices_are_allocated_once(prepared: dict[str, object]) -> None:
 
 def test_volumes_are_bound_once() -> None:
     """Two volumes that wait for a consumer serve two claims; the third pod has none."""
-    storage = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
-    raw: list[dict[str, object]] = [
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": "local"},
-            "provisioner": "kubernetes.io/no-provisioner",
-            "volumeBindingMode": "WaitForFirstConsumer",
-        }
-    ]
-    for at in range(2):
-        spec = {**storage, "storageClassName": "local", "persistentVolumeReclaimPolicy": "Delete"}
-        status = {"phase": "Available"}
-        metadata = {"name": f"v{at}"}
-        kind = {"apiVersion": "v1", "kind": "PersistentVolume"}
-        raw.append({**kind, "metadata": metadata, "spec": spec, "status": status})
-    for at in range(3):
-        request = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
-        spec = {**request, "resources": {"requests": {"storage": "1Gi"}}}
-        metadata = {"name": f"c{at}", "namespace": "default"}
-        kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
-        raw.append({**kind, "metadata": metadata, "spec": spec, "status": {"phase": "Pending"}})
-    pods = [
-        make_pod(
-            f"p{at}", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": f"c{at}"}}]
-        )
-        for at in range(3)
-    ]
-    objects = [decode_object(item, Source("test")) for item in raw]
-    report = simulate([node("n"), *objects, *pods])
+    local = make_class("local", provisioner="kubernetes.io/no-provisioner")
+    volumes = (make_volume(f"v{at}", storage_class="local") for at in range(2))
+    claims = (make_claim(f"c{at}", storage_class="local") for at in range(3))
+    pods = (make_pod(f"p{at}", volumes=claim_volumes(f"c{at}")) for at in range(3))
+    report = simulate([node("n"), local, *volumes, *claims, *pods])
     assert {"p0": "n", "p1": "n"} == placed(report)
     assert ("VolumeBinding",) == report.unplaced[0].plugins

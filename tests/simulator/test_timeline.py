@@ -96,7 +96,7 @@ def test_utilisation_over_time(scene: Scene) -> None:
 
 
 def test_everything_is_counted_once(scene: Scene) -> None:
-    """In the totals."""
+    """The totals have it."""
     scene.timeline.pod_disrupted(make_pod("a"), Disruption.PREEMPTED, scene.now)
     scene.server.delete_pod("default", "b")
     pod = scene.server.pod("default", "a")
@@ -149,7 +149,7 @@ def test_disruptions_of_pods(scene: Scene) -> None:
 
 
 def test_the_report_has_a_bounded_number_of_priorities_and_moves() -> None:
-    """However many there are."""
+    """The others are added up in one row."""
     scene = Scene()
     for number in range(100):
         scene.create(f"p{number}", priority=number)

@@ -11,46 +11,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.simulator.virtual_loop import DeadlockError, run
+from kubesched.api.times import parse_time
+from kubesched.simulator.virtual_loop import SECONDS_MAX, DeadlockError, run, timestamp
+from tests.loops import on_virtual_time
 
 YEAR = 365 * 86_400.0
 
 
+async def asleep(seconds: float) -> float:
+    """Sleep, and return the time after it."""
+    await asyncio.sleep(seconds)
+    return asyncio.get_running_loop().time()
+
+
 def test_virtual_time_jumps_to_the_next_timer() -> None:
     """A year's sleep takes no real time."""
-
-    async def main() -> float:
-        await asyncio.sleep(YEAR)
-        return asyncio.get_running_loop().time()
-
-    assert pytest.approx(YEAR) == run(main())
+    assert pytest.approx(YEAR) == run(asleep(YEAR))
 
 
 def test_virtual_time_begins_with_start() -> None:
-    """In seconds."""
-
-    async def main() -> float:
-        return asyncio.get_running_loop().time()
-
-    assert run(main(), start=7.5) == 7.5
+    """It is in seconds."""
+    assert run(asleep(0), start=7.5) == 7.5
 
 
 @given(st.lists(st.floats(0, 1e7, allow_nan=False), min_size=1, max_size=30))
-def test_timers_fire_in_order_and_on_time(delays: Iterable[float]) -> None:
-    """Up to a few ticks late, the earliest first."""
+@on_virtual_time
+async def test_timers_fire_in_order_and_on_time(delays: Iterable[float]) -> None:
+    """They are up to a few ticks late; the earliest is first."""
+    fired: list[tuple[float, float]] = []
 
-    async def main() -> list[tuple[float, float]]:
-        loop = asyncio.get_running_loop()
-        fired: list[tuple[float, float]] = []
+    async def sleeper(delay: float) -> None:
+        fired.append((delay, await asleep(delay)))
 
-        async def sleeper(delay: float) -> None:
-            await asyncio.sleep(delay)
-            fired.append((delay, loop.time()))
-
-        await asyncio.gather(*map(sleeper, delays))
-        return fired
-
-    fired = run(main())
+    await asyncio.gather(*map(sleeper, delays))
     assert [at for _, at in fired] == sorted(at for _, at in fired)
     assert all(pytest.approx(delay, abs=3e-6) == at for delay, at in fired)
 
@@ -84,19 +77,14 @@ def test_a_timer_for_now_is_due_at_once(start: float) -> None:
     assert [0.0, 2**-20] == run(main(), start=start)
 
 
-def test_any_delay_moves_the_clock() -> None:
-    """However short it is."""
-
-    async def main() -> float:
-        for _ in range(10):
-            await asyncio.sleep(1e-12)
-        return asyncio.get_running_loop().time()
-
-    assert run(main()) > 0
+@on_virtual_time
+async def test_any_delay_moves_the_clock() -> None:
+    """A picosecond does, too."""
+    assert await asleep(1e-12) > 0
 
 
 def test_timers_of_one_time_fire_in_a_fixed_order() -> None:
-    """The same in each run."""
+    """Every run has the same order."""
 
     async def main() -> list[int]:
         fired: list[int] = []
@@ -137,15 +125,12 @@ def test_a_deadlock_of_many_tasks_names_some() -> None:
         run(main())
 
 
-def test_a_timeout_is_no_deadlock() -> None:
+@on_virtual_time
+async def test_a_timeout_is_no_deadlock() -> None:
     """It fires at its time."""
-
-    async def main() -> float:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(asyncio.Event().wait(), timeout=3600)
-        return asyncio.get_running_loop().time()
-
-    assert run(main()) == 3600
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.Event().wait(), timeout=3600)
+    assert 3600 == asyncio.get_running_loop().time()
 
 
 def test_on_idle_is_called_once_per_time() -> None:
@@ -187,12 +172,8 @@ def test_an_exception_of_a_callback_ends_the_run() -> None:
 def test_a_virtual_loop_inside_another_loop() -> None:
     """As in a notebook, whose cells run in one."""
 
-    async def main() -> float:
-        await asyncio.sleep(YEAR)
-        return asyncio.get_running_loop().time()
-
     async def outer() -> float:
-        return run(main())
+        return run(asleep(YEAR))
 
     assert pytest.approx(YEAR) == asyncio.run(outer())
 
@@ -222,3 +203,24 @@ def test_an_interrupt_inside_another_loop_ends_the_run() -> None:
             loop.run_until_complete(outer())
     finally:
         loop.close()
+
+
+# Timestamps.
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        pytest.param(0.0, "2026-01-01T00:00:00Z", id="begin"),
+        pytest.param(59.999, "2026-01-01T00:00:59Z", id="whole-seconds"),
+        pytest.param(86_400.0, "2026-01-02T00:00:00Z", id="day"),
+    ],
+)
+def test_a_timestamp_has_whole_seconds(seconds: float, expected: str) -> None:
+    """Fractions are cut off."""
+    assert expected == timestamp(seconds)
+
+
+def test_the_longest_duration_has_a_timestamp() -> None:
+    """It is a hundred years."""
+    assert parse_time(timestamp(SECONDS_MAX)) - parse_time(timestamp(0)) == SECONDS_MAX * 10**9

@@ -68,7 +68,7 @@ async def test_a_bound_pod_starts_runs_and_ends(world: World) -> None:
 
 @in_world
 async def test_a_pod_without_a_run_time_does_not_end(world: World) -> None:
-    """Until it is deleted."""
+    """It runs until it is deleted."""
     pod = _create(world)
     assert run_seconds_of(pod) is None
     await asyncio.sleep(1e6)
@@ -286,7 +286,7 @@ def _replica_set(replicas: int) -> ReplicaSet:
 
 @in_world
 async def test_terminating_replicas_are_replaced(world: World) -> None:
-    """At once."""
+    """The controller creates new ones at once."""
     world.server.create(_replica_set(3))
     await asyncio.sleep(1)
     first = _pods(world)
@@ -305,7 +305,7 @@ async def test_terminating_replicas_are_replaced(world: World) -> None:
 
 @in_world
 async def test_scaling_down_deletes_pods_without_a_node_first(world: World) -> None:
-    """Then the youngest ones."""
+    """The youngest pods follow."""
     world.server.create(_replica_set(4))
     await asyncio.sleep(1)
     names = [pod.metadata.name for pod in _pods(world)]
@@ -427,7 +427,7 @@ async def test_connect_reports_nodes_first_and_pods_last(world: World) -> None:
 
 
 def test_no_event_is_lost_when_watches_break() -> None:
-    """However often they break."""
+    """They may break any number of times."""
 
     async def story(world: World) -> None:
         follower = Follower()

@@ -84,9 +84,7 @@ class Authenticator:
     """Identifies the user of a request."""
 
     def __init__(
-        self,
-        authorities: Callable[[], Authorities],
-        tokens: Reviews[TokenStatus],
+        self, authorities: Callable[[], Authorities], tokens: Reviews[TokenStatus]
     ) -> None:
         self._authorities = authorities
         self._tokens = tokens

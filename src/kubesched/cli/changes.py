@@ -49,10 +49,7 @@ _SHOWS_ALL: Final = "-o json shows all"
 
 
 def drain(
-    asked: AnswerOptions,
-    source: ClusterSource,
-    words: tuple[str, ...],
-    selector: str,
+    asked: AnswerOptions, source: ClusterSource, words: tuple[str, ...], selector: str
 ) -> int:
     """Tell what happens to each pod when nodes are drained; return the exit code.
 
@@ -184,11 +181,7 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
 # Plans.
 
 
-def whatif(
-    asked: AnswerOptions,
-    source: ClusterSource,
-    plan: Path,
-) -> int:
+def whatif(asked: AnswerOptions, source: ClusterSource, plan: Path) -> int:
     """Tell what a plan of changes does to the pods; return the exit code."""
     with StatusLine() as status:
         watch = status.counting("{:,} of {:,} steps carried out, {:,} scheduling cycles")
@@ -246,11 +239,7 @@ def _moved(one: MovedPod) -> str:
 
 
 def upgrade(
-    asked: AnswerOptions,
-    source: ClusterSource,
-    selector: str,
-    at_once: int,
-    force: bool,
+    asked: AnswerOptions, source: ClusterSource, selector: str, at_once: int, force: bool
 ) -> int:
     """Find an order in which nodes can be upgraded; return the exit code."""
     with StatusLine() as status:
@@ -261,12 +250,7 @@ def upgrade(
     return 0 if report.works else EXIT_DIFFERENT
 
 
-def compact(
-    asked: AnswerOptions,
-    source: ClusterSource,
-    selector: str,
-    force: bool,
-) -> int:
+def compact(asked: AnswerOptions, source: ClusterSource, selector: str, force: bool) -> int:
     """Find nodes that can be removed; return the exit code."""
     with StatusLine() as status:
         watch = status.counting("{:,} of {:,} nodes tried, {:,} can be removed")

@@ -87,11 +87,7 @@ class KubeschedGroup(click.Group):
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{near[0]}'?")
         return super().resolve_command(ctx, args)
 
-    def format_commands(
-        self,
-        ctx: click.Context,
-        formatter: click.HelpFormatter,
-    ) -> None:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of subcommands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, spec.summary) for name, spec in COMMANDS.items()])
@@ -116,12 +112,7 @@ class KubeschedGroup(click.Group):
 
         def call() -> object:
             result: object = click.Group.main(
-                self,
-                args,
-                prog_name or "kubesched",
-                complete_var,
-                standalone_mode=False,
-                **extra,
+                self, args, prog_name or "kubesched", complete_var, standalone_mode=False, **extra
             )
             with naming("stdout"):
                 sys.stdout.flush()

@@ -79,12 +79,7 @@ _REASONS: Final = {
 
 
 def error_of_answer(
-    code: int,
-    body: bytes,
-    *,
-    method: str = "GET",
-    content_type: str = "",
-    retry_after: str = "",
+    code: int, body: bytes, *, method: str = "GET", content_type: str = "", retry_after: str = ""
 ) -> ApiError:
     """Return the error for a response with a status outside 200 to 206.
 

@@ -131,12 +131,7 @@ class Reflector:
     """Lists and watches one kind; `failure` is its last error."""
 
     def __init__(
-        self,
-        rest: Rest,
-        kind: Kind,
-        sink: Sink,
-        random: Random,
-        field_selector: str = "",
+        self, rest: Rest, kind: Kind, sink: Sink, random: Random, field_selector: str = ""
     ) -> None:
         """Set up while a loop runs; `run` begins.
 

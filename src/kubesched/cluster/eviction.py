@@ -159,10 +159,7 @@ def plain_status(status: PodDisruptionBudgetStatus) -> Plain:
 
 
 def with_allowed_condition(
-    status: PodDisruptionBudgetStatus,
-    budget: PodDisruptionBudget,
-    now: str,
-    failure: str = "",
+    status: PodDisruptionBudgetStatus, budget: PodDisruptionBudget, now: str, failure: str = ""
 ) -> PodDisruptionBudgetStatus:
     """Return a status with the condition that says whether the budget allows a disruption.
 

@@ -42,13 +42,7 @@ class ClusterState:
         plugin_errors: Exceptions of plugins so far; if there are any, decisions are not reliable.
     """
 
-    def __init__(
-        self,
-        setup: SchedulerSetup,
-        *,
-        seed: int = 0,
-        remembers: bool = True,
-    ) -> None:
+    def __init__(self, setup: SchedulerSetup, *, seed: int = 0, remembers: bool = True) -> None:
         self._gates = setup.feature_gates
         self.cache = Cache(has_pod_groups=self._gates.enabled("GenericWorkload"))
         self.nominator = Nominator()

@@ -196,11 +196,7 @@ class Rehearsal:
     """
 
     def __init__(
-        self,
-        setup: SchedulerSetup,
-        *,
-        seed: int = 0,
-        random: Random | None = None,
+        self, setup: SchedulerSetup, *, seed: int = 0, random: Random | None = None
     ) -> None:
         """Set up an empty cluster; `seed` is of the random source that breaks ties.
 
@@ -218,11 +214,7 @@ class Rehearsal:
         self.scheduler, self._handlers = assemble(
             setup._replace(configuration=replace(configuration, extenders=())),
             SimulatedApi(
-                self.server,
-                RandomStreams(seed),
-                Latencies(request=0.0),
-                NO_FAULTS,
-                is_instant=True,
+                self.server, RandomStreams(seed), Latencies(request=0.0), NO_FAULTS, is_instant=True
             ),
             random=random or Random(seed),
             options=replace(options, max_in_unschedulable_pods_seconds=_NEVER_SECONDS),

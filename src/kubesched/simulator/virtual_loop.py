@@ -190,9 +190,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 def run(
-    main: Coroutine[Any, Any, T],
-    start: float = 0.0,
-    on_idle: Callable[[], None] = lambda: None,
+    main: Coroutine[Any, Any, T], start: float = 0.0, on_idle: Callable[[], None] = lambda: None
 ) -> T:
     """Run a coroutine to its end on virtual time; return what it returns.
 

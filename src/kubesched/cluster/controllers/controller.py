@@ -318,11 +318,7 @@ def with_owner(owner: Plain, obj: Plain) -> Plain:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    given = {
-        **obj["metadata"],
-        "namespace": metadata["namespace"],
-        "ownerReferences": [reference],
-    }
+    given = {**obj["metadata"], "namespace": metadata["namespace"], "ownerReferences": [reference]}
     return {**obj, "metadata": given}
 
 

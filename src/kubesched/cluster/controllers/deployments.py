@@ -140,10 +140,7 @@ def current_replica_set(deployment: Plain) -> Plain:
     selector = spec.get("selector", {})
     matched = {**selector.get("matchLabels", {}), **label}
     return {
-        "metadata": {
-            "name": f"{deployment['metadata']['name']}-{named}",
-            "labels": labels,
-        },
+        "metadata": {"name": f"{deployment['metadata']['name']}-{named}", "labels": labels},
         "spec": {
             "replicas": 0,
             "minReadySeconds": spec.get("minReadySeconds", 0),

@@ -1,7 +1,6 @@
 """Commands that try changes of a cluster: drain, whatif, upgrade and compact.
 
-They return 0 if the change works, else 1. All of them raise UserError for a wrong input,
-DecodeError for a file that cannot be decoded, and PluginError if a plugin raised.
+They return 0 if the change works, else 1.
 """
 
 from __future__ import annotations

@@ -49,10 +49,6 @@ def explain(
     """Explain the decision for a pod.
 
     Tables show the named nodes, or all for none; those of scores and candidates show at most `top`.
-
-    Raises:
-        UserError: The pod or a node does not exist, or an input is wrong.
-        PluginError: A plugin raised.
     """
     cluster = open_cluster(source, asked)
     chosen = frozenset(find_nodes(nodes, [one.metadata.name for one in cluster.nodes], "--node "))

@@ -29,12 +29,7 @@ def fit(
     more: bool,
     templates: tuple[str, ...],
 ) -> int:
-    """Tell whether workloads fit; return the exit code: 1 if a pod does not.
-
-    Raises:
-        UserError, DecodeError: An input is wrong.
-        PluginError: A plugin raised.
-    """
+    """Tell whether workloads fit; return the exit code: 1 if a pod does not."""
     with StatusLine() as status:
         cluster = open_cluster(source, asked, *manifests)
         report = cluster.fit(

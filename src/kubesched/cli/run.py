@@ -81,12 +81,7 @@ def _taken(
 
 
 def run(**flags: Any) -> int | None:
-    """Write the configuration, or run the process; return its exit code.
-
-    Raises:
-        UserError: The configuration file is invalid.
-        ConfigError: A flag is invalid.
-    """
+    """Write the configuration, or run the process; return its exit code."""
     options = options_of(flags)
     scheduler = load_scheduler(
         SchedulerOptions(
@@ -186,7 +181,7 @@ class ReportWriter:
 
     def __init__(self, output: TextIO) -> None:
         """Take the stream to write to."""
-        self.on_failure: Callable[[], None] = _nothing
+        self.on_failure: Callable[[], object] = lambda: None
         self._output = output
         self._failure: OSError | None = None
 
@@ -228,7 +223,3 @@ class ReportWriter:
     def _fail(self, error: OSError) -> None:
         self._failure = error
         self.on_failure()
-
-
-def _nothing() -> None:
-    pass

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -36,12 +35,7 @@ _EXIT_SIGNAL: Final = 128
 
 
 def sandbox(**flags: Any) -> int:
-    """Run a cluster; return the exit code.
-
-    Raises:
-        UserError: A flag is invalid.
-        ConfigError: A feature gate is unknown or locked.
-    """
+    """Run a cluster; return the exit code."""
     template = node_template(flags)
     gates = FeatureGates.parse(flags["feature_gates"])
     config = flags["config_file"]
@@ -201,36 +195,32 @@ class _Sandbox:
         click.echo("\n".join(lines))
 
     async def _run_command(self) -> int:
-        async with self._started() as process:
-            ended = asyncio.create_task(process.wait())
-            stopped = asyncio.create_task(self._stop.wait())
-            try:
-                await asyncio.wait((ended, stopped), return_when=asyncio.FIRST_COMPLETED)
-                if self._terminated and process.returncode is None:
-                    process.terminate()
-                code = await ended
-            finally:
-                stopped.cancel()
+        process = await self._started()
+        ended = asyncio.create_task(process.wait())
+        stopped = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait((ended, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if self._terminated and process.returncode is None:
+                process.terminate()
+            code = await ended
+        finally:
+            stopped.cancel()
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
         return code if code >= 0 else _EXIT_SIGNAL - code
 
-    @contextlib.asynccontextmanager
-    async def _started(self) -> AsyncIterator[asyncio.subprocess.Process]:
+    async def _started(self) -> asyncio.subprocess.Process:
         environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig.absolute())}
         name = self._command[0]
         try:
-            process = await asyncio.create_subprocess_exec(*self._command, env=environment)
+            return await asyncio.create_subprocess_exec(*self._command, env=environment)
         except FileNotFoundError:
             why = f"{name}: command not found"
             raise UserError(why, exit_code=_EXIT_NOT_FOUND) from None
         except OSError as error:
             why = f"{name}: cannot be run: {error.strerror}"
             raise UserError(why, exit_code=_EXIT_NOT_EXECUTABLE) from None
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
 
 
 def _check_kubeconfig(flags: dict[str, Any]) -> None:

@@ -57,10 +57,6 @@ def shadow(
     """Compare with a scheduler until Ctrl-C, SIGTERM or the end of the time; write the report.
 
     `record` is the file for events and decisions.
-
-    Raises:
-        UserError: The configuration has no profile for it, or no cluster is named.
-        SetupError: The cluster cannot be read.
     """
     options = asked.scheduler
     check_inputs([options.config])
@@ -195,12 +191,7 @@ def _write_disagreements(
 
 
 def replay(asked: AnswerOptions, recording: Path) -> int:
-    """Replay a recording to its end, or until Ctrl-C; write the report, return the exit code.
-
-    Raises:
-        UserError: A line of the recording is invalid, or the configuration has no profile for it.
-        OSError: The recording cannot be read.
-    """
+    """Replay a recording to its end, or until Ctrl-C; write the report, return the exit code."""
     options = asked.scheduler
     inputs = [recording, options.config]
     check_inputs(inputs)

@@ -73,13 +73,7 @@ def simulate(
     top: int,
     output: OutputFormat,
 ) -> int:
-    """Place the pending pods of a cluster, or play a scenario; return the exit code.
-
-    Raises:
-        UserError, DecodeError, ConfigError, SetupError: An input is wrong, or options contradict
-            each other.
-        PluginError: A plugin raised.
-    """
+    """Place the pending pods of a cluster, or play a scenario; return the exit code."""
     check_inputs([*source.files, *pod_files, scheduler.config])
     if timeline.times or any(map(is_scenario, source.files)):
         _refuse(_OF_DUMPS, "is not for simulations over time")

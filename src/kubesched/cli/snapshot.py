@@ -304,12 +304,7 @@ _GZIP: Final = zlib.MAX_WBITS | 16
 
 
 def snapshot(source: ClusterSource, output: Path, anonymize: bool) -> None:
-    """Record a cluster into one file, or on stdout for `-`.
-
-    Raises:
-        UserError, DecodeError, SetupError: The cluster cannot be read.
-        OSError: The file cannot be written; an old one stays as it was.
-    """
+    """Record a cluster into one file, or on stdout for `-`."""
     if len(source.files) == 1 and not source.files[0].exists() and str(source.files[0]) != STDOUT:
         [file] = source.files
         raise UserError(f"{file}: there is no such file to read; -o {file} writes it")
@@ -392,13 +387,9 @@ def recording_to(file: Path | None, recorded_by: RecordedBy) -> Iterator[Decisio
     if file is None:
         yield None
         return
-    rules = FieldRules()
-
-    def keep(item: KubeObject) -> KubeObject:
-        return rules.apply(item)
-
     with replacing(file, keeps_part=True) as write:
         pack, end = _packer(file)
+        keep = FieldRules().apply
         recorder = DecisionRecorder(recorded_by, lambda line: write(pack(line)), keep)
         try:
             yield recorder

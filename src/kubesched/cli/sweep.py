@@ -79,12 +79,7 @@ def sweep(
     address: str | None,
     dry_run: bool,
 ) -> int:
-    """Carry out a sweep, or list its runs; return the exit code.
-
-    Raises:
-        UserError: An option or input is wrong, or there is no Dask cluster.
-        OSError: A file cannot be written.
-    """
+    """Carry out a sweep, or list its runs; return the exit code."""
     check_inputs([file])
     if file is None and not inputs:
         raise UserError("there is nothing to run: name a SWEEP file, or --input FILE")

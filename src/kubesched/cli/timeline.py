@@ -50,12 +50,7 @@ def play_files(
     pod_files: Sequence[Path],
     output: OutputFormat,
 ) -> int:
-    """Play a scenario, or lists of the openb trace; write the report, and return the exit code.
-
-    Raises:
-        UserError, ConfigError, DecodeError: An input is wrong.
-        OSError: A file cannot be written.
-    """
+    """Play a scenario, or lists of the openb trace; write the report, and return the exit code."""
     if timeline.times:
         found = read_trace([*files, *pod_files])
     elif len(files) > 1 or pod_files:

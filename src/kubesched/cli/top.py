@@ -63,10 +63,6 @@ def top(
     """Show what pods request, with at most `limit` rows.
 
     `group` names the rows, or is the first file of the cluster; None are nodes.
-
-    Raises:
-        UserError: An input is wrong, or options contradict each other.
-        PluginError: A plugin raised.
     """
     if group is not None and not _is_group(group):
         source = replace(source, files=(FILE_PATH.convert(group, None, None), *source.files))

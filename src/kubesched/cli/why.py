@@ -60,10 +60,6 @@ def why(
     """Tell why a pod is pending, with at most `top` changes that would help.
 
     The scheduler at `scheduler_url` is asked too, unless that is "".
-
-    Raises:
-        UserError: The pod does not exist, an input is wrong, or options contradict each other.
-        PluginError: A plugin raised.
     """
     if scheduler_url and source.files:
         raise UserError("--scheduler asks about a live cluster, and there are files; leave out one")

@@ -362,10 +362,10 @@ def _errors_of(found: Loaded) -> Iterator[str]:
         yield f"{name}: {error}"
 
 
-def _template(item: Workload) -> tuple[str, PodSpec]:
+def _template(item: Scaled | DaemonSet) -> tuple[str, PodSpec]:
     if isinstance(item, CronJob):
         return "spec.jobTemplate.spec.template.spec", item.spec.job_template.spec.template.spec
-    template = None if isinstance(item, Pod) else item.spec.template
+    template = item.spec.template
     return "spec.template.spec", PodSpec() if template is None else template.spec
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,10 +70,6 @@ def watched() -> Iterator[Show]:
         return not is_interrupted
 
     with StatusLine() as status:
-        if threading.current_thread() is not threading.main_thread():
-            # Only the main thread may set signal handlers.
-            yield show
-            return
         before = signal.signal(signal.SIGINT, interrupt)
         try:
             yield show

@@ -144,15 +144,15 @@ def _write_preemption(writer: Writer, report: PodExplanation, top: int) -> None:
     preemption = report.preemption
     if preemption is None or not preemption.eligible:
         return
+    if not (preemption.candidates or preemption.not_helped):
+        return
+    writer.heading("Preemption")
     if preemption.candidates:
-        writer.heading("Preemption")
         if text := as_far_as_known(report, choice_sentence(preemption)):
             writer.item(text)
         writer.table(candidate_table(preemption, top))
-    elif preemption.not_helped:
-        writer.heading("Preemption")
     _write_groups(writer, [(found.node, found.answer) for found in preemption.not_helped])
-    if preemption.not_tried and (preemption.candidates or preemption.not_helped):
+    if preemption.not_tried:
         text = f"{count(preemption.not_tried, 'node')}: evicting pods cannot cure the rejection"
         writer.item(text)
 

@@ -18,7 +18,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -138,9 +137,10 @@ class FieldRules:
     def _plan(self, type_: type) -> list[tuple[str, Change]]:
         plan = self._plans.get(type_)
         if plan is None:
+            hints = get_type_hints(type_)
             changes = [
-                (field.name, self._change(type_.__name__, field, hint))
-                for field, hint in _hinted_fields(type_)
+                (field.name, self._change(type_.__name__, field, hints[field.name]))
+                for field in fields(type_)
             ]
             plan = [(name, change) for name, change in changes if change is not None]
             self._plans[type_] = plan
@@ -168,13 +168,6 @@ class FieldRules:
             for name, text in given.items()
             if name in KEPT_ANNOTATIONS
         }
-
-
-@cache
-def _hinted_fields(type_: type) -> list[tuple[FieldInfo, Any]]:
-    """Return the fields of a struct with their types."""
-    hints = get_type_hints(type_)
-    return [(field, hints[field.name]) for field in fields(type_)]
 
 
 def _rule(of: str, name: str) -> frozenset[str]:

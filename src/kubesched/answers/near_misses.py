@@ -186,7 +186,7 @@ def _missing_neighbours(pod: Pod, nodes: NodeTable) -> Iterator[str]:
             for info in pods.values()
             if (other := info.pod.metadata).namespace in spaces
         ]
-        for key, wanted in sorted((selector.match_labels or {}).items()):
+        for key, wanted in sorted(selector.match_labels.items()):
             existing = {one.labels[key] for one in (pod.metadata, *others) if key in one.labels}
             if wanted not in existing and (near := near_names(wanted, sorted(existing))):
                 listed = names([f"{key}={text}" for text in near])

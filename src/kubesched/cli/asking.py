@@ -33,11 +33,6 @@ def open_cluster(source: ClusterSource, asked: AnswerOptions, *files: Path) -> C
     """Return the cluster to ask; warnings go to stderr.
 
     Other files that the command reads, and the page that it writes, are checked too.
-
-    Raises:
-        UserError: A file, plugin or profile is invalid, a live cluster cannot be read, or the page
-            cannot be written.
-        DecodeError, ConfigError, SetupError: A file cannot be used.
     """
     inputs = [*files, *source.files, asked.scheduler.config]
     check_inputs(inputs)

@@ -45,11 +45,7 @@ from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 
 
 def options_of(flags: dict[str, Any]) -> Options:
-    """Return the options of the flags.
-
-    Raises:
-        ConfigError: A feature gate, version or metric is unknown.
-    """
+    """Return the options of the flags."""
     errors = [*version_errors(flags["emulated_version"], flags["min_compatibility_version"])]
     gates = FeatureGates.parse(flags["feature_gates"])
     if flags["requestheader_uid_headers"] and not gates.enabled("RemoteRequestHeaderUID"):

@@ -293,11 +293,7 @@ def _taint(text: str) -> Plain:
 
 
 def read_node(file: Path) -> Plain:
-    """Return the Node in a file, without the fields of one machine.
-
-    Raises:
-        UserError: It is not one Node.
-    """
+    """Return the Node in a file, without the fields of one machine."""
     node: Plain = read_document("--node-template", file, "Node")
     if (node.get("apiVersion", "v1"), node.get("kind", "Node")) != ("v1", "Node"):
         raise UserError(f"{file}: is a {node.get('kind')}; a template is a Node of v1")

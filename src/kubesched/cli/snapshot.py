@@ -314,9 +314,6 @@ def _write_snapshot(cluster: ClusterInput, output: Path, *, anonymous: bool) -> 
 
     The file is compressed with gzip if its name ends in .gz; `-` is stdout. An anonymous snapshot
     has other names for everything.
-
-    Raises:
-        OSError: It cannot be written; an old file stays as it was.
     """
     objects = [item for item in cluster.objects if isinstance(item, _TYPES)]
     rules = FieldRules(AnonymousNames(objects) if anonymous else None)

@@ -119,11 +119,6 @@ def play(
     """Run a scenario to its end, or until Ctrl-C; then the report is partial.
 
     `decision_log` is the file for decisions, `record` the one for events and decisions.
-
-    Raises:
-        UserError: The configuration is invalid.
-        OSError: The decision log cannot be written.
-        DecodeError: A file of the scenario cannot be read.
     """
     with suppress(_InterruptedError), ExitStack() as stack:
         write = None

@@ -95,9 +95,9 @@ def _ask(
         else:
             report = cluster.why(pod_name, namespace)
     except UserError:
-        gone = None
-        if running is not None:
-            gone = _ask_gone(running, pod_name, namespace or cluster.namespace)
+        if running is None:
+            raise
+        gone = _ask_gone(running, pod_name, namespace or cluster.namespace)
         if gone is None:
             raise
         return (gone,)

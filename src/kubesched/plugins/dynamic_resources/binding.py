@@ -45,10 +45,6 @@ class ClaimBindingError(Exception):
     """A claim could not be bound; the pod will be retried."""
 
 
-class BindingTimeoutError(ClaimBindingError):
-    """A device did not become ready in time."""
-
-
 @dataclass(slots=True, eq=False)
 class ClaimBinder:
     """Binds the claims of one pod."""
@@ -186,33 +182,26 @@ class ClaimBinder:
         now = asyncio.get_running_loop().time
         began, status = now(), BindingConditionsStatus.ERROR
         try:
-            await self._until_ready(timeout_seconds)
+            async with asyncio.timeout(timeout_seconds):
+                # As upstream, poll, because no event reports that a device is ready.
+                while not self._read_claims(timeout_seconds):  # noqa: ASYNC110
+                    await asyncio.sleep(_POLL_SECONDS)
             status = BindingConditionsStatus.SUCCESS
-        except BindingTimeoutError:
+        except TimeoutError as error:
             status = BindingConditionsStatus.TIMEOUT
-            raise
+            # That of asyncio has no text.
+            words = str(error) or "context deadline exceeded"
+            raise ClaimBindingError(f"device binding timeout: {words}") from error
         except BindingFailedError as error:
             status = BindingConditionsStatus.FAILURE
             raise ClaimBindingError(str(error)) from error
         finally:
             self._report_wait(status, now() - began)
 
-    async def _until_ready(self, timeout_seconds: float) -> None:
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                # As upstream, poll, because no event reports that a device is ready.
-                while not self._read_claims(timeout_seconds):  # noqa: ASYNC110
-                    await asyncio.sleep(_POLL_SECONDS)
-        except TimeoutError as error:
-            words = "device binding timeout: context deadline exceeded"
-            raise BindingTimeoutError(words) from error
-
     def _report_wait(self, status: BindingConditionsStatus, seconds: float) -> None:
         for one in self._claims:
-            results = results_of(one.claim)
-            for result in results:
+            for result in results_of(one.claim):
                 self._observer.binding_conditions_awaited(result.driver, status, seconds)
-            for result in results:
                 if result.binding_conditions:
                     self._observer.binding_conditions_used(result.driver, status)
 
@@ -226,7 +215,7 @@ class ClaimBinder:
             one.claim = claim
             if not is_ready_for_binding(claim):
                 if is_timed_out(claim, timeout_seconds, self._writer.now):
-                    raise BindingTimeoutError(f"device binding timeout: claim={name}")
+                    raise TimeoutError(f"claim={name}")
                 return False
         return True
 

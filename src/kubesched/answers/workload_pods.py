@@ -137,15 +137,11 @@ def make(
         case CronJob():
             between = [_between(plain, job_of(plain, f"{item.metadata.name}-{_ONE_RUN}"), Job)]
     owner = _plain(between[0]) if between else plain
-    return Made(between, [], [_owned(owner, _pod_of(owner))] * number)
-
-
-def _pod_of(owner: Plain) -> Plain:
     pod = pod_of(owner["spec"]["template"], owner["metadata"]["name"])
     if owner["kind"] == "Job":
         named = dict.fromkeys(_JOB_LABELS, owner["metadata"]["name"])
         pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **named}
-    return pod
+    return Made(between, [], [_owned(owner, pod)] * number)
 
 
 def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:

@@ -100,7 +100,6 @@ def _is_file(word: str) -> bool:
 
 
 def _write_drain(writer: Writer, report: DrainReport) -> None:
-    """Write the answer."""
     writer.headline(_drain_headline(report))
     if report.flags:
         writer.line(f"kubectl drain needs {' '.join(report.flags)}.")
@@ -172,8 +171,7 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
         writer.item(f"{pod.pod} to {pod.new_node}{when}")
     writer.rest(len(moved) - _MOVED_MAX, "-o json shows all")
     if stays:
-        text = f"{count(stays, 'pod')} of DaemonSets, or static: not evicted"
-        writer.item(text)
+        writer.item(f"{count(stays, 'pod')} of DaemonSets, or static: not evicted")
     if ended:
         writer.item(f"{count(ended, 'pod')} being deleted already")
     if not pods:
@@ -197,7 +195,6 @@ def whatif(
 
 
 def _write_whatif(writer: Writer, report: WhatIfReport) -> None:
-    """Write the answer."""
     writer.headline(_plan_headline(report))
     writer.notes(report.notes)
     write_unknown(writer, report.unknown)
@@ -276,7 +273,6 @@ def compact(
 
 
 def _write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
-    """Write the answer."""
     nodes = count(report.nodes, "node") + (f" with {selector}" if selector else "")
     moved = _moves(report.moved, sum(step.lost for step in report.steps))
     steps = f"{count(len(report.steps), 'step')} of at most {count(report.at_once, 'node')}"
@@ -294,7 +290,6 @@ def _write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None
 
 
 def _write_compact(writer: Writer, report: CompactReport) -> None:
-    """Write the answer."""
     nodes = count(report.before.nodes, "node")
     number = len(report.removable)
     lost = sum(step.lost for step in report.removable)
@@ -334,8 +329,7 @@ def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]
         writer.item(one.node)
         _write_troubles(writer, one.pods, 2 * ITEM)
         if not one.pods:
-            text = "its pods would evict others that find no place"
-            writer.line(text, indent=2 * ITEM)
+            writer.line("its pods would evict others that find no place", indent=2 * ITEM)
     if len(nodes) > _BLOCKED_MAX:
         others = [one.node for one in nodes[_BLOCKED_MAX:]]
         writer.item(f"and {names(others)}; -o json shows all")

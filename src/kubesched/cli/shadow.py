@@ -126,7 +126,6 @@ async def _shadow(
 
 
 def _write_shadow(writer: Writer, report: ShadowReport) -> None:
-    """Write the report."""
     writer.headline(_shadow_headline(report))
     writer.notes(report.notes)
     writer.heading("Decisions")
@@ -210,7 +209,6 @@ async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int)
 
 
 def _write_replay(writer: Writer, report: ReplayReport) -> None:
-    """Write the report."""
     writer.headline(_replay_headline(report))
     if report.partial:
         writer.line("Interrupted: the rest of the recording was not replayed.")

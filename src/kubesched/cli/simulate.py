@@ -129,7 +129,6 @@ def _write(writer: Writer, report: SimulationReport, sections: Sequence[str], to
 
 
 def _headline(report: SimulationReport) -> str:
-    """Return the summary sentence."""
     summary = report.summary
     if not summary.pods:
         return "There are no pods to place."
@@ -248,8 +247,7 @@ def _write_unplaced(writer: Writer, report: SimulationReport) -> None:
         message = "not known" if gated.unknown else gated.message
         writer.item(f"{gated.pod} held back by {gated.plugin}: {message}")
     for ignored in report.ignored:
-        text = f"{ignored.pod} ignored: {ignored.reason} ({ignored.scheduler_name})"
-        writer.item(text)
+        writer.item(f"{ignored.pod} ignored: {ignored.reason} ({ignored.scheduler_name})")
 
 
 # Tables.

@@ -150,8 +150,7 @@ def _pending_sentence(report: TopReport) -> str:
 def _write_room(writer: Writer, room: Room) -> None:
     pods = "1 more pod" if room.total == 1 else f"{room.total:,} more pods"
     if not room.by_plugins:
-        text = f"Room for {pods} of {room.shape}; taints and cordons are ignored."
-        writer.line(text)
+        writer.line(f"Room for {pods} of {room.shape}; taints and cordons are ignored.")
         return
     text = f"Room for {pods} like {room.shape}." if room.total else f"No room for {room.shape}."
     writer.line(text)
@@ -160,8 +159,7 @@ def _write_room(writer: Writer, room: Room) -> None:
         for found in room.stopped_by
     ]
     if reasons:
-        text = f"{'The next' if room.total else 'It'} fits nowhere: {', '.join(reasons)}."
-        writer.line(text)
+        writer.line(f"{'The next' if room.total else 'It'} fits nowhere: {', '.join(reasons)}.")
 
 
 # The table.

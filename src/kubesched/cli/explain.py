@@ -127,10 +127,11 @@ def _write_scores(writer: Writer, report: PodExplanation, nodes: frozenset[str],
     shown = sorted(wanted, key=lambda score: (score.rank, score.node != report.node))[:top]
     title = f"Scores, best {len(shown)} of {len(wanted)}" if len(shown) < len(wanted) else "Scores"
     writer.heading(title)
-    writer.table(score_table(shown, deciding_plugins(report.scores)))
-    same = same_for_all(report.scores)
-    if same:
-        listed = ", ".join(f"{score.plugin} {score.weighted}" for score in same)
+    deciding = deciding_plugins(report.scores)
+    writer.table(score_table(shown, deciding))
+    others = [score for score in shown[0].scores if score.plugin not in deciding]
+    if others:
+        listed = ", ".join(f"{score.plugin} {score.weighted}" for score in others)
         writer.item(f"the same for all: {listed}", dim=True)
     if report.skipped_scores:
         listed = ", ".join(report.skipped_scores)
@@ -187,7 +188,7 @@ def score_table(scores: Sequence[NodeScore], plugins: Sequence[str]) -> TextTabl
 
     If the raw score was normalized, the cell has both values as well: `180 (12→90)`.
     """
-    first = {score.plugin: score for score in scores[0].scores} if scores else {}
+    first = {score.plugin: score for score in scores[0].scores}
     weighted = [_score_heading(first[name]) for name in plugins]
     rows = [_score_row(node, plugins) for node in scores]
     return TextTable(("rank", "node", "total", *weighted), rows, ("rank", "total", *weighted))
@@ -200,14 +201,6 @@ def deciding_plugins(scores: Sequence[NodeScore]) -> tuple[str, ...]:
         for score in node.scores:
             seen.setdefault(score.plugin, set()).add(score.weighted)
     return tuple(name for name, values in seen.items() if len(values) > 1)
-
-
-def same_for_all(scores: Sequence[NodeScore]) -> tuple[PluginScore, ...]:
-    """Return the scores that are equal for all nodes and so decide nothing."""
-    if not scores:
-        return ()
-    deciding = deciding_plugins(scores)
-    return tuple(score for score in scores[0].scores if score.plugin not in deciding)
 
 
 def _score_heading(score: PluginScore) -> str:

@@ -35,6 +35,7 @@ from kubesched.simulator.report import (
     Summary,
     Unplaced,
 )
+from kubesched.simulator.utilisation import FIRST_RESOURCES
 
 SECTIONS: Final = ("summary", "placements", "unplaced", "zones", "nodes")
 
@@ -334,7 +335,7 @@ def _asked_for(summary: Summary) -> tuple[str, ...]:
     return tuple(
         use.resource
         for use in summary.resources
-        if use.resource in ("cpu", "memory", "pods") or use.requested_before or use.requested_after
+        if use.resource in FIRST_RESOURCES or use.requested_before or use.requested_after
     )
 
 

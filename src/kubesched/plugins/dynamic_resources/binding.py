@@ -99,8 +99,7 @@ class ClaimBinder:
 
     async def _create(self) -> ResourceClaim:
         special = self._special.claim
-        if special is None:
-            raise ClaimBindingError(f"extended resource claim not found for node {self._node_name}")
+        assert special is not None, "a node on which devices provide resources needs the claim"
         metadata: ObjectMeta = replace(special.metadata, name="", uid="")
         is_success = False
         try:
@@ -115,20 +114,14 @@ class ClaimBinder:
         return created
 
     async def _write_pod_status(self, claim: ResourceClaim) -> None:
-        mappings = self._special.mappings
-        key = self._pod.metadata.key
-        if not mappings:
-            raise ClaimBindingError(
-                f"nil or empty request mappings, no update of pod {key} ExtendedResourceClaimStatus"
-            )
         status = PodExtendedResourceClaimStatus(
-            request_mappings=mappings, resource_claim_name=claim.metadata.name
+            request_mappings=self._special.mappings, resource_claim_name=claim.metadata.name
         )
         try:
             await self._writer.patch_extended_resource_claim_status(self._pod, status)
         except ApiError as error:
             raise ClaimBindingError(
-                f"update pod {key} ExtendedResourceClaimStatus: {error}"
+                f"update pod {self._pod.metadata.key} ExtendedResourceClaimStatus: {error}"
             ) from error
 
     async def _write(

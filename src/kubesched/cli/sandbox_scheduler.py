@@ -94,10 +94,9 @@ class SchedulerChild:
         return f"the scheduler ended with code {code}: {last.replace(*self._names)}"
 
     async def stop(self) -> None:
-        """Stop it; idempotent."""
-        process, self._process = self._process, None
-        if process is None:
-            return
+        """Stop it."""
+        process = self._process
+        assert process is not None, "it has been started"
         if process.returncode is None:
             process.terminate()
             try:

@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubesched.cli.explain import (
-    candidate_table,
-    deciding_plugins,
-    same_for_all,
-    score_table,
-    verdict_table,
-)
+from kubesched.cli.explain import candidate_table, deciding_plugins, score_table, verdict_table
 from kubesched.explain.report import (
     Answer,
     NodeScore,
@@ -312,21 +306,13 @@ SCORES = (
 
 
 def test_scores_show_what_decides() -> None:
-    """Only plugins whose scores differ have a column; the others are the same for all."""
+    """Only plugins whose scores differ have a column."""
     assert deciding_plugins(SCORES) == ("Taint",)
-    assert [found.plugin for found in same_for_all(SCORES)] == ["Fit", "Image"]
     table = score_table(SCORES, deciding_plugins(SCORES))
     taint = "Taint \N{MULTIPLICATION SIGN}2"
     assert ("rank", "node", "total", taint) == table.headings
     assert ("rank", "total", taint) == table.numbers
     assert [("1", "a", "150", "100"), ("2", "b", "60", "10 (7→5)")] == table.rows
-
-
-def test_no_scores() -> None:
-    """Without scores there is nothing to show."""
-    assert deciding_plugins(()) == ()
-    assert same_for_all(()) == ()
-    assert [] == score_table((), ()).rows
 
 
 def test_verdicts() -> None:

@@ -77,8 +77,6 @@ class BudgetStatuses:
 
     def _write(self, selected: BudgetedPods) -> None:
         found = self._find(selected)
-        if found is None:
-            return
         wanted = wanted_pods(
             found.spec, len(selected.pods), lambda: self._expected(found, selected)
         )
@@ -86,9 +84,12 @@ class BudgetStatuses:
         if status != found.status:
             self._server.update(replace(found, status=status))
 
-    def _find(self, selected: BudgetedPods) -> PodDisruptionBudget | None:
-        """Return a budget as stored, None if it is gone."""
-        return self._server.find(PodDisruptionBudget, selected.key.namespace, selected.key.name)
+    def _find(self, selected: BudgetedPods) -> PodDisruptionBudget:
+        """Return a budget as stored."""
+        key = selected.key
+        found = self._server.find(PodDisruptionBudget, key.namespace, key.name)
+        assert found is not None, "a budget that is deleted is removed from the index"
+        return found
 
     def _expected(self, budget: PodDisruptionBudget, selected: BudgetedPods) -> int:
         """Return how many pods the controllers of a budget's pods want together."""
@@ -116,8 +117,7 @@ class BudgetStatuses:
 
     def covering(self, pod: Pod) -> list[PodDisruptionBudget]:
         """Return the budgets that select a pod, with their statuses."""
-        found = map(self._find, self._budgets.of(pod))
-        return [budget for budget in found if budget is not None]
+        return [self._find(selected) for selected in self._budgets.of(pod)]
 
     def let_go(self, pod: Pod) -> bool:
         """Return whether the budgets of a pod allow its eviction now; if so, charge them for it."""

@@ -27,7 +27,6 @@ from kubesched.api.well_known import HOSTNAME
 from kubesched.cluster.nodes import CORDON_TAINT
 from kubesched.explain.report import NodeVerdict
 from kubesched.explain.sentences import count, grouped_by, largest_first
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Scope
 from kubesched.framework.status import Code
 from kubesched.snapshot.pod_info import PodInfo
@@ -214,12 +213,12 @@ def _evictable(trial: ChangeTrial, node_name: str) -> list[PodInfo]:
         for info in nodes.pods[nodes.row_of[node_name]].values()
         if not info.is_terminating and not is_daemon(info.pod)
     ]
-    return sorted(pods, key=lambda info: (info.priority, *_requested(info), info.key))
 
+    def importance(info: PodInfo) -> tuple[int, int, int, str]:
+        held = info.template.held
+        return info.priority, held.get("cpu", 0), held.get("memory", 0), info.key
 
-def _requested(info: PodInfo) -> tuple[int, int]:
-    held = info.template.held
-    return held.get("cpu", 0), held.get("memory", 0)
+    return sorted(pods, key=importance)
 
 
 def _evict(
@@ -252,24 +251,17 @@ def _evict(
 
 def _helpful_on(trial: ChangeTrial, node_name: str) -> Iterator[PodInfo]:
     """Yield the first pod of a node without which the pod fits that node, if there is one."""
-    pod, cycle = PodInfo(trial.pod), trial.filter_states
+    pod, profile, cycle = PodInfo(trial.pod), trial.profile, trial.filter_states
     if cycle is None:
         return
-    row = trial.cluster.cache.nodes.row_of[node_name]
+    nodes = trial.cluster.cache.nodes
+    row = np.array([nodes.row_of[node_name]], np.intp)
     for info in _evictable(trial, node_name):
-        if _fits_without(trial, cycle, pod, info, row):
+        supposed, node = cycle.clone(), nodes.take(row)
+        removed = profile.remove_pod(supposed, pod, info, node)
+        if removed.is_success and profile.filter_rows(supposed, pod, node)[0].is_success:
             yield info
             return
-
-
-def _fits_without(
-    trial: ChangeTrial, cycle: CycleState, pod: PodInfo, removed: PodInfo, row: int
-) -> bool:
-    supposed = cycle.clone()
-    node = trial.cluster.cache.nodes.take(np.array([row], np.intp))
-    if not trial.profile.remove_pod(supposed, pod, removed, node).is_success:
-        return False
-    return trial.profile.filter_rows(supposed, pod, node)[0].is_success
 
 
 def _eviction(info: PodInfo, found: str) -> SuggestedChange:

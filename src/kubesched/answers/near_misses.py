@@ -33,12 +33,8 @@ def near_misses(pod: Pod, nodes: NodeTable, objects: Objects) -> Iterator[str]:
     yield from _missing_objects(pod, objects)
     if not len(nodes):
         return
-    seen: set[str] = set()
-    for key, wanted in _wanted(pod):
-        for sentence in _missing_label(nodes, key, wanted):
-            if sentence not in seen:
-                seen.add(sentence)
-                yield sentence
+    labels = (one for key, wanted in _wanted(pod) for one in _missing_label(nodes, key, wanted))
+    yield from dict.fromkeys(labels)
     yield from _missing_nodes(pod, nodes)
     yield from _missing_topology_keys(pod, nodes)
     yield from _near_taints(pod, nodes)
@@ -190,7 +186,7 @@ def _missing_neighbours(pod: Pod, nodes: NodeTable) -> Iterator[str]:
             for info in pods.values()
             if (other := info.pod.metadata).namespace in spaces
         ]
-        for key, wanted in sorted((selector.match_labels or {}).items()):
+        for key, wanted in sorted(selector.match_labels.items()):
             existing = {one.labels[key] for one in (pod.metadata, *others) if key in one.labels}
             if wanted not in existing and (near := near_names(wanted, sorted(existing))):
                 listed = names([f"{key}={text}" for text in near])

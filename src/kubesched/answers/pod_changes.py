@@ -424,7 +424,7 @@ def _with_fewer_pod_terms(pod: Pod) -> Iterator[_Draft]:
 
 def _pod_term_text(term: PodAffinityTerm) -> str:
     selector = term.label_selector or LabelSelector()
-    parts = [f"{key}={text}" for key, text in sorted((selector.match_labels or {}).items())]
+    parts = [f"{key}={text}" for key, text in sorted(selector.match_labels.items())]
     parts += [
         f"{one.key} {one.operator.lower()} ({', '.join(one.values)})"
         for one in selector.match_expressions

@@ -8,7 +8,7 @@ Invariants: amounts are integers: cpu in millicores, memory and storage in bytes
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
@@ -221,7 +221,9 @@ def top(
     `room` or a resource.
     """
     figures = ClusterFigures(cluster)
-    names = dict.fromkeys([*figures.resources, *_asked_by(figures.waiting)])
+    requests = [info.template.requests for info in figures.waiting]
+    asked = {name for each in requests for name, amount in each.items() if amount}
+    names = dict.fromkeys([*figures.resources, *sorted(asked)])
     columns = {name: figures.amounts(name) for name in names}
     total = _row_of_nodes("total", [*range(len(figures.nodes))], figures, columns, room)
     if group.is_of_nodes:
@@ -244,12 +246,6 @@ def top(
         total=total,
         pending=_pending(figures.waiting),
         room=None if room is None else room.room,
-    )
-
-
-def _asked_by(pods: Iterable[PodInfo]) -> list[str]:
-    return sorted(
-        {name for info in pods for name, amount in info.template.requests.items() if amount}
     )
 
 

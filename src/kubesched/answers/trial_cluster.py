@@ -120,6 +120,8 @@ class TrialCluster:
 
     def watched(self, watch: WatchSteps | None, steps: int) -> Callable[[], None]:
         """Call `watch` now and after each scheduling cycle; return what to call after each step."""
+        if watch is None:
+            return lambda: None
         done = cycles = 0
 
         def step() -> None:
@@ -129,12 +131,10 @@ class TrialCluster:
         def attempt() -> None:
             nonlocal cycles
             cycles += 1
-            assert watch is not None, "else it is not called"
             watch(done, steps, cycles)
 
-        if watch is not None:
-            watch(done, steps, cycles)
-            self.rehearsal.outcomes.on_attempt = attempt
+        watch(done, steps, cycles)
+        self.rehearsal.outcomes.on_attempt = attempt
         return step
 
     # Consequences of a write.

@@ -44,7 +44,7 @@ from kubesched.explain.sentences import (
 from kubesched.framework.preemption.report import Criterion
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
 
 _EXAMPLES_MAX: Final = 3
 _CAUSES_MAX: Final = 4
@@ -170,7 +170,7 @@ def state_of(pod: Pod, schedulers: Iterable[str]) -> PodState | None:
         return PodState.TERMINATING
     if pod.spec.node_name:
         return PodState.BOUND
-    if (pod.spec.scheduler_name or "default-scheduler") not in schedulers:
+    if scheduler_name_of(pod) not in schedulers:
         return PodState.OTHER_SCHEDULER
     return None
 

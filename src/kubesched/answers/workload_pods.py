@@ -137,15 +137,11 @@ def make(
         case CronJob():
             between = [_between(plain, job_of(plain, f"{item.metadata.name}-{_ONE_RUN}"), Job)]
     owner = _plain(between[0]) if between else plain
-    return Made(between, [], [_owned(owner, _pod_of(owner))] * number)
-
-
-def _pod_of(owner: Plain) -> Plain:
     pod = pod_of(owner["spec"]["template"], owner["metadata"]["name"])
     if owner["kind"] == "Job":
         named = dict.fromkeys(_JOB_LABELS, owner["metadata"]["name"])
         pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **named}
-    return pod
+    return Made(between, [], [_owned(owner, pod)] * number)
 
 
 def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:
@@ -362,10 +358,10 @@ def _errors_of(found: Loaded) -> Iterator[str]:
         yield f"{name}: {error}"
 
 
-def _template(item: Workload) -> tuple[str, PodSpec]:
+def _template(item: Scaled | DaemonSet) -> tuple[str, PodSpec]:
     if isinstance(item, CronJob):
         return "spec.jobTemplate.spec.template.spec", item.spec.job_template.spec.template.spec
-    template = None if isinstance(item, Pod) else item.spec.template
+    template = item.spec.template
     return "spec.template.spec", PodSpec() if template is None else template.spec
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,11 +33,6 @@ def open_cluster(source: ClusterSource, asked: AnswerOptions, *files: Path) -> C
     """Return the cluster to ask; warnings go to stderr.
 
     Other files that the command reads, and the page that it writes, are checked too.
-
-    Raises:
-        UserError: A file, plugin or profile is invalid, a live cluster cannot be read, or the page
-            cannot be written.
-        DecodeError, ConfigError, SetupError: A file cannot be used.
     """
     inputs = [*files, *source.files, asked.scheduler.config]
     check_inputs(inputs)
@@ -71,10 +65,6 @@ def watched() -> Iterator[Show]:
         return not is_interrupted
 
     with StatusLine() as status:
-        if threading.current_thread() is not threading.main_thread():
-            # Only the main thread may set signal handlers.
-            yield show
-            return
         before = signal.signal(signal.SIGINT, interrupt)
         try:
             yield show

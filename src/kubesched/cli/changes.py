@@ -1,7 +1,6 @@
 """Commands that try changes of a cluster: drain, whatif, upgrade and compact.
 
-They return 0 if the change works, else 1. All of them raise UserError for a wrong input,
-DecodeError for a file that cannot be decoded, and PluginError if a plugin raised.
+They return 0 if the change works, else 1.
 """
 
 from __future__ import annotations
@@ -98,7 +97,6 @@ def _is_file(word: str) -> bool:
 
 
 def _write_drain(writer: Writer, report: DrainReport) -> None:
-    """Write the answer."""
     writer.headline(_drain_headline(report))
     if report.flags:
         writer.line(f"kubectl drain needs {' '.join(report.flags)}.")
@@ -170,8 +168,7 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
         writer.item(f"{pod.pod} to {pod.new_node}{when}")
     writer.rest(len(moved) - _MOVED_MAX, "-o json shows all")
     if stays:
-        text = f"{count(stays, 'pod')} of DaemonSets, or static: not evicted"
-        writer.item(text)
+        writer.item(f"{count(stays, 'pod')} of DaemonSets, or static: not evicted")
     if ended:
         writer.item(f"{count(ended, 'pod')} being deleted already")
     if not pods:
@@ -191,7 +188,6 @@ def whatif(asked: AnswerOptions, source: ClusterSource, plan: Path) -> int:
 
 
 def _write_whatif(writer: Writer, report: WhatIfReport) -> None:
-    """Write the answer."""
     writer.headline(_plan_headline(report))
     writer.notes(report.notes)
     write_unknown(writer, report.unknown)
@@ -261,7 +257,6 @@ def compact(asked: AnswerOptions, source: ClusterSource, selector: str, force: b
 
 
 def _write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:
-    """Write the answer."""
     nodes = count(report.nodes, "node") + (f" with {selector}" if selector else "")
     moved = _moves(report.moved, sum(step.lost for step in report.steps))
     steps = f"{count(len(report.steps), 'step')} of at most {count(report.at_once, 'node')}"
@@ -279,7 +274,6 @@ def _write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None
 
 
 def _write_compact(writer: Writer, report: CompactReport) -> None:
-    """Write the answer."""
     nodes = count(report.before.nodes, "node")
     number = len(report.removable)
     lost = sum(step.lost for step in report.removable)
@@ -319,8 +313,7 @@ def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]
         writer.item(one.node)
         _write_troubles(writer, one.pods, 2 * ITEM)
         if not one.pods:
-            text = "its pods would evict others that find no place"
-            writer.line(text, indent=2 * ITEM)
+            writer.line("its pods would evict others that find no place", indent=2 * ITEM)
     if len(nodes) > _BLOCKED_MAX:
         others = [one.node for one in nodes[_BLOCKED_MAX:]]
         writer.item(f"and {names(others)}; -o json shows all")

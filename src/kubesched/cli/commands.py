@@ -1,7 +1,8 @@
 """The commands: what each takes, and the module that carries it out.
 
 Help and options are in `commands.txt` and the tables of flags. The function of a command has its
-name, and is imported when the command runs: neither help nor completion loads a scheduler.
+name, and is imported when the command runs: neither help nor completion loads a scheduler. What it
+raises because of an input, an output or a plugin is reported by `errors`.
 """
 
 from __future__ import annotations

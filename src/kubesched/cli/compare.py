@@ -67,12 +67,7 @@ def compare(
     feature_gates: str,
     plugins: tuple[str, ...],
 ) -> int:
-    """Compare clusters, or scenarios; return the exit code.
-
-    Raises:
-        UserError, DecodeError, ConfigError, SetupError: An input cannot be used.
-        PluginError: A plugin raised.
-    """
+    """Compare clusters, or scenarios; return the exit code."""
     check_inputs([*files, *configs, kubeconfig])
     saved = [file for file in files if holds_cluster(file)]
     live = [ClusterSource(kubeconfig=kubeconfig, context=name) for name in contexts]

@@ -24,11 +24,7 @@ COLUMNS_MAX: Final = 100
 
 
 def demo(file: Path | None) -> None:
-    """Run the commands of the demo; with a file, only write their cluster there.
-
-    Raises:
-        UserError, OSError: The file cannot be written.
-    """
+    """Run the commands of the demo; with a file, only write their cluster there."""
     check_outputs({"--write": file}, ())
     cluster = Path(__file__).with_name("demo_cluster.yaml").read_text(encoding="utf-8")
     if file is not None:

@@ -72,7 +72,9 @@ def report(error: Exception) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
         return EXIT_USAGE
-    error = _unwrapped(error)
+    # Task groups wrap exceptions.
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        (error,) = error.exceptions
     messages = user_messages(error)
     if messages is None:
         return _report_unforeseen(error)
@@ -80,13 +82,6 @@ def report(error: Exception) -> int:
     if isinstance(error, click.UsageError) and error.ctx is not None:
         click.echo(f"kubesched: try '{error.ctx.command_path} --help'", err=True)
     return error.exit_code if isinstance(error, UserError) else EXIT_USAGE
-
-
-def _unwrapped(error: Exception) -> Exception:
-    """Return the only exception of a group, since task groups wrap exceptions."""
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        (error,) = error.exceptions
-    return error
 
 
 def _report_unforeseen(error: Exception) -> int:

@@ -45,10 +45,6 @@ def evaluate(files: Sequence[Path], feature_gates: str, check: bool, show: int) 
     """Print the answers to scenarios, or compare them with the records; return the exit code.
 
     `show` is the number of differing cases to show per file.
-
-    Raises:
-        UserError: A file cannot be read, or is empty.
-        ConfigError: A feature gate is invalid.
     """
     evaluator = Evaluator(in_tree_registry(), FeatureGates.parse(feature_gates))
     if check:

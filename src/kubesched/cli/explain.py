@@ -49,10 +49,6 @@ def explain(
     """Explain the decision for a pod.
 
     Tables show the named nodes, or all for none; those of scores and candidates show at most `top`.
-
-    Raises:
-        UserError: The pod or a node does not exist, or an input is wrong.
-        PluginError: A plugin raised.
     """
     cluster = open_cluster(source, asked)
     chosen = frozenset(find_nodes(nodes, [one.metadata.name for one in cluster.nodes], "--node "))
@@ -131,10 +127,11 @@ def _write_scores(writer: Writer, report: PodExplanation, nodes: frozenset[str],
     shown = sorted(wanted, key=lambda score: (score.rank, score.node != report.node))[:top]
     title = f"Scores, best {len(shown)} of {len(wanted)}" if len(shown) < len(wanted) else "Scores"
     writer.heading(title)
-    writer.table(score_table(shown, deciding_plugins(report.scores)))
-    same = same_for_all(report.scores)
-    if same:
-        listed = ", ".join(f"{score.plugin} {score.weighted}" for score in same)
+    deciding = deciding_plugins(report.scores)
+    writer.table(score_table(shown, deciding))
+    others = [score for score in shown[0].scores if score.plugin not in deciding]
+    if others:
+        listed = ", ".join(f"{score.plugin} {score.weighted}" for score in others)
         writer.item(f"the same for all: {listed}", dim=True)
     if report.skipped_scores:
         listed = ", ".join(report.skipped_scores)
@@ -148,15 +145,15 @@ def _write_preemption(writer: Writer, report: PodExplanation, top: int) -> None:
     preemption = report.preemption
     if preemption is None or not preemption.eligible:
         return
+    if not (preemption.candidates or preemption.not_helped):
+        return
+    writer.heading("Preemption")
     if preemption.candidates:
-        writer.heading("Preemption")
         if text := as_far_as_known(report, choice_sentence(preemption)):
             writer.item(text)
         writer.table(candidate_table(preemption, top))
-    elif preemption.not_helped:
-        writer.heading("Preemption")
     _write_groups(writer, [(found.node, found.answer) for found in preemption.not_helped])
-    if preemption.not_tried and (preemption.candidates or preemption.not_helped):
+    if preemption.not_tried:
         text = f"{count(preemption.not_tried, 'node')}: evicting pods cannot cure the rejection"
         writer.item(text)
 
@@ -191,7 +188,7 @@ def score_table(scores: Sequence[NodeScore], plugins: Sequence[str]) -> TextTabl
 
     If the raw score was normalized, the cell has both values as well: `180 (12→90)`.
     """
-    first = {score.plugin: score for score in scores[0].scores} if scores else {}
+    first = {score.plugin: score for score in scores[0].scores}
     weighted = [_score_heading(first[name]) for name in plugins]
     rows = [_score_row(node, plugins) for node in scores]
     return TextTable(("rank", "node", "total", *weighted), rows, ("rank", "total", *weighted))
@@ -204,14 +201,6 @@ def deciding_plugins(scores: Sequence[NodeScore]) -> tuple[str, ...]:
         for score in node.scores:
             seen.setdefault(score.plugin, set()).add(score.weighted)
     return tuple(name for name, values in seen.items() if len(values) > 1)
-
-
-def same_for_all(scores: Sequence[NodeScore]) -> tuple[PluginScore, ...]:
-    """Return the scores that are equal for all nodes and so decide nothing."""
-    if not scores:
-        return ()
-    deciding = deciding_plugins(scores)
-    return tuple(score for score in scores[0].scores if score.plugin not in deciding)
 
 
 def _score_heading(score: PluginScore) -> str:

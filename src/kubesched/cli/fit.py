@@ -29,12 +29,7 @@ def fit(
     more: bool,
     templates: tuple[str, ...],
 ) -> int:
-    """Tell whether workloads fit; return the exit code: 1 if a pod does not.
-
-    Raises:
-        UserError, DecodeError: An input is wrong.
-        PluginError: A plugin raised.
-    """
+    """Tell whether workloads fit; return the exit code: 1 if a pod does not."""
     with StatusLine() as status:
         cluster = open_cluster(source, asked, *manifests)
         report = cluster.fit(
@@ -50,7 +45,6 @@ def fit(
 
 
 def _write_fit(writer: Writer, report: FitReport) -> None:
-    """Write the answer."""
     writer.headline(_fit_headline(report))
     writer.notes(report.notes)
     write_unknown(writer, report.unknown)
@@ -115,11 +109,9 @@ def _write_more_pods(writer: Writer, workload: WorkloadFit, more: MorePods) -> N
     writer.heading("How many more")
     begin = "At least " if more.at_least else ""
     verb = "fits" if more.count == 1 else "fit"
-    text = f"{begin}{count(more.count, 'more pod')} of {_workload_name(workload)} {verb}"
-    if more.evicted:
-        text = f"{text}, {more.without_evictions:,} without evictions"
-    text = f"{text}."
-    writer.item(text[:1].upper() + text[1:])
+    number = count(more.count, "more pod")
+    rest = f", {more.without_evictions:,} without evictions" if more.evicted else ""
+    writer.item(f"{begin}{number} of {_workload_name(workload)} {verb}{rest}.")
     if more.nodes:
         _write_nodes(writer, "They go to ", more.nodes)
     if more.evicted:

@@ -45,11 +45,7 @@ from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 
 
 def options_of(flags: dict[str, Any]) -> Options:
-    """Return the options of the flags.
-
-    Raises:
-        ConfigError: A feature gate, version or metric is unknown.
-    """
+    """Return the options of the flags."""
     errors = [*version_errors(flags["emulated_version"], flags["min_compatibility_version"])]
     gates = FeatureGates.parse(flags["feature_gates"])
     if flags["requestheader_uid_headers"] and not gates.enabled("RemoteRequestHeaderUID"):
@@ -81,12 +77,7 @@ def _taken(
 
 
 def run(**flags: Any) -> int | None:
-    """Write the configuration, or run the process; return its exit code.
-
-    Raises:
-        UserError: The configuration file is invalid.
-        ConfigError: A flag is invalid.
-    """
+    """Write the configuration, or run the process; return its exit code."""
     options = options_of(flags)
     scheduler = load_scheduler(
         SchedulerOptions(
@@ -186,7 +177,7 @@ class ReportWriter:
 
     def __init__(self, output: TextIO) -> None:
         """Take the stream to write to."""
-        self.on_failure: Callable[[], None] = _nothing
+        self.on_failure: Callable[[], object] = lambda: None
         self._output = output
         self._failure: OSError | None = None
 
@@ -228,7 +219,3 @@ class ReportWriter:
     def _fail(self, error: OSError) -> None:
         self._failure = error
         self.on_failure()
-
-
-def _nothing() -> None:
-    pass

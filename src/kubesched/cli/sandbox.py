@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,12 +36,7 @@ _EXIT_SIGNAL: Final = 128
 
 
 def sandbox(**flags: Any) -> int:
-    """Run a cluster; return the exit code.
-
-    Raises:
-        UserError: A flag is invalid.
-        ConfigError: A feature gate is unknown or locked.
-    """
+    """Run a cluster; return the exit code."""
     template = node_template(flags)
     gates = FeatureGates.parse(flags["feature_gates"])
     config = flags["config_file"]
@@ -53,34 +48,30 @@ def sandbox(**flags: Any) -> int:
         return asyncio.run(_Sandbox(flags, template, gates, wanted, Path(name)).run())
 
 
+@dataclass(slots=True)
 class _Sandbox:
     """One cluster; `failure` is the error that ended it, None without one."""
 
-    def __init__(
-        self,
-        flags: dict[str, Any],
-        template: NodeTemplate,
-        gates: FeatureGates,
-        wanted: Mapping[str, Any],
-        folder: Path,
-    ) -> None:
-        self._flags = flags
-        self._template = template
-        self._gates = gates
-        self._wanted = wanted
-        self._folder = folder
-        self._kubeconfig: Path = flags["kubeconfig"] or folder / "kubeconfig"
-        self._command: Sequence[str] = flags["command"]
-        self._stop = asyncio.Event()
-        self._terminated = False
-        self.failure: str | None = None
+    flags: dict[str, Any]
+    template: NodeTemplate
+    gates: FeatureGates
+    wanted: Mapping[str, Any]
+    folder: Path
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    terminated: bool = False
+    failure: str | None = None
+
+    @property
+    def kubeconfig(self) -> Path:
+        given: Path | None = self.flags["kubeconfig"]
+        return given or self.folder / "kubeconfig"
 
     async def run(self) -> int:
         self._listen_to_signals()
         async with AsyncExitStack() as opened:
-            data: Path | None = self._flags["data"]
+            data: Path | None = self.flags["data"]
             kept_in = None if data is None else Path(f"{data}-access")
-            access = SandboxAccess(self._folder, kept_in=kept_in)
+            access = SandboxAccess(self.folder, kept_in=kept_in)
             server = self._server(access)
             opened.push_async_callback(server.stop)
             if kept_in is not None:
@@ -97,23 +88,23 @@ class _Sandbox:
 
     def _interrupted(self) -> None:
         # The command gets Ctrl-C too, and decides what it means.
-        if not self._command:
-            self._stop.set()
+        if not self.flags["command"]:
+            self.stop.set()
 
     def _end(self) -> None:
-        self._terminated = True
-        self._stop.set()
+        self.terminated = True
+        self.stop.set()
 
     def _fail(self, why: str) -> None:
         if self.failure is None:
             self.failure = why
-            self._stop.set()
+            self.stop.set()
 
     # Beginning.
 
     def _server(self, access: SandboxAccess) -> ApiServer:
-        file = self._flags["data"]
-        has_alpha = needs_alpha(self._gates)
+        file = self.flags["data"]
+        has_alpha = needs_alpha(self.gates)
         if file is None:
             return ApiServer(access.users(), has_alpha=has_alpha)
         try:
@@ -129,10 +120,10 @@ class _Sandbox:
     async def _begin(
         self, server: ApiServer, access: SandboxAccess, opened: AsyncExitStack
     ) -> None:
-        flags = self._flags
+        flags = self.flags
         population = Population(
-            self._template.nodes(flags["nodes"]),
-            self._template.capacity,
+            self.template.nodes(flags["nodes"]),
+            self.template.capacity,
             PodLatencies(flags["start_latency"], flags["stop_latency"], flags["run_time"]),
             renews_leases=flags["node_leases"],
         )
@@ -144,22 +135,22 @@ class _Sandbox:
         except OSError as error:
             raise cannot_listen(error, HOST, flags["port"]) from None
         text = access.kubeconfig(server.url, access.admin)
-        write_private(self._kubeconfig, text)
-        opened.callback(remove_own, self._kubeconfig, text)
+        write_private(self.kubeconfig, text)
+        opened.callback(remove_own, self.kubeconfig, text)
 
     async def _start_scheduler(
         self, server: ApiServer, access: SandboxAccess, opened: AsyncExitStack
     ) -> None:
-        if not self._flags["has_scheduler"]:
+        if not self.flags["has_scheduler"]:
             return
-        kubeconfig = self._folder / "scheduler.kubeconfig"
-        config = self._folder / "scheduler.yaml"
+        kubeconfig = self.folder / "scheduler.kubeconfig"
+        config = self.folder / "scheduler.yaml"
         write_private(kubeconfig, access.kubeconfig(server.url, access.scheduler))
-        write_private(config, configuration_text(self._wanted, kubeconfig))
-        log = self._flags["scheduler_log"] or self._folder / "scheduler.log"
-        written = self._flags["config_file"] or config
-        flags = [f"--feature-gates={self._flags['feature_gates']}"]
-        flags += [f"--plugin={text}" for text in self._flags["plugins"]]
+        write_private(config, configuration_text(self.wanted, kubeconfig))
+        log = self.flags["scheduler_log"] or self.folder / "scheduler.log"
+        written = self.flags["config_file"] or config
+        flags = [f"--feature-gates={self.flags['feature_gates']}"]
+        flags += [f"--plugin={text}" for text in self.flags["plugins"]]
         child = SchedulerChild(config, flags, log, written)
         await child.start()
         opened.push_async_callback(child.stop)
@@ -172,11 +163,11 @@ class _Sandbox:
     # Serving.
 
     async def _serve(self, server: ApiServer) -> int:
-        if self._command:
+        if self.flags["command"]:
             code = await self._run_command()
         else:
             self._announce(server)
-            await self._stop.wait()
+            await self.stop.wait()
             code = 0
         if self.failure is not None:
             write_errors([self.failure])
@@ -188,12 +179,12 @@ class _Sandbox:
         lines = [f"A cluster with {nodes} nodes is running at {server.url}."]
         if isinstance(server, DurableServer):
             words = "goes on from" if server.is_restored else "is kept in"
-            lines.append(f"It {words} {self._flags['data']}.")
-        if not self._flags["has_scheduler"]:
+            lines.append(f"It {words} {self.flags['data']}.")
+        if not self.flags["has_scheduler"]:
             lines.append("No scheduler runs; pods stay pending until something binds them.")
         lines += [
             "",
-            f"  export KUBECONFIG={self._kubeconfig.absolute()}",
+            f"  export KUBECONFIG={self.kubeconfig.absolute()}",
             "  kubectl get nodes",
             "",
             "Ctrl-C ends it.",
@@ -201,36 +192,32 @@ class _Sandbox:
         click.echo("\n".join(lines))
 
     async def _run_command(self) -> int:
-        async with self._started() as process:
-            ended = asyncio.create_task(process.wait())
-            stopped = asyncio.create_task(self._stop.wait())
-            try:
-                await asyncio.wait((ended, stopped), return_when=asyncio.FIRST_COMPLETED)
-                if self._terminated and process.returncode is None:
-                    process.terminate()
-                code = await ended
-            finally:
-                stopped.cancel()
+        process = await self._started()
+        ended = asyncio.create_task(process.wait())
+        stopped = asyncio.create_task(self.stop.wait())
+        try:
+            await asyncio.wait((ended, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if self.terminated and process.returncode is None:
+                process.terminate()
+            code = await ended
+        finally:
+            stopped.cancel()
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
         return code if code >= 0 else _EXIT_SIGNAL - code
 
-    @contextlib.asynccontextmanager
-    async def _started(self) -> AsyncIterator[asyncio.subprocess.Process]:
-        environment = {**os.environ, "KUBECONFIG": str(self._kubeconfig.absolute())}
-        name = self._command[0]
+    async def _started(self) -> asyncio.subprocess.Process:
+        environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig.absolute())}
+        name = self.flags["command"][0]
         try:
-            process = await asyncio.create_subprocess_exec(*self._command, env=environment)
+            return await asyncio.create_subprocess_exec(*self.flags["command"], env=environment)
         except FileNotFoundError:
             why = f"{name}: command not found"
             raise UserError(why, exit_code=_EXIT_NOT_FOUND) from None
         except OSError as error:
             why = f"{name}: cannot be run: {error.strerror}"
             raise UserError(why, exit_code=_EXIT_NOT_EXECUTABLE) from None
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
 
 
 def _check_kubeconfig(flags: dict[str, Any]) -> None:
@@ -306,19 +293,14 @@ def _taint(text: str) -> Plain:
 
 
 def read_node(file: Path) -> Plain:
-    """Return the Node in a file, without the fields of one machine.
-
-    Raises:
-        UserError: It is not one Node.
-    """
+    """Return the Node in a file, without the fields of one machine."""
     node: Plain = read_document("--node-template", file, "Node")
     if (node.get("apiVersion", "v1"), node.get("kind", "Node")) != ("v1", "Node"):
         raise UserError(f"{file}: is a {node.get('kind')}; a template is a Node of v1")
-    for part in ("metadata", "spec", "status"):
-        if not isinstance(node.get(part) or {}, dict):
-            raise UserError(f"{file}: {part} is no object")
     found = {}
     for part, fields in _TAKEN.items():
         whole = node.get(part) or {}
+        if not isinstance(whole, dict):
+            raise UserError(f"{file}: {part} is no object")
         found[part] = {name: whole[name] for name in fields or whole if whole.get(name)}
     return found

@@ -39,11 +39,7 @@ def configuration_text(wanted: Mapping[str, Any], kubeconfig: Path) -> str:
 
 
 def read_document(option: str, file: Path, kind: str) -> dict[str, Any]:
-    """Return the only document of a YAML file that an option names.
-
-    Raises:
-        UserError: The file cannot be read, or is not one object.
-    """
+    """Return the only document of a YAML file that an option names."""
     try:
         documents = [one for _, one in load_documents(file.read_text(encoding="utf-8"))]
     except OSError as error:
@@ -98,10 +94,9 @@ class SchedulerChild:
         return f"the scheduler ended with code {code}: {last.replace(*self._names)}"
 
     async def stop(self) -> None:
-        """Stop it; idempotent."""
-        process, self._process = self._process, None
-        if process is None:
-            return
+        """Stop it."""
+        process = self._process
+        assert process is not None, "it has been started"
         if process.returncode is None:
             process.terminate()
             try:

@@ -57,10 +57,6 @@ def shadow(
     """Compare with a scheduler until Ctrl-C, SIGTERM or the end of the time; write the report.
 
     `record` is the file for events and decisions.
-
-    Raises:
-        UserError: The configuration has no profile for it, or no cluster is named.
-        SetupError: The cluster cannot be read.
     """
     options = asked.scheduler
     check_inputs([options.config])
@@ -88,22 +84,17 @@ def _for_schedulers(
     """
     given = {each.scheduler_name: each for each in setup.configuration.profiles}
     only = next(iter(given.values())) if len(given) == 1 else None
-    found = {name: given.get(profile or name, only) for name in names}
-    missing = [name for name, each in found.items() if each is None]
-    if missing:
-        known = ", ".join(given)
-        raise UserError(
-            *(
-                f"--config has no profile {name}; name one with --profile: {known}"
-                for name in missing
-            )
-        )
-    profiles = tuple(
-        msgspec.structs.replace(each, scheduler_name=name)
-        for name, each in found.items()
-        if each is not None
-    )
-    configuration = msgspec.structs.replace(setup.configuration, profiles=profiles)
+    profiles, errors = [], []
+    for name in dict.fromkeys(names):
+        found = given.get(profile or name, only)
+        if found is not None:
+            profiles.append(msgspec.structs.replace(found, scheduler_name=name))
+        else:
+            known = ", ".join(given)
+            errors.append(f"--config has no profile {name}; name one with --profile: {known}")
+    if errors:
+        raise UserError(*errors)
+    configuration = msgspec.structs.replace(setup.configuration, profiles=tuple(profiles))
     return setup._replace(configuration=configuration)
 
 
@@ -135,7 +126,6 @@ async def _shadow(
 
 
 def _write_shadow(writer: Writer, report: ShadowReport) -> None:
-    """Write the report."""
     writer.headline(_shadow_headline(report))
     writer.notes(report.notes)
     writer.heading("Decisions")
@@ -159,18 +149,12 @@ def _write_shadow(writer: Writer, report: ShadowReport) -> None:
 
 def _shadow_headline(report: ShadowReport) -> str:
     who = report.scheduler_name
+    where = f"in {report.seconds:.0f} s, on {count(report.nodes, 'node')}"
     if not report.judged:
-        return f"{who} decided nothing in {report.seconds:.0f} s, on {_nodes(report)}."
+        return f"{who} decided nothing {where}."
     explained = report.judged - report.different
     share = f"{explained / report.judged:.1%}" if report.different else "all"
-    judged = count(report.judged, "decision")
-    return (
-        f"{judged} of {who} in {report.seconds:.0f} s, on {_nodes(report)}: {share} as kubesched's."
-    )
-
-
-def _nodes(report: ShadowReport) -> str:
-    return count(report.nodes, "node")
+    return f"{count(report.judged, 'decision')} of {who} {where}: {share} as kubesched's."
 
 
 def _write_disagreements(
@@ -195,12 +179,7 @@ def _write_disagreements(
 
 
 def replay(asked: AnswerOptions, recording: Path) -> int:
-    """Replay a recording to its end, or until Ctrl-C; write the report, return the exit code.
-
-    Raises:
-        UserError: A line of the recording is invalid, or the configuration has no profile for it.
-        OSError: The recording cannot be read.
-    """
+    """Replay a recording to its end, or until Ctrl-C; write the report, return the exit code."""
     options = asked.scheduler
     inputs = [recording, options.config]
     check_inputs(inputs)
@@ -230,7 +209,6 @@ async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int)
 
 
 def _write_replay(writer: Writer, report: ReplayReport) -> None:
-    """Write the report."""
     writer.headline(_replay_headline(report))
     if report.partial:
         writer.line("Interrupted: the rest of the recording was not replayed.")

@@ -35,6 +35,7 @@ from kubesched.simulator.report import (
     Summary,
     Unplaced,
 )
+from kubesched.simulator.utilisation import FIRST_RESOURCES
 
 SECTIONS: Final = ("summary", "placements", "unplaced", "zones", "nodes")
 
@@ -73,13 +74,7 @@ def simulate(
     top: int,
     output: OutputFormat,
 ) -> int:
-    """Place the pending pods of a cluster, or play a scenario; return the exit code.
-
-    Raises:
-        UserError, DecodeError, ConfigError, SetupError: An input is wrong, or options contradict
-            each other.
-        PluginError: A plugin raised.
-    """
+    """Place the pending pods of a cluster, or play a scenario; return the exit code."""
     check_inputs([*source.files, *pod_files, scheduler.config])
     if timeline.times or any(map(is_scenario, source.files)):
         _refuse(_OF_DUMPS, "is not for simulations over time")
@@ -135,7 +130,6 @@ def _write(writer: Writer, report: SimulationReport, sections: Sequence[str], to
 
 
 def _headline(report: SimulationReport) -> str:
-    """Return the summary sentence."""
     summary = report.summary
     if not summary.pods:
         return "There are no pods to place."
@@ -254,8 +248,7 @@ def _write_unplaced(writer: Writer, report: SimulationReport) -> None:
         message = "not known" if gated.unknown else gated.message
         writer.item(f"{gated.pod} held back by {gated.plugin}: {message}")
     for ignored in report.ignored:
-        text = f"{ignored.pod} ignored: {ignored.reason} ({ignored.scheduler_name})"
-        writer.item(text)
+        writer.item(f"{ignored.pod} ignored: {ignored.reason} ({ignored.scheduler_name})")
 
 
 # Tables.
@@ -342,7 +335,7 @@ def _asked_for(summary: Summary) -> tuple[str, ...]:
     return tuple(
         use.resource
         for use in summary.resources
-        if use.resource in ("cpu", "memory", "pods") or use.requested_before or use.requested_after
+        if use.resource in FIRST_RESOURCES or use.requested_before or use.requested_after
     )
 
 

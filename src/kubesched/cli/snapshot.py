@@ -18,7 +18,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -138,9 +137,10 @@ class FieldRules:
     def _plan(self, type_: type) -> list[tuple[str, Change]]:
         plan = self._plans.get(type_)
         if plan is None:
+            hints = get_type_hints(type_)
             changes = [
-                (field.name, self._change(type_.__name__, field, hint))
-                for field, hint in _hinted_fields(type_)
+                (field.name, self._change(type_.__name__, field, hints[field.name]))
+                for field in fields(type_)
             ]
             plan = [(name, change) for name, change in changes if change is not None]
             self._plans[type_] = plan
@@ -168,13 +168,6 @@ class FieldRules:
             for name, text in given.items()
             if name in KEPT_ANNOTATIONS
         }
-
-
-@cache
-def _hinted_fields(type_: type) -> list[tuple[FieldInfo, Any]]:
-    """Return the fields of a struct with their types."""
-    hints = get_type_hints(type_)
-    return [(field, hints[field.name]) for field in fields(type_)]
 
 
 def _rule(of: str, name: str) -> frozenset[str]:
@@ -304,12 +297,7 @@ _GZIP: Final = zlib.MAX_WBITS | 16
 
 
 def snapshot(source: ClusterSource, output: Path, anonymize: bool) -> None:
-    """Record a cluster into one file, or on stdout for `-`.
-
-    Raises:
-        UserError, DecodeError, SetupError: The cluster cannot be read.
-        OSError: The file cannot be written; an old one stays as it was.
-    """
+    """Record a cluster into one file, or on stdout for `-`."""
     if len(source.files) == 1 and not source.files[0].exists() and str(source.files[0]) != STDOUT:
         [file] = source.files
         raise UserError(f"{file}: there is no such file to read; -o {file} writes it")
@@ -326,9 +314,6 @@ def _write_snapshot(cluster: ClusterInput, output: Path, *, anonymous: bool) -> 
 
     The file is compressed with gzip if its name ends in .gz; `-` is stdout. An anonymous snapshot
     has other names for everything.
-
-    Raises:
-        OSError: It cannot be written; an old file stays as it was.
     """
     objects = [item for item in cluster.objects if isinstance(item, _TYPES)]
     rules = FieldRules(AnonymousNames(objects) if anonymous else None)
@@ -392,13 +377,9 @@ def recording_to(file: Path | None, recorded_by: RecordedBy) -> Iterator[Decisio
     if file is None:
         yield None
         return
-    rules = FieldRules()
-
-    def keep(item: KubeObject) -> KubeObject:
-        return rules.apply(item)
-
     with replacing(file, keeps_part=True) as write:
         pack, end = _packer(file)
+        keep = FieldRules().apply
         recorder = DecisionRecorder(recorded_by, lambda line: write(pack(line)), keep)
         try:
             yield recorder

@@ -79,12 +79,7 @@ def sweep(
     address: str | None,
     dry_run: bool,
 ) -> int:
-    """Carry out a sweep, or list its runs; return the exit code.
-
-    Raises:
-        UserError: An option or input is wrong, or there is no Dask cluster.
-        OSError: A file cannot be written.
-    """
+    """Carry out a sweep, or list its runs; return the exit code."""
     check_inputs([file])
     if file is None and not inputs:
         raise UserError("there is nothing to run: name a SWEEP file, or --input FILE")
@@ -164,10 +159,6 @@ def _run(
     Finished runs are kept in a file beside `output`. `jobs` is the number of processes, None for
     one per core; `address` is that of a Dask scheduler, None for this machine. Returns the exit
     code: 1 if a run has failed, 130 after Ctrl-C.
-
-    Raises:
-        UserError: An input changed meanwhile, or there is no Dask cluster.
-        OSError: A file cannot be written.
     """
     kept = output.with_name(f"{output.name}.runs")
     journal = SweepJournal(kept)

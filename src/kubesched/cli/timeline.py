@@ -50,12 +50,7 @@ def play_files(
     pod_files: Sequence[Path],
     output: OutputFormat,
 ) -> int:
-    """Play a scenario, or lists of the openb trace; write the report, and return the exit code.
-
-    Raises:
-        UserError, ConfigError, DecodeError: An input is wrong.
-        OSError: A file cannot be written.
-    """
+    """Play a scenario, or lists of the openb trace; write the report, and return the exit code."""
     if timeline.times:
         found = read_trace([*files, *pod_files])
     elif len(files) > 1 or pod_files:
@@ -124,11 +119,6 @@ def play(
     """Run a scenario to its end, or until Ctrl-C; then the report is partial.
 
     `decision_log` is the file for decisions, `record` the one for events and decisions.
-
-    Raises:
-        UserError: The configuration is invalid.
-        OSError: The decision log cannot be written.
-        DecodeError: A file of the scenario cannot be read.
     """
     with suppress(_InterruptedError), ExitStack() as stack:
         write = None

@@ -34,10 +34,10 @@ from kubesched.explain.sentences import count
 from kubesched.inputs.errors import UserError, near_names
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import StatusLine
+from kubesched.simulator.utilisation import FIRST_RESOURCES
 
 _NAME_WIDTH_MIN: Final = 12
 _NONE: Final = "-"
-_MAIN: Final = ("cpu", "memory", "pods")
 _STEPS: Final = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 _DIGITS_MAX: Final = 5
 _HEADINGS: Final = {
@@ -63,10 +63,6 @@ def top(
     """Show what pods request, with at most `limit` rows.
 
     `group` names the rows, or is the first file of the cluster; None are nodes.
-
-    Raises:
-        UserError: An input is wrong, or options contradict each other.
-        PluginError: A plugin raised.
     """
     if group is not None and not _is_group(group):
         source = replace(source, files=(FILE_PATH.convert(group, None, None), *source.files))
@@ -134,7 +130,7 @@ def _headline(report: TopReport) -> str:
     shares = [
         f"{use.share:.0%} of {use.resource}"
         for use in report.total.resources
-        if use.share is not None and (use.resource in _MAIN or use.requested)
+        if use.share is not None and (use.resource in FIRST_RESOURCES or use.requested)
     ]
     nodes = count(report.total.nodes, "node")
     text = f"Requested on {nodes}: {', '.join(shares) or 'nothing'}."
@@ -154,8 +150,7 @@ def _pending_sentence(report: TopReport) -> str:
 def _write_room(writer: Writer, room: Room) -> None:
     pods = "1 more pod" if room.total == 1 else f"{room.total:,} more pods"
     if not room.by_plugins:
-        text = f"Room for {pods} of {room.shape}; taints and cordons are ignored."
-        writer.line(text)
+        writer.line(f"Room for {pods} of {room.shape}; taints and cordons are ignored.")
         return
     text = f"Room for {pods} like {room.shape}." if room.total else f"No room for {room.shape}."
     writer.line(text)
@@ -164,8 +159,7 @@ def _write_room(writer: Writer, room: Room) -> None:
         for found in room.stopped_by
     ]
     if reasons:
-        text = f"{'The next' if room.total else 'It'} fits nowhere: {', '.join(reasons)}."
-        writer.line(text)
+        writer.line(f"{'The next' if room.total else 'It'} fits nowhere: {', '.join(reasons)}.")
 
 
 # The table.
@@ -190,16 +184,16 @@ def _table(
     names = [*(_name(report.group, row) for row in shown), "total"]
     name = _Column(_HEADINGS[report.group], names)
     first, last = _counts(report, rows)
-    resources = _ordered(report, rows)
+    resources = _ordered(report)
     free = width - sum(cells.width + gap for cells in (*first, *last))
     for has_both in (True, False):
         found = [_of_resource(report, resource, rows, has_both=has_both) for resource in resources]
         fitting = _fitting(found, free - name.width, gap)
-        if fitting >= min(len(_MAIN), len(found)):
+        if fitting >= len(FIRST_RESOURCES):
             break
     else:
         # Long names are wrapped, so that the main resources are shown.
-        fitting = _fitting(found[: len(_MAIN)], free - _NAME_WIDTH_MIN, gap)
+        fitting = _fitting(found[: len(FIRST_RESOURCES)], free - _NAME_WIDTH_MIN, gap)
     chosen = [cells for group in found[:fitting] for cells in group]
     taken = sum(cells.width + gap for cells in chosen)
     columns = [name, *first, *chosen, *last]
@@ -228,15 +222,14 @@ def _wrapped(cells: Sequence[str], width: int) -> Iterator[tuple[str, ...]]:
         yield (name[at : at + width], *("" for _ in others))
 
 
-def _ordered(report: TopReport, rows: Sequence[TopRow]) -> list[str]:
+def _ordered(report: TopReport) -> list[str]:
     """Return the resources to show, the one that is sorted by first."""
-    asked = {use.resource for row in rows for use in row.resources if use.requested}
+    asked = {use.resource for use in report.total.resources if use.requested}
     asked |= {report.sort_by, *report.pending.requests}
     names = [use.resource for use in report.total.resources if use.resource in asked]
-    main = [name for name in _MAIN if name in (use.resource for use in report.total.resources)]
+    others = [name for name in names if name not in FIRST_RESOURCES]
     # Devices come before storage and huge pages.
-    others = sorted((name for name in names if name not in main), key=is_measured_in_bytes)
-    ordered = [*main, *others]
+    ordered = [*FIRST_RESOURCES, *sorted(others, key=is_measured_in_bytes)]
     return sorted(ordered, key=lambda name: name != report.sort_by)
 
 

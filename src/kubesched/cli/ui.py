@@ -57,10 +57,6 @@ def ui(
 
     With `sandbox_nodes`, a sandbox of so many nodes is shown instead of the source. Port 0 is a
     free one.
-
-    Raises:
-        UserError: The cluster cannot be read, or the port cannot be used.
-        DecodeError, ConfigError, SetupError: A file cannot be used.
     """
     if sandbox_nodes is not None and (source.files or source.kubeconfig or source.context):
         raise UserError("--sandbox starts a cluster of its own; leave out files and contexts")

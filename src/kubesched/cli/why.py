@@ -60,10 +60,6 @@ def why(
     """Tell why a pod is pending, with at most `top` changes that would help.
 
     The scheduler at `scheduler_url` is asked too, unless that is "".
-
-    Raises:
-        UserError: The pod does not exist, an input is wrong, or options contradict each other.
-        PluginError: A plugin raised.
     """
     if scheduler_url and source.files:
         raise UserError("--scheduler asks about a live cluster, and there are files; leave out one")
@@ -99,9 +95,9 @@ def _ask(
         else:
             report = cluster.why(pod_name, namespace)
     except UserError:
-        gone = None
-        if running is not None:
-            gone = _ask_gone(running, pod_name, namespace or cluster.namespace)
+        if running is None:
+            raise
+        gone = _ask_gone(running, pod_name, namespace or cluster.namespace)
         if gone is None:
             raise
         return (gone,)

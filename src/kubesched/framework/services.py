@@ -78,23 +78,16 @@ class VolumeWriter(Protocol):
 
     The objects hold only the fields that scheduling reads, so an implementation must write only
     the named fields. `metadata.resourceVersion` guards against lost updates.
+    The async methods raise ApiError.
     """
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Write `spec.claimRef` and the annotations; return the stored object.
-
-        Raises:
-            ApiError: The API server rejected the write.
-        """
+        """Write `spec.claimRef` and the annotations; return the stored object."""
 
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
     ) -> PersistentVolumeClaim:
-        """Write the annotations; return the stored object.
-
-        Raises:
-            ApiError: The API server rejected the write.
-        """
+        """Write the annotations; return the stored object."""
 
     def has_pod(self, namespace: str, name: str) -> bool:
         """Whether the pod exists, according to the informer cache."""

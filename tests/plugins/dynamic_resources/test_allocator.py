@@ -205,17 +205,6 @@ def test_share_says_what_it_consumes() -> None:
     ("wanted", "message"),
     [
         pytest.param(
-            claim(request(device_class_name="nope")),
-            "claim default/c1, request r: could not retrieve device class nope:"
-            ' deviceclass.resource.k8s.io "nope" not found',
-            id="class",
-        ),
-        pytest.param(
-            claim(request(device_class_name="")),
-            "claim default/c1, request r: missing device class name (unsupported request type?)",
-            id="no-class",
-        ),
-        pytest.param(
             claim(request(allocation_mode="Some")),
             "claim default/c1, request r: unsupported count mode Some",
             id="mode",

@@ -88,12 +88,13 @@ class DeviceClasses:
 
 
 def _by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
+    """Return the class that gets each resource: the newest, of equally old ones the first."""
     found: dict[str, DeviceClass] = {}
     for item in classes:
         explicit = item.spec.extended_resource_name
         if explicit is not None:
             rival = found.get(explicit)
-            if rival is not None and not _precedes(item, rival):
+            if rival is not None and _created(item) <= _created(rival):
                 # As upstream, this class does not get its implicit resource name either.
                 continue
             found[explicit] = item
@@ -116,13 +117,6 @@ _remembered: WeakKeyDictionary[Objects, tuple[int, DeviceClasses]] = WeakKeyDict
 def _created(item: DeviceClass) -> int:
     timestamp = item.metadata.creation_timestamp
     return parse_time(timestamp) if timestamp else _ZERO_TIME
-
-
-def _precedes(item: DeviceClass, rival: DeviceClass) -> bool:
-    """Whether `item` wins the resource: the newer class wins, then the first by name."""
-    if _created(item) != _created(rival):
-        return _created(item) > _created(rival)
-    return item.metadata.name < rival.metadata.name
 
 
 # The nodes of slices.

@@ -189,12 +189,6 @@ class _Search:
     def _check_features(
         self, claim: ResourceClaim, alternatives: tuple[ParsedRequest, ...]
     ) -> None:
-        first = alternatives[0]
-        if first.parent_name and not self._features.prioritized_list:
-            raise AllocationError(
-                f"claim {claim.metadata.key}, request {first.parent_name}: has subrequests, but the"
-                " DRAPrioritizedList feature is disabled"
-            )
         if self._features.consumable_capacity:
             return
         for request in alternatives:

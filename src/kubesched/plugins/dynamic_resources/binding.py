@@ -45,10 +45,6 @@ class ClaimBindingError(Exception):
     """A claim could not be bound; the pod will be retried."""
 
 
-class BindingTimeoutError(ClaimBindingError):
-    """A device did not become ready in time."""
-
-
 @dataclass(slots=True, eq=False)
 class ClaimBinder:
     """Binds the claims of one pod."""
@@ -103,8 +99,7 @@ class ClaimBinder:
 
     async def _create(self) -> ResourceClaim:
         special = self._special.claim
-        if special is None:
-            raise ClaimBindingError(f"extended resource claim not found for node {self._node_name}")
+        assert special is not None, "a node on which devices provide resources needs the claim"
         metadata: ObjectMeta = replace(special.metadata, name="", uid="")
         is_success = False
         try:
@@ -119,20 +114,14 @@ class ClaimBinder:
         return created
 
     async def _write_pod_status(self, claim: ResourceClaim) -> None:
-        mappings = self._special.mappings
-        key = self._pod.metadata.key
-        if not mappings:
-            raise ClaimBindingError(
-                f"nil or empty request mappings, no update of pod {key} ExtendedResourceClaimStatus"
-            )
         status = PodExtendedResourceClaimStatus(
-            request_mappings=mappings, resource_claim_name=claim.metadata.name
+            request_mappings=self._special.mappings, resource_claim_name=claim.metadata.name
         )
         try:
             await self._writer.patch_extended_resource_claim_status(self._pod, status)
         except ApiError as error:
             raise ClaimBindingError(
-                f"update pod {key} ExtendedResourceClaimStatus: {error}"
+                f"update pod {self._pod.metadata.key} ExtendedResourceClaimStatus: {error}"
             ) from error
 
     async def _write(
@@ -186,33 +175,26 @@ class ClaimBinder:
         now = asyncio.get_running_loop().time
         began, status = now(), BindingConditionsStatus.ERROR
         try:
-            await self._until_ready(timeout_seconds)
+            async with asyncio.timeout(timeout_seconds):
+                # As upstream, poll, because no event reports that a device is ready.
+                while not self._read_claims(timeout_seconds):  # noqa: ASYNC110
+                    await asyncio.sleep(_POLL_SECONDS)
             status = BindingConditionsStatus.SUCCESS
-        except BindingTimeoutError:
+        except TimeoutError as error:
             status = BindingConditionsStatus.TIMEOUT
-            raise
+            # That of asyncio has no text.
+            words = str(error) or "context deadline exceeded"
+            raise ClaimBindingError(f"device binding timeout: {words}") from error
         except BindingFailedError as error:
             status = BindingConditionsStatus.FAILURE
             raise ClaimBindingError(str(error)) from error
         finally:
             self._report_wait(status, now() - began)
 
-    async def _until_ready(self, timeout_seconds: float) -> None:
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                # As upstream, poll, because no event reports that a device is ready.
-                while not self._read_claims(timeout_seconds):  # noqa: ASYNC110
-                    await asyncio.sleep(_POLL_SECONDS)
-        except TimeoutError as error:
-            words = "device binding timeout: context deadline exceeded"
-            raise BindingTimeoutError(words) from error
-
     def _report_wait(self, status: BindingConditionsStatus, seconds: float) -> None:
         for one in self._claims:
-            results = results_of(one.claim)
-            for result in results:
+            for result in results_of(one.claim):
                 self._observer.binding_conditions_awaited(result.driver, status, seconds)
-            for result in results:
                 if result.binding_conditions:
                     self._observer.binding_conditions_used(result.driver, status)
 
@@ -226,7 +208,7 @@ class ClaimBinder:
             one.claim = claim
             if not is_ready_for_binding(claim):
                 if is_timed_out(claim, timeout_seconds, self._writer.now):
-                    raise BindingTimeoutError(f"device binding timeout: claim={name}")
+                    raise TimeoutError(f"claim={name}")
                 return False
         return True
 

@@ -59,7 +59,9 @@ def describe_devices(allocator: Allocator, node: Node, claims: Sequence[Resource
     if texts:
         return "; ".join(texts)
     names = ", ".join(map(_named, claims))
-    rules = "".join(f", {rule}" for claim in claims for rule in _constraints(claim))
+    rules = "".join(
+        f", {_written(one)}" for claim in claims for one in claim.spec.devices.constraints
+    )
     return f"{names}: each request alone can be served, all together cannot{rules}"
 
 
@@ -128,11 +130,6 @@ def _selectors(request: ParsedRequest) -> str:
         " ".join(one.cel.expression.split()) for one in request.selectors if one.cel is not None
     ]
     return f" where {' and '.join(expressions)}" if expressions else ""
-
-
-def _constraints(claim: ResourceClaim) -> Iterator[str]:
-    for one in claim.spec.devices.constraints:
-        yield _written(one)
 
 
 def _written(constraint: DeviceConstraint) -> str:

@@ -384,8 +384,6 @@ class DynamicResources(
         state = self._state(cycle)
         if state is None:
             return _NO_STATE
-        if not state.claims:
-            return SUCCESS
         if self._writer is None:
             return failure("no client to write ResourceClaims with")
         special = state.end_search(node_name)

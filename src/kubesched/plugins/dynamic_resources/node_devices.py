@@ -177,14 +177,17 @@ class NodeDevices:
             raise AllocationError(f"gather pool information: {error}") from error
 
     def want(self, claim: ResourceClaim, request: ParsedRequest) -> Wanted:
-        """Check a request and determine how many devices it needs. Raises AllocationError."""
+        """Check a request, whose class exists, and determine how many devices it needs.
+
+        Raises AllocationError.
+        """
         where = f"claim {claim.metadata.key}, request {request.name}"
         for at, selector in enumerate(request.selectors):
             if selector.cel is None:
                 raise AllocationError(
                     f"{where}, selector #{at}: CEL expression empty (unsupported selector type?)"
                 )
-        device_class = self._class_of(where, request.device_class_name)
+        device_class = self._classes.by_name[request.device_class_name]
         if request.mode == EXACT_COUNT:
             return Wanted(request, device_class, request.count)
         if request.mode != ALL:
@@ -202,17 +205,6 @@ class NodeDevices:
             known = self._select(claim, wanted, candidate)
             wanted.selectable[candidate.id] = known
         return known
-
-    def _class_of(self, where: str, name: str) -> DeviceClass:
-        if not name:
-            raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
-        device_class = self._classes.by_name.get(name)
-        if device_class is None:
-            raise AllocationError(
-                f"{where}: could not retrieve device class {name}:"
-                f' deviceclass.resource.k8s.io "{name}" not found'
-            )
-        return device_class
 
     def _find_all(self, claim: ResourceClaim, wanted: Wanted, where: str) -> None:
         for pool in self.pools:

@@ -69,20 +69,14 @@ class ParsedRequest:
 
 
 def requests_of(claim: ResourceClaim) -> list[tuple[ParsedRequest, ...]]:
-    """Return, per request of the claim, its alternatives in order; an exact request has one.
-
-    Raises AllocationError.
-    """
-    return [_alternatives(claim, request) for request in claim.spec.devices.requests]
+    """Return, per request of the claim, its alternatives in order; an exact request has one."""
+    return [_alternatives(request) for request in claim.spec.devices.requests]
 
 
-def _alternatives(claim: ResourceClaim, request: DeviceRequest) -> tuple[ParsedRequest, ...]:
+def _alternatives(request: DeviceRequest) -> tuple[ParsedRequest, ...]:
     if request.first_available:
         return tuple(_of(sub, sub.name, request.name) for sub in request.first_available)
-    if request.exactly is None:
-        raise AllocationError(
-            f"resource claim {claim.metadata.key}, request {request.name}: unknown request type"
-        )
+    assert request.exactly is not None, "PreFilter rejects requests of unknown types"
     return (_of(request.exactly, request.name, ""),)
 
 

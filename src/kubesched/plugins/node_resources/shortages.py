@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.integers import wrap
+from kubesched.api.names import is_measured_in_bytes
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.snapshot.changed_rows import ChangedRows
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import PLAIN_MAX, NodeTable, SelectedRows
 
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
-_BYTES: Final = frozenset({"memory", "ephemeral-storage"})
 _TOO_MANY_PODS: Final = "Too many pods"
 _SHORT_FEW: Final = 24
 """Up to this number of shortages, Python integers are faster than arrays."""
@@ -179,7 +179,7 @@ def format_amount(resource: str, amount: int) -> str:
     """Return an exact amount for users: `1.5` cores for 1500, `512Mi`, `3`."""
     if resource == "cpu":
         return _decimal(amount, 1000)
-    if resource in _BYTES or resource.startswith("hugepages-"):
+    if is_measured_in_bytes(resource):
         return _bytes(amount)
     return str(amount)
 

@@ -81,8 +81,10 @@ def matching_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
         if wanted and matches_set(wanted, pod.labels):
             labels |= wanted
     selector = selector_from_set(labels)
-    for written in _selectors_of_sets(pod, objects):
-        compiled = _compile(written)
+    sets: list[ReplicaSet | StatefulSet] = [*objects.list(ReplicaSet, pod.namespace)]
+    sets += objects.list(StatefulSet, pod.namespace)
+    for each in sets:
+        compiled = _compile(each.spec.selector)
         if not compiled.is_empty and compiled.matches(pod.labels):
             selector = selector.with_requirements(compiled.requirements)
     return selector
@@ -144,13 +146,6 @@ def _labels_of_services(pod: PodInfo, objects: Objects) -> dict[str, str]:
         if wanted is not None and matches_set(wanted, pod.labels):
             labels |= wanted
     return labels
-
-
-def _selectors_of_sets(pod: PodInfo, objects: Objects) -> Iterator[LabelSelector | None]:
-    for replica_set in objects.list(ReplicaSet, pod.namespace):
-        yield replica_set.spec.selector
-    for stateful_set in objects.list(StatefulSet, pod.namespace):
-        yield stateful_set.spec.selector
 
 
 def _compile(written: LabelSelector | None) -> CompiledSelector:

@@ -13,7 +13,6 @@ from kubesched.app import shadow_judge
 from tests.app.test_process import PODS
 from tests.cli.cluster import config, document, interrupting, refused, run
 from tests.cli.test_shadow import Process, beside
-from tests.loops import in_real_time
 
 SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
 SCENARIO = SCENARIOS / "batch-and-web.yaml"
@@ -124,11 +123,8 @@ def test_a_simulation_that_fails_leaves_no_recording(tmp_path: Path) -> None:
 _SECRETS = ("hunter2-env", "hunter2-annotation", "hunter2-argument", "hunter2-message")
 
 
-@pytest.mark.slow
-@in_real_time
-async def test_a_recording_of_a_live_cluster(tmp_path: Path) -> None:
-    """It holds no credentials, and its replay is the report of the shadow."""
-    file = tmp_path / "live.jsonl.gz"
+async def _recorded_live(tmp_path: Path, file: Path) -> str:
+    """Record a shadow beside a scheduler that places one pod of two; return its report."""
     async with beside(tmp_path) as (cluster, kubeconfig):
         await cluster.add_node("n1", "2")
         shadow = await Process.start(kubeconfig, "-o", "json", "--record", str(file))
@@ -150,9 +146,17 @@ async def test_a_recording_of_a_live_cluster(tmp_path: Path) -> None:
         await asyncio.sleep(0.3)
         out, err, code = await shadow.end()
         assert ("", 0) == (err, code)
+        return out
+
+
+@pytest.mark.slow
+def test_a_recording_of_a_live_cluster(tmp_path: Path) -> None:
+    """It holds no credentials, and its replay is the report of the shadow."""
+    file = tmp_path / "live.jsonl.gz"
+    out = asyncio.run(_recorded_live(tmp_path, file))
     text = gzip.decompress(file.read_bytes()).decode()
     assert [] == [secret for secret in _SECRETS if secret in text]
     assert "hunter2" not in text
-    again = await asyncio.to_thread(document, "replay", file, code=0)
+    again = document("replay", file, code=0)
     assert ("shadow", 2, 2) == (again["recordedBy"], again["judged"], again["same"])
     assert json.loads(out)["disagreements"] == again["disagreements"]

@@ -151,14 +151,12 @@ class Informers:
         self._random = random
         self._informers: dict[str, Informer] = {}
 
-    def add(self, kind: Kind, field_selector: str = "") -> Informer:
-        """Return the informer of a kind, creating it if necessary."""
+    def add(self, kind: Kind, field_selector: str = "") -> None:
+        """Add the informer of a kind."""
         name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
-        informer = self._informers.get(name)
-        if informer is None:
-            informer = Informer(self._rest, kind, self._handler, self._random, field_selector)
-            self._informers[name] = informer
-        return informer
+        self._informers[name] = Informer(
+            self._rest, kind, self._handler, self._random, field_selector
+        )
 
     @property
     def by_name(self) -> Mapping[str, Informer]:

@@ -179,16 +179,11 @@ class HttpRestClient:
         start = monotonic()
         body = b""
         sent = self._with_timeout(request)
-        limit = self._limit(request)
         try:
             # Time spent in the rate limiter does not count towards the timeout.
-            if self._limiter is not None:
-                await self._take_turn(self._limiter, sent)
-            if limit is None:
+            await self._take_turn(sent)
+            async with asyncio.timeout(self._limit(request)):
                 body = await self._exchange(sent)
-            else:
-                async with asyncio.timeout(limit):
-                    body = await self._exchange(sent)
         except (OSError, CredentialsError) as failure:
             raise self._error(failure, sent) from failure
         finally:
@@ -282,8 +277,7 @@ class HttpRestClient:
                 raise failure
             retries += 1
             await asyncio.sleep(wait_seconds)
-            if self._limiter is not None:
-                await self._take_turn(self._limiter, request)
+            await self._take_turn(request)
 
     async def _attempt(
         self, request: Request, credential: Credential, *, is_retry: bool
@@ -381,8 +375,10 @@ class HttpRestClient:
                 raise CredentialsError(f"{name} must not contain line breaks")
         return "".join(f"{name}: {value}\r\n" for name, value in fields)
 
-    async def _take_turn(self, limiter: TokenBucket, request: Request) -> None:
-        self._observer.rate_limited(request.method, self._host, await limiter.wait())
+    async def _take_turn(self, request: Request) -> None:
+        if self._limiter is not None:
+            seconds = await self._limiter.wait()
+            self._observer.rate_limited(request.method, self._host, seconds)
 
     def _error(self, failure: Exception, request: Request) -> ApiError:
         if isinstance(failure, CredentialsError):

@@ -108,7 +108,6 @@ class NodeTemplate(msgspec.Struct, frozen=True):
         labels: For all nodes.
         taints: For all nodes, as in their spec.
         zones: Given to nodes in turn; empty for nodes without a zone.
-        name: The beginning of their names.
         node: A node whose other fields are kept; empty for none.
     """
 
@@ -116,13 +115,12 @@ class NodeTemplate(msgspec.Struct, frozen=True):
     labels: Mapping[str, str] = {}
     taints: tuple[Plain, ...] = ()
     zones: tuple[str, ...] = ()
-    name: str = "node"
     node: Plain = {}
 
     def nodes(self, count: int) -> list[Plain]:
         """Return a number of nodes, whose names sort in order."""
         width = len(str(count - 1))
-        return [self._node(index, f"{self.name}-{index:0{width}d}") for index in range(count)]
+        return [self._node(index, f"node-{index:0{width}d}") for index in range(count)]
 
     def _node(self, index: int, name: str) -> Plain:
         node = deepcopy(self.node)

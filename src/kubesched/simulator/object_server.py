@@ -218,9 +218,9 @@ class ObjectServer:
             if isinstance(item, PriorityClass):
                 self._classes = None
 
-    def all(self, type_: type[T], namespace: str | None = None) -> tuple[T, ...]:
-        """Return the objects of a class, of one namespace or of all, in order of creation."""
-        return cast("tuple[T, ...]", self.store.list(kind_name(type_), namespace).items)
+    def all(self, type_: type[T]) -> tuple[T, ...]:
+        """Return the objects of a class, in order of creation."""
+        return cast("tuple[T, ...]", self.store.list(kind_name(type_)).items)
 
     def find(self, type_: type[T], namespace: str, name: str) -> T | None:
         """Return an object of a class, None if there is none."""

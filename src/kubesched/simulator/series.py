@@ -64,14 +64,11 @@ class QuantileSketch:
         if not self.count:
             return None
         rank = max(math.ceil(share * self.count), 1)
-        seen = self._zeros
-        if rank <= seen:
-            return 0.0
-        for power in sorted(self._counts):
-            seen += self._counts[power]
+        seen = 0
+        for value, count in self._values():
+            seen += count
             if rank <= seen:
-                # The middle of the counter's range in terms of relative error.
-                return min(2 * _BASE**power / (_BASE + 1), self.largest)
+                return min(value, self.largest)
         raise AssertionError("every value is counted somewhere")
 
     def histogram(self, bounds: tuple[float, ...]) -> tuple[int, ...]:
@@ -86,6 +83,7 @@ class QuantileSketch:
         return tuple(found)
 
     def _values(self) -> list[tuple[float, int]]:
+        """Return the middle of each counter's range in terms of relative error, and its count."""
         middles = [
             (2 * _BASE**power / (_BASE + 1), count) for power, count in sorted(self._counts.items())
         ]

@@ -88,7 +88,8 @@ def _node_text(
             for resource, amount in info.template.held.items():
                 requested[resource] = requested.get(resource, 0) + amount
     else:
-        for resource in _names_on(nodes, row):
+        rare = (name for name, rows in nodes.rare.items() if row in rows)
+        for resource in (*nodes.resources, *rare):
             requested[resource] = int(nodes.requested_of(resource)[row])
             allocatable[resource] = int(nodes.allocatable_of(resource)[row])
     allowed_pods = 0 if row is None else int(nodes.allowed_pods[row])
@@ -103,11 +104,6 @@ def _node_text(
         parts.append(f"Nominated Pods(number: {len(nominated)}):\n")
         parts.extend(_pod_text(info.pod) for info in nominated)
     return "".join(parts)
-
-
-def _names_on(nodes: NodeTable, row: int) -> Iterable[str]:
-    """Return the resources that a row may have."""
-    return (*nodes.resources, *(name for name, rows in nodes.rare.items() if row in rows))
 
 
 def _resources_text(amounts: Mapping[str, int], allowed_pods: int) -> str:

@@ -263,7 +263,8 @@ class NodeKeeper(Watching):
     def _changed(self, key: Key, before: Plain | None, _node: Plain | None) -> None:
         node = self._server.find(*key)
         if node is None:
-            self._forget(key.name)
+            if timer := self._timers.pop(key.name, None):
+                timer.cancel()
             return
         wanted = as_reported(node, self._capacity, self._server.timestamp())
         wanted = with_advertised_resources(wanted, before)
@@ -273,11 +274,6 @@ class NodeKeeper(Watching):
             self._renew(key.name)
 
     # Leases.
-
-    def _forget(self, name: str) -> None:
-        timer = self._timers.pop(name, None)
-        if timer is not None:
-            timer.cancel()
 
     def _renew(self, name: str) -> None:
         loop = asyncio.get_running_loop()

@@ -58,7 +58,8 @@ class InstantServer(ObjectServer):
         """
         self._start_seconds = start_seconds
         known = [(key_of(item), item) for item in objects]
-        newest = max((_version_of(item) for _, item in known), default=0)
+        versions = (item.metadata.resource_version for _, item in known)
+        newest = max((int(text) for text in versions if text.isdecimal()), default=0)
         self.store.restore(known, newest or 1)
 
     def connect(self, handler: ResourceEventHandler) -> None:
@@ -122,11 +123,6 @@ class InstantServer(ObjectServer):
                 write()
 
         asyncio.get_running_loop().call_soon(attempt)
-
-
-def _version_of(item: KubeObject) -> int:
-    version = item.metadata.resource_version
-    return int(version) if version.isdecimal() else 0
 
 
 def _is_finished(item: KubeObject) -> bool:

@@ -81,12 +81,11 @@ def _node_text(
     row: int | None,
 ) -> str:
     """Return a node with its pods; the row is None if only pods name the node."""
-    requested: dict[str, int] = {}
+    requested: Counter[str] = Counter()
     allocatable: dict[str, int] = {}
     if row is None:
         for info in pods:
-            for resource, amount in info.template.held.items():
-                requested[resource] = requested.get(resource, 0) + amount
+            requested.update(info.template.held)
     else:
         rare = (name for name, rows in nodes.rare.items() if row in rows)
         for resource in (*nodes.resources, *rare):

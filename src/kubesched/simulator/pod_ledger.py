@@ -153,9 +153,7 @@ class PodLedger:
     def _book(self, pod: Pod, waiting: Waiting | None) -> None:
         name, amounts = pod.spec.node_name, {**PodInfo(pod).template.held, "pods": 1}
         booking = self.bookings[pod.metadata.uid] = Booking(name, amounts)
-        booked = self.booked.setdefault(name, Counter())
-        for resource, amount in amounts.items():
-            booked[resource] += amount
+        self.booked.setdefault(name, Counter()).update(amounts)
         for reader in self.readers:
             reader.pod_bound(pod, booking, waiting, self._now())
 
@@ -168,8 +166,7 @@ class PodLedger:
                 reader.pending_pod_deleted(pod, waiting, self._now())
         if booking is not None:
             booked = self.booked[booking.node_name]
-            for resource, amount in booking.amounts.items():
-                booked[resource] -= amount
+            booked.subtract(booking.amounts)
             if not booked["pods"]:
                 del self.booked[booking.node_name]
             for reader in self.readers:
@@ -180,9 +177,7 @@ class PodLedger:
         assert not self.waiting.keys() & self.bookings.keys(), "a pod waits and has a node"
         sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for booking in self.bookings.values():
-            on_node = sums[booking.node_name]
-            for resource, amount in booking.amounts.items():
-                on_node[resource] += amount
+            sums[booking.node_name].update(booking.amounts)
         assert sums == self.booked, "a node's bookings are not the sum of its pods'"
 
 

@@ -13,6 +13,7 @@ Invariants: a series holds at most BINS_MAX bins; merging changes neither the su
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Final
 
 import msgspec
@@ -36,7 +37,7 @@ class QuantileSketch:
         self.total = 0.0
         self.largest = 0.0
         self._zeros = 0
-        self._counts: dict[int, int] = {}
+        self._counts: Counter[int] = Counter()
 
     def add(self, value: float) -> None:
         """Count a value; raises ValueError if it is negative or NaN."""
@@ -48,8 +49,7 @@ class QuantileSketch:
         if value < MIN:
             self._zeros += 1
         else:
-            power = math.ceil(math.log(min(value, MAX)) / _LOG_BASE)
-            self._counts[power] = self._counts.get(power, 0) + 1
+            self._counts[math.ceil(math.log(min(value, MAX)) / _LOG_BASE)] += 1
 
     @property
     def mean(self) -> float | None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from operator import attrgetter
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -84,24 +83,26 @@ class _Log(Generic[V]):
         self.watches: dict[Watch[V], Callable[[], None]] = {}
         self._kept = kept
         self._changes: list[Change[V]] = []
+        self._versions: list[int] = []
 
     def append(self, change: Change[V]) -> None:
         self._changes.append(change)
+        self._versions.append(change.version)
         # Halving occasionally is cheaper than dropping one change each time.
         if len(self._changes) >= 2 * self._kept:
             surplus = len(self._changes) - self._kept
-            self.compacted = self._changes[surplus - 1].version
-            del self._changes[:surplus]
+            self.compacted = self._versions[surplus - 1]
+            del self._changes[:surplus], self._versions[:surplus]
 
     def forget(self, version: int) -> None:
         """Keep no change; `version` is that of the store."""
         self.compacted = version
-        self._changes.clear()
+        del self._changes[:], self._versions[:]
 
     @property
     def newest(self) -> int:
         """The version of the newest change; that of the newest dropped one if none is kept."""
-        return self._changes[-1].version if self._changes else self.compacted
+        return self._versions[-1] if self._versions else self.compacted
 
     def check(self, version: int) -> None:
         """Raise GoneError if changes after a version are no longer kept."""
@@ -111,7 +112,7 @@ class _Log(Generic[V]):
     def after(self, version: int, limit: int | None = None) -> list[Change[V]]:
         """Return the changes after a version, oldest first; raises GoneError if some are gone."""
         self.check(version)
-        start = bisect_right(self._changes, version, key=attrgetter("version"))
+        start = bisect_right(self._versions, version)
         return self._changes[start : None if limit is None else start + limit]
 
 

@@ -175,14 +175,14 @@ class Kubeconfig:
         chosen = place.value
         cluster = self._find("cluster", place, chosen.cluster)
         user = self._find("user", place, chosen.user)
-        settings = _connection(cluster, user, server)
-        if settings is None:
+        if not (server or cluster.value.server):
             raise KubeconfigError(
                 f"{cluster.file}: {cluster.path}.server: no server found for cluster"
                 f" {chosen.cluster!r}; name the API server's URL"
                 if chosen.cluster
                 else f"{self._files}: {_NOTHING}"
             )
+        settings = _connection(cluster, user, server)
         return msgspec.structs.replace(settings, namespace=chosen.namespace)
 
     def _find_context(self, name: str) -> _Entry:
@@ -217,14 +217,10 @@ class Kubeconfig:
         return os.pathsep.join(self.files) or "kubeconfig"
 
 
-def _connection(cluster: _Entry, user: _Entry, server: str) -> ConnectionSettings | None:
-    """Return the settings, None without a server."""
-    value: _Cluster = cluster.value
-    if not (server or value.server):
-        return None
+def _connection(cluster: _Entry, user: _Entry, server: str) -> ConnectionSettings:
     tls = _tls(cluster, user, keep_server_name=not server)
     try:
-        url = server_url(server or value.server, tls=tls)
+        url = server_url(server or cluster.value.server, tls=tls)
     except ValueError as error:
         if server:
             raise KubeconfigError(f"--master: {error}") from None

@@ -221,13 +221,11 @@ class Reflector:
             initial = _InitialEvents()
             try:
                 stream = await self._open(opened, self._initial_query())
-                is_complete = await self._read(stream, initial.take)
+                if await self._read(stream, initial.take):
+                    break
             except ApiError as error:
                 if not await self._handle_stream_error(error):
                     raise
-                is_complete = False
-            if is_complete:
-                break
             await opened.aclose()
         await self._replace(initial.items, initial.version)
         # The watch starts here, for the check for very short watches.

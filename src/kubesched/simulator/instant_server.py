@@ -172,10 +172,7 @@ class InstantClaimWriter:
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
         """Return the claim as stored."""
-        found = self._server.find(ResourceClaim, namespace, name)
-        if found is None:
-            raise NotFoundError(f'resourceclaims.resource.k8s.io "{name}" not found')
-        return found
+        return self._server.get(ResourceClaim, namespace, name)
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create the claim."""

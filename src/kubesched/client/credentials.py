@@ -201,11 +201,7 @@ class ExecPlugin(Credentials):
         return await self._refresh()
 
     async def renew(self, refused: Credential) -> Credential:
-        """Return newer credentials than those that the server refused.
-
-        Raises:
-            CredentialsError: As `get`.
-        """
+        """Return newer credentials than those that the server refused; raises as `get` does."""
         if self._credential not in (NO_CREDENTIAL, refused):
             return self._credential
         return await self._refresh()

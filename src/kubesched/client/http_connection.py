@@ -113,11 +113,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return self._taken()
 
     async def read_all(self) -> bytes:
-        """Return the body.
-
-        Raises:
-            OSError: The connection broke before its end.
-        """
+        """Return the body; raises OSError if the connection broke before its end."""
         if self._state is _State.IDLE:
             # Most responses are short and arrive together with their heads.
             return self._taken()

@@ -171,11 +171,7 @@ class HttpRestClient:
         self._is_closed = False
 
     async def send(self, request: Request) -> bytes:
-        """Return the body of the response.
-
-        Raises:
-            ApiError: The server refused, or did not respond.
-        """
+        """Return the body of the response; raises ApiError as `Rest.send` does."""
         start = monotonic()
         body = b""
         sent = self._with_timeout(request)
@@ -195,11 +191,7 @@ class HttpRestClient:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a stream; yields its lines as they arrive, without line breaks, of any length.
-
-        Raises:
-            ApiError: The server refused, did not respond, or the connection broke while reading.
-        """
+        """Open a stream of lines, as `Rest.stream` does."""
         try:
             async with asyncio.timeout(self._limit(request)):
                 connection = await self._answer(request)
@@ -360,11 +352,7 @@ class HttpRestClient:
         return f"{head}\r\n".encode() + body
 
     def _common_fields(self, credential: Credential) -> str:
-        """Return the header fields of all requests.
-
-        Raises:
-            CredentialsError: A value has a line break.
-        """
+        """Return the header fields of all requests; raises CredentialsError for a line break."""
         fields = [("Host", self._dialer.authority), *self._headers]
         if credential.header:
             fields.append(("Authorization", credential.header))

@@ -169,11 +169,7 @@ class AnyKindServer(Server):
     def delete(
         self, key: Key, uid: str = "", grace_seconds: int | None = None, policy: str = "Background"
     ) -> None:
-        """Delete an object, or begin to; `policy` decides about its dependents.
-
-        Raises:
-            ApiError: It is not there, or it is another one.
-        """
+        """Delete an object, or begin to; `policy` decides about its dependents."""
 
     def patch_status(self, key: Key, status: Plain) -> None:
         """Replace the status of an object; raises NotFoundError if it is gone."""

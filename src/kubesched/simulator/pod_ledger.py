@@ -221,11 +221,7 @@ class Checkers(LedgerReader):
                 )
 
     def step(self) -> None:
-        """Raise a violation found since the last step.
-
-        Raises:
-            InvariantError: if an invariant is violated.
-        """
+        """Raise InvariantError if a violation was found since the last step."""
         for key, old, new in self._ledger.rebound:
             self._problems.append(f"pod {key} was bound to {old} and then to {new}")
         if self._problems:

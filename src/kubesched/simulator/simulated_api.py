@@ -114,11 +114,7 @@ class SimulatedApi:
     async def _request(
         self, kind: str, carry_out: Callable[[*Arguments], object], *arguments: *Arguments
     ) -> None:
-        """Send a request.
-
-        Raises:
-            ApiError: It was refused, or with code 0: the response was lost.
-        """
+        """Send a request; raises ApiError if it was refused, with code 0 if the answer was lost."""
         self.requests[kind] += 1
         fate = self._fates[kind].draw()
         seconds = 0.0
@@ -267,22 +263,14 @@ class LocalServer(Server):
         return spec
 
     def patch_status(self, key: Key, status: Plain) -> None:
-        """Replace the status of a disruption budget; other statuses are not stored.
-
-        Raises:
-            NotFoundError: It is gone.
-        """
+        """Replace the status of a disruption budget; other statuses are not stored."""
         found = self.store.get(key)
         if isinstance(found, PodDisruptionBudget):
             written = msgspec.convert(status, PodDisruptionBudgetStatus)
             self._server.update(replace(found, status=written))
 
     def delete(self, key: Key, uid: str = "", grace_seconds: int | None = None) -> None:
-        """Delete an object; a pod gracefully, unless its grace is 0.
-
-        Raises:
-            ApiError: It is not there, or it is another one.
-        """
+        """Delete an object; a pod gracefully, unless its grace is 0."""
         if key.kind == PODS and grace_seconds != 0:
             self._server.delete_pod(key.namespace, key.name, uid, grace_seconds)
             return

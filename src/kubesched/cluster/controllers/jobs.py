@@ -214,11 +214,7 @@ class CronSchedule(msgspec.Struct, frozen=True):
 
 
 def parse_schedule(text: str) -> CronSchedule:
-    """Return the schedule of a text such as `*/5 * * * *`.
-
-    Raises:
-        ValueError: The schedule is invalid.
-    """
+    """Return the schedule of a text such as `*/5 * * * *`; raises ValueError if it is none."""
     fields = _NAMED.get(text.strip(), text).split()
     if len(fields) != len(_FIELDS):
         raise ValueError(f"{text!r} has {len(fields)} fields; a schedule has five")

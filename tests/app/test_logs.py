@@ -197,9 +197,8 @@ def test_invalid_patterns(text: str) -> None:
 
 def test_warnings_of_libraries_are_written() -> None:
     """Loggers of other packages use the same handler."""
-    with logs(LogOptions()) as (running, stream):
+    with logs(LogOptions()) as (_, stream):
         logging.getLogger("asyncio").warning("slow")
-        running.flush()
     assert stream.getvalue().endswith("] slow\n")
     assert isinstance(TextFormatter(), logging.Formatter)
     assert isinstance(JsonFormatter(), logging.Formatter)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -371,9 +371,7 @@ def load_kubeconfig(path: str) -> Kubeconfig:
     return Kubeconfig((path,))
 
 
-def merged_kubeconfig(
-    environ: Mapping[str, str], home: Callable[[], Path] = Path.home
-) -> Kubeconfig:
+def merged_kubeconfig(environ: Mapping[str, str]) -> Kubeconfig:
     """Read the files that kubectl reads: those of $KUBECONFIG, or ~/.kube/config without it.
 
     Missing files are skipped.
@@ -382,7 +380,7 @@ def merged_kubeconfig(
         KubeconfigError: A file is not a kubeconfig.
     """
     listed = environ.get("KUBECONFIG", "")
-    paths = listed.split(os.pathsep) if listed else [str(home() / ".kube" / "config")]
+    paths = listed.split(os.pathsep) if listed else [str(Path.home() / ".kube" / "config")]
     files = dict.fromkeys(path for path in paths if path)
     return Kubeconfig(path for path in files if Path(path).exists())
 

@@ -62,11 +62,9 @@ class _PodRow:
 
 
 class PlaybackRecorder(LedgerReader, Observer):
-    """Records one simulation."""
+    """Records one simulation, until more than `PODS_MAX` pods have arrived."""
 
-    def __init__(self, pods_max: int = PODS_MAX) -> None:
-        """Start empty; the record ends when more than `pods_max` pods have arrived."""
-        self._pods_max = pods_max
+    def __init__(self) -> None:
         self._ended: float | None = None
         self._nodes: dict[str, Node] = {}
         self._node_rows: dict[str, int] = {}
@@ -150,7 +148,7 @@ class PlaybackRecorder(LedgerReader, Observer):
     # Rows of pods.
 
     def _add(self, pod: Pod, now: float) -> _PodRow | None:
-        if len(self._pods) >= self._pods_max and self._ended is None:
+        if len(self._pods) >= PODS_MAX and self._ended is None:
             self._ended = now
         if self._ended is not None:
             return None

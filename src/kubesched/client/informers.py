@@ -60,10 +60,6 @@ class Informer:
         """The objects, to be read before the next event."""
         return _each(self._items)
 
-    def get(self, name: str, namespace: str = "") -> KubeObject | None:
-        """Return an object, None if there is none."""
-        return self._items.get(namespace, _NONE).get(name)
-
     @property
     def failure(self) -> WatchFailure:
         """Why the objects cannot be read at present."""

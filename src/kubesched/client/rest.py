@@ -368,7 +368,7 @@ class HttpRestClient:
             seconds = await self._limiter.wait()
             self._observer.rate_limited(request.method, self._host, seconds)
 
-    def _error(self, failure: Exception, request: Request) -> ApiError:
+    def _error(self, failure: OSError | CredentialsError, request: Request) -> ApiError:
         if isinstance(failure, CredentialsError):
             return ApiError(0, UNANSWERED, f"getting credentials: {failure}")
         return error_of_failure(failure, request.method, f"{self._server}{_target(request)}")

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -49,7 +50,6 @@ class InstantServer(ObjectServer):
         self.changes = 0
         self.on_pod_deleted: Callable[[Pod], None] = lambda _pod: None
         self._start_seconds = 0.0
-        self._handler: ResourceEventHandler | None = None
 
     def restore(self, objects: Iterable[KubeObject], start_seconds: float) -> None:
         """Take over the objects of a cluster, each with the fields that its API server gave it.
@@ -64,12 +64,9 @@ class InstantServer(ObjectServer):
 
     def connect(self, handler: ResourceEventHandler) -> None:
         """Pass every change from now on to a handler."""
-        self._handler = handler
-        self.store.on_write.append(self._deliver)
+        self.store.on_write.append(partial(self._deliver, handler))
 
-    def _deliver(self, change: Change[KubeObject]) -> None:
-        handler = self._handler
-        assert handler is not None, "it was connected"
+    def _deliver(self, handler: ResourceEventHandler, change: Change[KubeObject]) -> None:
         before, after = change.previous, change.value
         self.changes += not _is_report(before, after)
         if change.type is ChangeType.DELETED:

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from kubesched.api.field_errors import ConfigError
-from kubesched.app.environment import HttpExtenderTransports
+from kubesched.app.environment import http_extenders
 from kubesched.config.types import ExtenderConfiguration, ExtenderTLSConfig
 from tests.client.scripted_server import serving
 from tests.loops import in_real_time
@@ -15,8 +15,8 @@ from tests.loops import in_real_time
 
 async def post(url: str, timeout_seconds: float = 5.0) -> tuple[int, bytes]:
     """Ask through a transport."""
-    async with HttpExtenderTransports() as extenders:
-        transport = extenders.connect(ExtenderConfiguration(url_prefix=url))
+    async with http_extenders() as connect:
+        transport = connect(ExtenderConfiguration(url_prefix=url))
         return await transport.post(url, b'{"Pod":1}', timeout_seconds)
 
 
@@ -88,9 +88,11 @@ async def test_broken_connections() -> None:
             await post(server.url.replace("http:", "https:"))
 
 
-def test_certificates_that_cannot_be_read_are_a_field_error_of_the_configuration() -> None:
+@in_real_time
+async def test_certificates_that_cannot_be_read_are_a_field_error_of_the_configuration() -> None:
     """The field error names the extender."""
     tls = ExtenderTLSConfig(ca_file="/nowhere/ca.crt")
     extender = ExtenderConfiguration(url_prefix="https://x", enable_https=True, tls_config=tls)
-    with pytest.raises(ConfigError, match=r"https://x.*nowhere"):
-        HttpExtenderTransports().connect(extender)
+    async with http_extenders() as connect:
+        with pytest.raises(ConfigError, match=r"https://x.*nowhere"):
+            connect(extender)

@@ -175,7 +175,9 @@ async def test_a_request_under_way_is_answered_when_the_port_closes() -> None:
 
     connector = aiohttp.TCPConnector(ssl=client_context())
     async with aiohttp.ClientSession(connector=connector) as session:
-        async with SecureServing(slow, serving_context(PAIR), "127.0.0.1", 0) as server:
+        async with SecureServing(
+            slow, serving_context(PAIR, ServingOptions()), "127.0.0.1", 0
+        ) as server:
             url = f"https://localhost:{server.port}"
             asked = asyncio.ensure_future(session.get(url))
             await arrived.wait()
@@ -326,7 +328,7 @@ def test_certificate_without_key() -> None:
 @in_real_time
 async def test_a_port_can_be_shared() -> None:
     """All listeners must allow it."""
-    context = serving_context(PAIR)
+    context = serving_context(PAIR, ServingOptions())
     async with (
         SecureServing(echo, context, "127.0.0.1", 0, shares_port=True) as first,
         SecureServing(echo, context, "127.0.0.1", first.port, shares_port=True) as second,
@@ -337,7 +339,7 @@ async def test_a_port_can_be_shared() -> None:
 @in_real_time
 async def test_a_taken_port_is_an_os_error() -> None:
     """Two cannot listen on one port."""
-    context = serving_context(PAIR)
+    context = serving_context(PAIR, ServingOptions())
     async with SecureServing(echo, context, "127.0.0.1", 0) as first:
         with pytest.raises(OSError, match="address"):
             async with SecureServing(echo, context, "127.0.0.1", first.port):

@@ -135,7 +135,7 @@ def test_retry_after_is_a_whole_number(header: str, seconds: int | None) -> None
         (DialError("reset", errno.ECONNRESET), "Unanswered", True),
     ],
 )
-def test_failures_have_reasons(failure: Exception, reason: str, is_broken: bool) -> None:
+def test_failures_have_reasons(failure: OSError, reason: str, is_broken: bool) -> None:
     """An error without an answer has code 0 and a reason."""
     error = error_of_failure(failure, "GET", "http://h/x")
     assert (0, reason) == (error.code, error.reason)

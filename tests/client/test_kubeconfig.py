@@ -112,12 +112,15 @@ def test_first_file_to_name_a_thing_wins(tmp_path: Path) -> None:
     assert str(tmp_path / "b" / "token") == there.user.token_file
 
 
-def test_home_directory_is_read_without_kubeconfig(tmp_path: Path) -> None:
+def test_home_directory_is_read_without_kubeconfig(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """~/.kube/config, and nothing if it is not there."""
-    assert [] == merged_kubeconfig({}, lambda: tmp_path).files
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert [] == merged_kubeconfig({}).files
     path = _write(tmp_path / ".kube" / "config", _content())
-    assert [path] == merged_kubeconfig({}, lambda: tmp_path).files
-    assert [] == merged_kubeconfig({"KUBECONFIG": "/nowhere"}, lambda: tmp_path).files
+    assert [path] == merged_kubeconfig({}).files
+    assert [] == merged_kubeconfig({"KUBECONFIG": "/nowhere"}).files
 
 
 def test_master_wins_over_the_server(tmp_path: Path) -> None:

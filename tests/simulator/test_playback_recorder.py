@@ -17,8 +17,8 @@ from kubesched.simulator.timeline_report import Totals
 from tests.simulator.test_run import HARD
 
 
-def _played(raw: Any, **options: int) -> tuple[Totals, Playback]:
-    recorder = PlaybackRecorder(**options)
+def _played(raw: Any) -> tuple[Totals, Playback]:
+    recorder = PlaybackRecorder()
     report = simulate(load_scenario(raw), in_tree_registry(), recorder=recorder)
     return report.totals, recorder.playback(report.scenario, report.duration_seconds)
 
@@ -142,9 +142,10 @@ def test_changes_of_a_node(event: dict[str, Any], expected: list[str]) -> None:
     assert expected == [playback.node_states[state] for node, state in found if node == 0]
 
 
-def test_a_record_ends_at_its_limit() -> None:
+def test_a_record_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends when one pod too many arrives, and has nothing later."""
-    _, playback = _played(_scenario(("1m", "5m"), 2, "5m"), pods_max=3)
+    monkeypatch.setattr("kubesched.simulator.playback_recorder.PODS_MAX", 3)
+    _, playback = _played(_scenario(("1m", "5m"), 2, "5m"))
     assert (False, 300.0) == (playback.is_whole, playback.end_seconds)
     assert (-1.0, -1.0, -1.0) == playback.pods.ended
     assert 3 == len(playback.pods.names)

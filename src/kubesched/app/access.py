@@ -90,11 +90,7 @@ class Authenticator:
         self._tokens = tokens
 
     async def authenticate(self, request: HttpRequest) -> UserInfo:
-        """Return the user, `ANONYMOUS` without credentials.
-
-        Raises:
-            AccessError: All credentials are invalid.
-        """
+        """Return the user, `ANONYMOUS` without credentials; raises AccessError if none is valid."""
         problems: list[str] = []
         for authenticate in (self._by_proxy, self._by_certificate, self._by_token):
             try:
@@ -271,11 +267,7 @@ _texts: Final = msgspec.json.Decoder(tuple[str, ...])
 
 
 def check_bundle(pem: str) -> None:
-    """Check that a PEM text has certificates.
-
-    Raises:
-        ValueError: It has none, or one cannot be parsed.
-    """
+    """Raise ValueError if a PEM text has no certificates, or one that cannot be parsed."""
     if "-----BEGIN CERTIFICATE" not in pem:
         raise ValueError("data does not contain any valid RSA or ECDSA certificates")
     try:
@@ -285,11 +277,7 @@ def check_bundle(pem: str) -> None:
 
 
 def authorities_of(data: Mapping[str, str]) -> Authorities:
-    """Return the authorities of a ConfigMap's data.
-
-    Raises:
-        ValueError: A certificate or a list cannot be parsed.
-    """
+    """Return the authorities of a ConfigMap's data; raises ValueError if they cannot be parsed."""
     client = data.get("client-ca-file", "")
     proxies = data.get("requestheader-client-ca-file", "")
     for pem in filter(None, (proxies, client)):

@@ -81,14 +81,14 @@ def _node_text(
     row: int | None,
 ) -> str:
     """Return a node with its pods; the row is None if only pods name the node."""
-    requested: dict[str, int] = {}
+    requested: Counter[str] = Counter()
     allocatable: dict[str, int] = {}
     if row is None:
         for info in pods:
-            for resource, amount in info.template.held.items():
-                requested[resource] = requested.get(resource, 0) + amount
+            requested.update(info.template.held)
     else:
-        for resource in _names_on(nodes, row):
+        rare = (name for name, rows in nodes.rare.items() if row in rows)
+        for resource in (*nodes.resources, *rare):
             requested[resource] = int(nodes.requested_of(resource)[row])
             allocatable[resource] = int(nodes.allocatable_of(resource)[row])
     allowed_pods = 0 if row is None else int(nodes.allowed_pods[row])
@@ -103,11 +103,6 @@ def _node_text(
         parts.append(f"Nominated Pods(number: {len(nominated)}):\n")
         parts.extend(_pod_text(info.pod) for info in nominated)
     return "".join(parts)
-
-
-def _names_on(nodes: NodeTable, row: int) -> Iterable[str]:
-    """Return the resources that a row may have."""
-    return (*nodes.resources, *(name for name, rows in nodes.rare.items() if row in rows))
 
 
 def _resources_text(amounts: Mapping[str, int], allowed_pods: int) -> str:

@@ -10,7 +10,7 @@ Differs:  victims of a pod group's preemption are not recorded: the group evicts
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
@@ -30,7 +30,6 @@ from kubesched.explain.decision_records import (
 )
 from kubesched.explain.explain import retry_events
 from kubesched.framework.preemption.report import PreemptionReport
-from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status
 from kubesched.queue.moves import QueuePlace
 from kubesched.scheduler.binding import Assumed
@@ -224,7 +223,8 @@ def queue_state(scheduler: Scheduler, key: str, now_ns: int) -> QueueState | Non
     pod = scheduler.pods.get(namespace, name)
     uid = "" if pod is None else uid_of(pod)
     waiting = scheduler.waiting_pods.get(uid)
-    in_flight = _in_flight(scheduler, uid)
+    popped = scheduler.queue.pods(QueuePlace.IN_FLIGHT)
+    in_flight = next((each for each in popped if each.pod_info.uid == uid), None)
     attempts = 0 if in_flight is None else in_flight.attempts
     if waiting is not None:
         return QueueState(
@@ -253,10 +253,3 @@ def queue_state(scheduler: Scheduler, key: str, now_ns: int) -> QueueState | Non
         retry_after=() if profile is None else retry_events(profile, plugins),
         backoff_ends=text_of(scheduler.queue.backoff_end(queued)) if in_backoff else "",
     )
-
-
-def _in_flight(scheduler: Scheduler, uid: str) -> QueuedPodInfo | None:
-    if not scheduler.queue.is_in_flight(uid):
-        return None
-    pods: Iterable[QueuedPodInfo] = scheduler.queue.pods(QueuePlace.IN_FLIGHT)
-    return next(queued for queued in pods if queued.pod_info.uid == uid)

@@ -237,11 +237,6 @@ def _stacks() -> str:
     return text.getvalue()
 
 
-def flags_page(_request: HttpRequest) -> HttpResponse:
-    """Answer for a path below `FLAGS` without a flag's name."""
-    return plain_response(_FLAGS_PAGE, HTML)
-
-
 def set_flag(request: HttpRequest, set_verbosity: Callable[[str], str]) -> HttpResponse:
     """Answer a PUT of a new verbosity, which `set_verbosity` parses and applies."""
     if request.method != "PUT":
@@ -257,14 +252,6 @@ def _flag_response(text: str, status: int) -> HttpResponse:
 
 
 # Health.
-
-HEALTHZ: Final = "healthz"
-LIVEZ: Final = "livez"
-READYZ: Final = "readyz"
-
-LEADER_ELECTION: Final = "leaderElection"
-HANDLERS_NOT_SYNCED: Final = "handlers are not fully synchronized"
-SHUTTING_DOWN: Final = "process is shutting down"
 
 HealthObserver = Callable[[str, str, bool], None]
 """(check, such as `ping`; endpoint, such as `healthz`; whether it passed)."""
@@ -348,12 +335,13 @@ def scheduler_health(
     `leader_election` returns the problem of the lease; it is None without an election. `has_synced`
     returns whether every handler has received its first list.
     """
-    election = {} if leader_election is None else {LEADER_ELECTION: leader_election}
+    not_synced = "handlers are not fully synchronized"
+    election = {} if leader_election is None else {"leaderElection": leader_election}
     ready = {
-        "shutdown": lambda: SHUTTING_DOWN if is_stopping() else "",
-        "sched-handler-sync": lambda: "" if has_synced() else HANDLERS_NOT_SYNCED,
+        "shutdown": lambda: "process is shutting down" if is_stopping() else "",
+        "sched-handler-sync": lambda: "" if has_synced() else not_synced,
     }
-    return Health({HEALTHZ: election, LIVEZ: {}, READYZ: election | ready}, observe)
+    return Health({"healthz": election, "livez": {}, "readyz": election | ready}, observe)
 
 
 def _ask(check: Check) -> str:
@@ -437,7 +425,8 @@ class Endpoints:
         `set_verbosity` sets the verbosity from a text and returns a message; it raises ValueError.
         """
         self._exact[PROFILES] = self._below[f"{PROFILES}/"] = profiling
-        self._exact[FLAGS] = self._below[f"{FLAGS}/"] = flags_page
+        flags_page = plain_response(_FLAGS_PAGE, HTML)
+        self._exact[FLAGS] = self._below[f"{FLAGS}/"] = lambda _request: flags_page
         self._exact[f"{FLAGS}/v"] = lambda request: set_flag(request, set_verbosity)
 
     def add_statusz(self, moment: Callable[[], datetime]) -> None:

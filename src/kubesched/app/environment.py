@@ -4,7 +4,7 @@ With an environment for tests, a whole process runs on virtual time against a se
 process, and does the same each time.
 
 Connections opens those to the API server. Events have a connection of their own, so that they never
-delay bindings. HttpExtenderTransports connects extenders, each with its own connection pool.
+delay bindings. Each extender has its own connection pool.
 
 Upstream: cmd/kube-scheduler/app/options/options.go, createClients; pkg/scheduler/extender.go,
           makeTransport (v1.36)
@@ -18,11 +18,17 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    suppress,
+)
 from functools import partial
 from random import Random
-from typing import Final, Protocol, Self
+from typing import Final, Protocol
 from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
@@ -44,41 +50,29 @@ from kubesched.client.rest import PATH_SAFE
 from kubesched.client.tls import TlsError, tls_context
 from kubesched.config.types import ClientConnection, ExtenderConfiguration, ExtenderTLSConfig
 from kubesched.scheduler.assembly import Writers
+from kubesched.scheduler.extenders import Connect as ConnectExtender
 from kubesched.scheduler.extenders import ExtenderTransport
 
 # Extenders.
 
 
-class HttpExtenderTransports:
-    """Creates the transports of extenders, and closes them.
+@asynccontextmanager
+async def http_extenders() -> AsyncIterator[ConnectExtender]:
+    """Yield a function that returns the transport of an extender; at the end, close all of them.
 
-    `connect` is an argument of `scheduler.assembly.assemble`.
+    The function raises ConfigError if the extender's TLS configuration is invalid.
     """
+    async with AsyncExitStack() as opened:
 
-    def __init__(self) -> None:
-        self._transports: list[_HttpTransport] = []
+        def connect_extender(configuration: ExtenderConfiguration) -> ExtenderTransport:
+            tls = configuration.tls_config
+            transport = _HttpTransport(
+                configuration.url_prefix, _context_of(configuration), tls.server_name if tls else ""
+            )
+            opened.push_async_callback(transport.close)
+            return transport
 
-    async def __aenter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        """Close all connections."""
-        for transport in self._transports:
-            await transport.close()
-
-    def connect(self, configuration: ExtenderConfiguration) -> _HttpTransport:
-        """Return the transport of an extender; nothing is sent yet.
-
-        Raises:
-            ConfigError: Its TLS configuration is invalid.
-        """
-        tls = configuration.tls_config
-        transport = _HttpTransport(
-            configuration.url_prefix, _context_of(configuration), tls.server_name if tls else ""
-        )
-        self._transports.append(transport)
-        return transport
+        yield connect_extender
 
 
 class _HttpTransport:
@@ -126,18 +120,8 @@ class _HttpTransport:
 
 
 def _context_of(configuration: ExtenderConfiguration) -> ssl.SSLContext:
-    settings = _settings_of(configuration.tls_config or ExtenderTLSConfig())
-    if configuration.enable_https and not settings.has_authority:
-        settings = settings.without_authority()
-    try:
-        return tls_context(settings)
-    except TlsError as error:
-        place = f"extenders (urlPrefix {configuration.url_prefix}).tlsConfig"
-        raise ConfigError([FieldError(place, str(error))]) from error
-
-
-def _settings_of(tls: ExtenderTLSConfig) -> TlsSettings:
-    return TlsSettings(
+    tls = configuration.tls_config or ExtenderTLSConfig()
+    settings = TlsSettings(
         ca_file=tls.ca_file,
         ca_pem=tls.ca_data,
         server_name=tls.server_name,
@@ -147,6 +131,13 @@ def _settings_of(tls: ExtenderTLSConfig) -> TlsSettings:
         key_file=tls.key_file,
         key_pem=tls.key_data,
     )
+    if configuration.enable_https and not settings.has_authority:
+        settings = settings.without_authority()
+    try:
+        return tls_context(settings)
+    except TlsError as error:
+        place = f"extenders (urlPrefix {configuration.url_prefix}).tlsConfig"
+        raise ConfigError([FieldError(place, str(error))]) from error
 
 
 # The environment.
@@ -163,19 +154,12 @@ Connect = Callable[..., Connection]
 """Opens a connection, with the arguments of `client.connect.connect`; nothing is sent yet."""
 
 
-class ExtenderTransports(Protocol):
-    """Creates the transports of extenders, while it is open."""
-
-    def connect(self, configuration: ExtenderConfiguration, /) -> ExtenderTransport:
-        """Return the transport of an extender."""
-
-
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """The outside of a process.
 
     Attributes:
         connect: Opens connections to the API server.
-        extenders: Creates the transports of extenders.
+        extenders: Opens what connects extenders.
         now_ns: Returns the time of day in nanoseconds since the epoch.
         monotonic: Returns the seconds of a monotonic clock.
         new_random: Creates random sources.
@@ -186,9 +170,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     connect: Connect = connect
-    extenders: Callable[[], AbstractAsyncContextManager[ExtenderTransports]] = (
-        HttpExtenderTransports
-    )
+    extenders: Callable[[], AbstractAsyncContextManager[ConnectExtender]] = http_extenders
     now_ns: Callable[[], int] = time.time_ns
     monotonic: Callable[[], float] = time.monotonic
     new_random: Callable[[], Random] = Random

@@ -185,12 +185,6 @@ class Logs:
         for logger, level in self._levels.items():
             logger.setLevel(level)
         self._levels.clear()
-        self.flush()
-
-    def flush(self) -> None:
-        """Flush all handlers."""
-        for handler in self._handlers:
-            handler.flush()
 
     def set_verbosity(self, text: str) -> str:
         """Change the verbosity while running; return a message.

@@ -39,7 +39,7 @@ from kubesched.app.decision_ring import (
 from kubesched.app.dry_run import DryRunClient
 from kubesched.app.election import Election
 from kubesched.app.endpoints import Endpoints, configz, flagz, scheduler_health
-from kubesched.app.environment import REAL_ENVIRONMENT, Connections, Environment, ExtenderTransports
+from kubesched.app.environment import REAL_ENVIRONMENT, Connections, Environment
 from kubesched.app.logs import Logs
 from kubesched.app.metrics.pages import Pages
 from kubesched.app.options import Options
@@ -55,6 +55,7 @@ from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.assembly import NO_WRITERS, assemble, queue_options
 from kubesched.scheduler.decision_recorder import DecisionRecorder
 from kubesched.scheduler.eventhandlers import EventHandlers
+from kubesched.scheduler.extenders import Connect as ConnectExtender
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.scheduling_log import log_move
 
@@ -184,9 +185,9 @@ class SchedulerProcess:
             )
             if not await self._unless_over(connections.open(opened)):
                 return self._end_without_leading()
-            extenders = await opened.enter_async_context(self._environment.extenders())
+            connect = await opened.enter_async_context(self._environment.extenders())
             api = connections.api if self._report is None else DryRunClient(self._report)
-            scheduler, handlers = self._assemble(api, extenders)
+            scheduler, handlers = self._assemble(api, connect)
             self.scheduler = scheduler
             scheduler.queue.observers += (log_move,)
             if self._report is not None:
@@ -277,7 +278,7 @@ class SchedulerProcess:
             raise NotLeaderError
 
     def _assemble(
-        self, api: ApiClient, extenders: ExtenderTransports
+        self, api: ApiClient, connect: ConnectExtender
     ) -> tuple[Scheduler, EventHandlers]:
         setup = SchedulerSetup(
             self._configuration,
@@ -299,7 +300,7 @@ class SchedulerProcess:
             api,
             random=self._environment.new_random() if seed is None else Random(seed),  # noqa: S311 - ties
             options=options,
-            connect=extenders.connect,
+            connect=connect,
             observers=tuple(filter(None, (self._ring, self._recorder))),
             instruments=self.metrics.scheduler,
             pods=pods,

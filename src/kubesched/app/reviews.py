@@ -120,11 +120,7 @@ class Reviews(Generic[Status]):
         self._asked: dict[bytes, asyncio.Future[Status]] = {}
 
     async def ask(self, spec: dict[str, Any]) -> Status:
-        """Return the status of a review with this spec.
-
-        Raises:
-            AccessError: The review failed.
-        """
+        """Return the status of a review with this spec; raises AccessError if it failed."""
         encoded = msgspec.json.encode(spec)
         digest = hashlib.blake2b(encoded, key=self._key).digest()
         known = self._answers.get(digest)

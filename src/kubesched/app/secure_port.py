@@ -260,7 +260,6 @@ def _write(pair: KeyPair, certificate: Path, key: Path) -> None:
 
 # TLS settings.
 
-_DEFAULTS: Final = ServingOptions()
 _VERSIONS: Final = {
     "": ssl.TLSVersion.TLSv1_2,
     "VersionTLS10": ssl.TLSVersion.TLSv1_2,
@@ -301,7 +300,7 @@ _SUITES: Final = {
 }
 
 
-def serving_context(pair: KeyPair, options: ServingOptions = _DEFAULTS) -> ssl.SSLContext:
+def serving_context(pair: KeyPair, options: ServingOptions) -> ssl.SSLContext:
     """Return the TLS context of the port; the options name version and cipher suites.
 
     Raises:

@@ -73,11 +73,7 @@ class SecureServing:
         self._answering: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        """Start to listen.
-
-        Raises:
-            OSError: The address is in use, or not one of this machine.
-        """
+        """Start to listen; raises OSError if the address is in use, or not of this machine."""
         self._server = await asyncio.start_server(
             self._serve,
             None if self.address in {"", "0.0.0.0", "::"} else self.address,

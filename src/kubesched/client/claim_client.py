@@ -1,7 +1,7 @@
 """ClaimClient and VolumeClient update ResourceClaims, PersistentVolumes and their claims.
 
 The objects that the scheduler holds have only the fields that it reads, so they cannot be sent
-back: an update gets the stored object, changes it and puts it back (WholeObjects).
+back: an update gets the stored object, changes it and puts it back.
 
 Upstream: staging/src/k8s.io/client-go/gentype/type.go, Update, UpdateStatus;
           staging/src/k8s.io/apimachinery/pkg/runtime/generated.proto, Unknown;
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from random import Random
 from typing import Any, Final, TypeVar
 
@@ -42,72 +42,26 @@ Plain = dict[str, Any]
 log = logging.getLogger(__name__)
 
 
-class WholeObjects:
-    """Reads, creates, changes and deletes objects. All methods raise `ApiError` on failure."""
+async def _update(
+    rest: Rest,
+    type_: type[T],
+    metadata: ObjectMeta,
+    change: Callable[[Plain], None],
+    subresource: str = "",
+) -> T:
+    """Change a stored object; return it as stored. Raises `ApiError` if a request fails.
 
-    def __init__(self, rest: Rest) -> None:
-        self._rest = rest
-
-    async def get(self, type_: type[T], namespace: str, name: str) -> T:
-        """Return an object as stored."""
-        path = path_of(kind_of(type_), namespace, name)
-        return _typed(type_, await self._rest.send(Request(path=path)))
-
-    async def create(self, type_: type[T], namespace: str, item: Plain) -> T:
-        """Create an object; return it as stored."""
-        kind = kind_of(type_)
-        body = msgspec.json.encode({"kind": kind.kind, "apiVersion": kind.api_version} | item)
-        path = path_of(kind, namespace)
-        return _typed(type_, await self._rest.send(Request(method="POST", path=path, body=body)))
-
-    async def update(
-        self,
-        type_: type[T],
-        metadata: ObjectMeta,
-        change: Callable[[Plain], None],
-        subresource: str = "",
-    ) -> T:
-        """Change an object; return it as stored.
-
-        `metadata` has its name and the version that the caller knows; `change` changes the stored
-        object in place. `subresource` is the part to write, such as `status`, "" for the object
-        itself.
-        """
-        kind = kind_of(type_)
-        path = path_of(kind, metadata.namespace, metadata.name)
-        item = _plain(await self._rest.send(Request(path=path)))
-        change(item)
-        if metadata.resource_version:
-            part_of(item, "metadata")["resourceVersion"] = metadata.resource_version
-        path = path_of(kind, metadata.namespace, metadata.name, subresource)
-        request = Request(method="PUT", path=path, body=msgspec.json.encode(item))
-        return _typed(type_, await self._rest.send(request))
-
-    async def set_finalizers(
-        self, type_: type[T], metadata: ObjectMeta, finalizers: Sequence[str]
-    ) -> T:
-        """Replace an object's finalizers in protobuf form; return it as stored.
-
-        The server stores free-form JSON, such as a driver's parameters, byte by byte. In JSON
-        responses it is reformatted, and a write with other bytes is refused. `metadata` has the
-        name and the version that the caller knows.
-        """
-        path = path_of(kind_of(type_), metadata.namespace, metadata.name)
-        body = await self._rest.send(Request(path=path, accept=PROTOBUF))
-        try:
-            changed = with_finalizers(body, finalizers, metadata.resource_version)
-        except ProtobufError as error:
-            raise _unreadable(error) from None
-        request = Request(method="PUT", path=path, body=changed, content_type=PROTOBUF)
-        return _typed(type_, await self._rest.send(request))
-
-    async def delete(self, type_: type[KubeObject], namespace: str, name: str) -> None:
-        """Delete an object."""
-        kind = kind_of(type_)
-        options = {"kind": "DeleteOptions", "apiVersion": kind.api_version}
-        path = path_of(kind, namespace, name)
-        body = msgspec.json.encode(options)
-        await self._rest.send(Request(method="DELETE", path=path, body=body))
+    `metadata` has its name and the version that the caller knows; `change` changes the stored
+    object in place. `subresource` is the part to write, such as `status`, "" for the object itself.
+    """
+    kind = kind_of(type_)
+    item = _plain(await rest.send(Request(path=path_of(kind, metadata.namespace, metadata.name))))
+    change(item)
+    if metadata.resource_version:
+        part_of(item, "metadata")["resourceVersion"] = metadata.resource_version
+    path = path_of(kind, metadata.namespace, metadata.name, subresource)
+    request = Request(method="PUT", path=path, body=msgspec.json.encode(item))
+    return _typed(type_, await rest.send(request))
 
 
 def part_of(item: Plain, name: str) -> Plain:
@@ -200,6 +154,7 @@ def _content(one: WireField) -> bytes:
 # ResourceClaims.
 
 _CLAIMS: Final = kind_of(ResourceClaim)
+_DELETE_OPTIONS: Final = b'{"kind":"DeleteOptions","apiVersion":"resource.k8s.io/v1"}'
 _DELETE_TRIES: Final = 5
 _RETRY_SECONDS: Final = 0.01
 _JITTER: Final = 0.1
@@ -216,7 +171,6 @@ class ClaimClient:
         self._rest = rest
         self._pods = pods
         self._random = random
-        self._objects = WholeObjects(rest)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def now(self) -> str:
@@ -244,15 +198,19 @@ class ClaimClient:
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
         """Return a claim as stored."""
-        return await self._objects.get(ResourceClaim, namespace, name)
+        path = path_of(_CLAIMS, namespace, name)
+        return _typed(ResourceClaim, await self._rest.send(Request(path=path)))
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create a claim, whose name the server may generate; return it as stored."""
-        plain: Plain = msgspec.to_builtins(claim)
+        kind = {"kind": _CLAIMS.kind, "apiVersion": _CLAIMS.api_version}
+        plain: Plain = kind | msgspec.to_builtins(claim)
         for name in ("uid", "resourceVersion"):
             part_of(plain, "metadata").pop(name, None)
         plain.pop("status", None)
-        return await self._objects.create(ResourceClaim, claim.metadata.namespace, plain)
+        path, body = path_of(_CLAIMS, claim.metadata.namespace), msgspec.json.encode(plain)
+        request = Request(method="POST", path=path, body=body)
+        return _typed(ResourceClaim, await self._rest.send(request))
 
     async def update(self, claim: ResourceClaim) -> ResourceClaim:
         """Write `metadata.finalizers`; return the claim as stored."""
@@ -263,18 +221,35 @@ class ClaimClient:
             set_or_remove(part_of(item, "metadata"), "finalizers", finalizers)
 
         try:
-            return await self._objects.update(ResourceClaim, claim.metadata, change)
+            return await _update(self._rest, ResourceClaim, claim.metadata, change)
         except ApiError as error:
             if error.reason != "Invalid":
                 raise
             refusal = error
         # The likely cause: a driver's parameters, which JSON does not show byte by byte.
         try:
-            return await self._objects.set_finalizers(ResourceClaim, claim.metadata, finalizers)
+            return await self._set_finalizers_in_protobuf(claim.metadata, finalizers)
         except ApiError as error:
             if error.reason == "Conflict":
                 raise
             raise refusal from None
+
+    async def _set_finalizers_in_protobuf(
+        self, metadata: ObjectMeta, finalizers: list[str]
+    ) -> ResourceClaim:
+        """Replace the finalizers in protobuf form; return the claim as stored.
+
+        The server stores free-form JSON, such as a driver's parameters, byte by byte. In JSON
+        responses it is reformatted, and a write with other bytes is refused.
+        """
+        path = path_of(_CLAIMS, metadata.namespace, metadata.name)
+        body = await self._rest.send(Request(path=path, accept=PROTOBUF))
+        try:
+            changed = with_finalizers(body, finalizers, metadata.resource_version)
+        except ProtobufError as error:
+            raise _unreadable(error) from None
+        request = Request(method="PUT", path=path, body=changed, content_type=PROTOBUF)
+        return _typed(ResourceClaim, await self._rest.send(request))
 
     async def update_status(self, claim: ResourceClaim) -> ResourceClaim:
         """Write the status; return the claim as stored."""
@@ -282,7 +257,7 @@ class ClaimClient:
         def change(item: Plain) -> None:
             _set_status(part_of(item, "status"), claim.status)
 
-        return await self._objects.update(ResourceClaim, claim.metadata, change, "status")
+        return await _update(self._rest, ResourceClaim, claim.metadata, change, "status")
 
     async def release(self, claim: ResourceClaim, pod: Pod) -> None:
         """Remove a pod from `status.reservedFor`, even if the claim has changed."""
@@ -309,7 +284,8 @@ class ClaimClient:
                     raise
             await asyncio.sleep(_RETRY_SECONDS * (1 + _JITTER * self._random.random()))
             claim = await self.get(namespace, name)
-        await self._objects.delete(ResourceClaim, namespace, name)
+        path = path_of(_CLAIMS, namespace, name)
+        await self._rest.send(Request(method="DELETE", path=path, body=_DELETE_OPTIONS))
 
     # In the background.
 
@@ -372,7 +348,7 @@ class VolumeClient:
 
     def __init__(self, rest: Rest, has_pod: Callable[[str, str], bool]) -> None:
         """Set up; `has_pod` tells from namespace and name whether a pod was observed."""
-        self._objects = WholeObjects(rest)
+        self._rest = rest
         self._has_pod = has_pod
 
     def has_pod(self, namespace: str, name: str) -> bool:
@@ -387,7 +363,7 @@ class VolumeClient:
             reference = msgspec.to_builtins(volume.spec.claim_ref)
             set_or_remove(part_of(item, "spec"), "claimRef", reference)
 
-        return await self._objects.update(PersistentVolume, volume.metadata, change)
+        return await _update(self._rest, PersistentVolume, volume.metadata, change)
 
     async def update_persistent_volume_claim(
         self, claim: PersistentVolumeClaim
@@ -397,7 +373,7 @@ class VolumeClient:
         def change(item: Plain) -> None:
             _annotate(item, claim.metadata)
 
-        return await self._objects.update(PersistentVolumeClaim, claim.metadata, change)
+        return await _update(self._rest, PersistentVolumeClaim, claim.metadata, change)
 
 
 def _annotate(item: Plain, metadata: ObjectMeta) -> None:

@@ -214,13 +214,10 @@ def environment_proxy(server: str, environ: Mapping[str, str]) -> str:
         return ""
     name = f"{parts.scheme}_proxy"
     proxy = environ.get(name.upper()) or environ.get(name) or ""
-    if not proxy or _is_excluded(host, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
+    excluded = (environ.get("NO_PROXY") or environ.get("no_proxy") or "").split(",")
+    if not proxy or any(_matches(host, entry.strip().lower()) for entry in excluded):
         return ""
     return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _is_excluded(host: str, no_proxy: str) -> bool:
-    return any(_matches(host, entry.strip().lower()) for entry in no_proxy.split(","))
 
 
 def _matches(host: str, entry: str) -> bool:

@@ -179,13 +179,13 @@ class ExecPlugin(Credentials):
         self,
         settings: ExecSettings,
         wall_clock: Callable[[], datetime],
-        environ: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] = os.environ,
         run: Run = run_program,
     ) -> None:
         super().__init__()
         self._settings = settings
         self._wall_clock = wall_clock
-        self._environ = os.environ if environ is None else environ
+        self._environ = environ
         self._run = run
         self._renew_at = float("-inf")
         self._running: asyncio.Task[Credential] | None = None
@@ -201,11 +201,7 @@ class ExecPlugin(Credentials):
         return await self._refresh()
 
     async def renew(self, refused: Credential) -> Credential:
-        """Return newer credentials than those that the server refused.
-
-        Raises:
-            CredentialsError: As `get`.
-        """
+        """Return newer credentials than those that the server refused; raises as `get` does."""
         if self._credential not in (NO_CREDENTIAL, refused):
             return self._credential
         return await self._refresh()

@@ -48,7 +48,8 @@ class _Place(NamedTuple):
 
     @property
     def address(self) -> str:
-        return _address(self.host, self.port)
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
 
 
 class Dialer:
@@ -135,7 +136,7 @@ class Dialer:
                 ssl_handshake_timeout=_HANDSHAKE_SECONDS_MAX,
             )
         except OSError as error:
-            raise dial_error(error, self._server.host, self._server.port) from error
+            raise _dial_error(error, self._server) from error
         assert transport is not None
         inner.connection_made(transport)
         return inner
@@ -146,7 +147,9 @@ async def _connected(place: _Place) -> HttpConnection:
     try:
         addresses = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise _lookup_error(error, place.host) from error
+        is_unknown = error.errno in _UNKNOWN
+        words = "no such host" if is_unknown else (error.strerror or str(error)).lower()
+        raise DialError(f"dial tcp: lookup {place.host}: {words}") from error
     connection = HttpConnection()
     try:
         opened = await start_connection(
@@ -161,31 +164,19 @@ async def _connected(place: _Place) -> HttpConnection:
         )
     except (OSError, RuntimeError) as error:
         # uvloop raises RuntimeError for addresses that it cannot use.
-        raise dial_error(error, place.host, place.port) from error
+        raise _dial_error(error, place) from error
     return connection
 
 
-def dial_error(error: Exception, host: str, port: int) -> DialError:
-    """Return why a connection failed, in Go's words; the error is of name lookup, system or TLS."""
+def _dial_error(error: Exception, place: _Place) -> DialError:
+    """Return why a connection to an address failed, in Go's words."""
     if isinstance(error, ssl.SSLError):
         return DialError(f"tls: {tls_words(error)}")
-    if isinstance(error, socket.gaierror):
-        return _lookup_error(error, host)
     if "SSL handshake is taking longer" in str(error):
         return DialError("net/http: TLS handshake timeout")
     number = error.errno if isinstance(error, OSError) else None
     words = os.strerror(number).lower() if number else str(error)
-    return DialError(f"dial tcp {_address(host, port)}: connect: {words}", number)
-
-
-def _lookup_error(error: OSError, host: str) -> DialError:
-    is_unknown = error.errno in _UNKNOWN
-    words = "no such host" if is_unknown else (error.strerror or str(error)).lower()
-    return DialError(f"dial tcp: lookup {host}: {words}")
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return DialError(f"dial tcp {place.address}: connect: {words}", number)
 
 
 def _new_socket(address: AddrInfoType) -> socket.socket:

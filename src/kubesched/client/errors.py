@@ -132,26 +132,18 @@ def retry_after_seconds(header: str) -> int | None:
     return int(header) if header.isdecimal() else None
 
 
-def error_of_failure(failure: Exception, method: str, url: str) -> ApiError:
+def error_of_failure(failure: OSError, method: str, url: str) -> ApiError:
     """Return the error for a request without a response."""
-    expired = "context deadline exceeded" if isinstance(failure, TimeoutError) else ""
-    words = str(failure) or expired or type(failure).__name__
-    return ApiError(0, _reason_of_failure(failure), f'{method} "{url}": {words}')
-
-
-def _reason_of_failure(failure: Exception) -> str:
+    is_refused = failure.errno == errno.ECONNREFUSED
+    reason, words = CONNECTION_REFUSED if is_refused else UNANSWERED, type(failure).__name__
     if isinstance(failure, TimeoutError):
-        return TIMEOUT
-    if isinstance(failure, OSError) and failure.errno == errno.ECONNREFUSED:
-        return CONNECTION_REFUSED
-    return UNANSWERED
+        reason, words = TIMEOUT, "context deadline exceeded"
+    return ApiError(0, reason, f'{method} "{url}": {str(failure) or words}')
 
 
-def is_broken_connection(failure: Exception) -> bool:
+def is_broken_connection(failure: OSError) -> bool:
     """Whether an established connection broke."""
-    if isinstance(failure, ConnectionResetError):
-        return True
-    return isinstance(failure, OSError) and failure.errno in _BROKEN
+    return isinstance(failure, ConnectionResetError) or failure.errno in _BROKEN
 
 
 def is_server_overwhelmed(error: ApiError) -> bool:

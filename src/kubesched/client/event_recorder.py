@@ -24,6 +24,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any, Final
@@ -64,18 +65,16 @@ Send = Callable[[], Awaitable[object]]
 _Key = tuple[str, str, str, str, ObjectReference, ObjectReference | None]
 
 
+@dataclass(slots=True)
 class _Remembered:
     """An event that was recorded, and its count; with a count of 1 it is not a series yet."""
 
-    __slots__ = ("count", "key", "name", "note", "observed_ns", "time_ns")
-
-    def __init__(self, name: str, key: _Key, note: str, time_ns: int) -> None:
-        self.name = name
-        self.key = key
-        self.note = note
-        self.time_ns = time_ns
-        self.count = 1
-        self.observed_ns = time_ns
+    name: str
+    key: _Key
+    note: str
+    time_ns: int
+    observed_ns: int
+    count: int = 1
 
 
 class EventRecorder:
@@ -113,7 +112,7 @@ class EventRecorder:
         known = self._remembered.get(key)
         if known is None:
             name = self._name(regarding, now_ns)
-            known = self._remembered[key] = _Remembered(name, key, event.note, now_ns)
+            known = self._remembered[key] = _Remembered(name, key, event.note, now_ns, now_ns)
             self._queue_write(known)
             self._forget_oldest()
             return

@@ -50,6 +50,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         status: HTTP status of the response.
         headers: Of the response, by lower-case name; the last value of a repeated header.
         transport: Set once the connection is made.
+        lost: Done once the connection is closed.
         is_retired: Whether no further request may be sent.
     """
 
@@ -58,7 +59,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def __init__(self) -> None:
         """Set up. To be called while a loop runs."""
         self._loop = asyncio.get_running_loop()
-        self._lost: asyncio.Future[None] = self._loop.create_future()
+        self.lost: asyncio.Future[None] = self._loop.create_future()
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         # With a buffer of its own, a read does not allocate one of 256 KiB.
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
@@ -112,11 +113,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         return self._taken()
 
     async def read_all(self) -> bytes:
-        """Return the body.
-
-        Raises:
-            OSError: The connection broke before its end.
-        """
+        """Return the body; raises OSError if the connection broke before its end."""
         if self._state is _State.IDLE:
             # Most responses are short and arrive together with their heads.
             return self._taken()
@@ -137,11 +134,6 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Close the connection at once."""
         self._is_kept = False
         self.transport.abort()
-
-    @property
-    def lost(self) -> asyncio.Future[None]:
-        """Done once the connection is closed."""
-        return self._lost
 
     def _more(self) -> asyncio.Future[None]:
         """Return a future that is done when data has arrived, or raise why none will."""
@@ -196,8 +188,8 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._failure = self._reason(exc)
             if self._state is _State.ANSWERING and exc is None and not self._has_length():
                 self._state = _State.IDLE
-        if not self._lost.done():
-            self._lost.set_result(None)
+        if not self.lost.done():
+            self.lost.set_result(None)
         self._wake()
 
     def _has_length(self) -> bool:

@@ -60,10 +60,6 @@ class Informer:
         """The objects, to be read before the next event."""
         return _each(self._items)
 
-    def get(self, name: str, namespace: str = "") -> KubeObject | None:
-        """Return an object, None if there is none."""
-        return self._items.get(namespace, _NONE).get(name)
-
     @property
     def failure(self) -> WatchFailure:
         """Why the objects cannot be read at present."""
@@ -151,14 +147,12 @@ class Informers:
         self._random = random
         self._informers: dict[str, Informer] = {}
 
-    def add(self, kind: Kind, field_selector: str = "") -> Informer:
-        """Return the informer of a kind, creating it if necessary."""
+    def add(self, kind: Kind, field_selector: str = "") -> None:
+        """Add the informer of a kind."""
         name = f"{kind.plural}.{kind.group}" if kind.group else kind.plural
-        informer = self._informers.get(name)
-        if informer is None:
-            informer = Informer(self._rest, kind, self._handler, self._random, field_selector)
-            self._informers[name] = informer
-        return informer
+        self._informers[name] = Informer(
+            self._rest, kind, self._handler, self._random, field_selector
+        )
 
     @property
     def by_name(self) -> Mapping[str, Informer]:

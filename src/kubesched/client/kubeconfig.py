@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -147,9 +147,7 @@ class Kubeconfig:
     def __init__(self, files: Iterable[str]) -> None:
         self.files: list[str] = []
         self.current_context = ""
-        self._clusters: dict[str, _Entry] = {}
-        self._users: dict[str, _Entry] = {}
-        self._contexts: dict[str, _Entry] = {}
+        self._entries: dict[str, dict[str, _Entry]] = {kind: {} for kind in _EMPTY}
         for file in files:
             self._add(file, _read(file))
 
@@ -157,13 +155,13 @@ class Kubeconfig:
         self.files.append(file)
         self.current_context = self.current_context or content.current_context
         found = (
-            *((self._clusters, "cluster", one.name, one.cluster) for one in content.clusters),
-            *((self._users, "user", one.name, one.user) for one in content.users),
-            *((self._contexts, "context", one.name, one.context) for one in content.contexts),
+            *(("cluster", one.name, one.cluster) for one in content.clusters),
+            *(("user", one.name, one.user) for one in content.users),
+            *(("context", one.name, one.context) for one in content.contexts),
         )
-        for entries, kind, name, value in found:
+        for kind, name, value in found:
             entry = _Entry(file, f"{kind}s[{name}].{kind}", value)
-            entries.setdefault(name, entry)
+            self._entries[kind].setdefault(name, entry)
 
     def settings(self, context: str = "", server: str = "") -> ConnectionSettings:
         """Return the settings of a context, "" for the current one.
@@ -175,31 +173,33 @@ class Kubeconfig:
         """
         place = self._find_context(context)
         chosen = place.value
-        cluster = self._find("cluster", self._clusters, place, chosen.cluster)
-        user = self._find("user", self._users, place, chosen.user)
-        settings = _connection(cluster, user, server)
-        if settings is None:
+        cluster = self._find("cluster", place, chosen.cluster)
+        user = self._find("user", place, chosen.user)
+        if not (server or cluster.value.server):
             raise KubeconfigError(
                 f"{cluster.file}: {cluster.path}.server: no server found for cluster"
                 f" {chosen.cluster!r}; name the API server's URL"
                 if chosen.cluster
                 else f"{self._files}: {_NOTHING}"
             )
+        settings = _connection(cluster, user, server)
         return msgspec.structs.replace(settings, namespace=chosen.namespace)
 
     def _find_context(self, name: str) -> _Entry:
         wanted = name or self.current_context
-        if wanted in self._contexts:
-            return self._contexts[wanted]
+        contexts = self._entries["context"]
+        if wanted in contexts:
+            return contexts[wanted]
         if wanted:
-            known = ", ".join(self._contexts) or "none"
+            known = ", ".join(contexts) or "none"
             raise KubeconfigError(
                 f"{self._files}: context was not found for specified context: {wanted};"
                 f" there are: {known}"
             )
         return _Entry(self._files, "contexts", _EMPTY["context"])
 
-    def _find(self, kind: str, known: dict[str, _Entry], place: _Entry, name: str) -> _Entry:
+    def _find(self, kind: str, place: _Entry, name: str) -> _Entry:
+        known = self._entries[kind]
         if name in known:
             return known[name]
         if name:
@@ -210,21 +210,17 @@ class Kubeconfig:
     @property
     def contexts(self) -> list[str]:
         """The names of the contexts."""
-        return list(self._contexts)
+        return list(self._entries["context"])
 
     @property
     def _files(self) -> str:
         return os.pathsep.join(self.files) or "kubeconfig"
 
 
-def _connection(cluster: _Entry, user: _Entry, server: str) -> ConnectionSettings | None:
-    """Return the settings, None without a server."""
-    value: _Cluster = cluster.value
-    if not (server or value.server):
-        return None
+def _connection(cluster: _Entry, user: _Entry, server: str) -> ConnectionSettings:
     tls = _tls(cluster, user, keep_server_name=not server)
     try:
-        url = server_url(server or value.server, tls=tls)
+        url = server_url(server or cluster.value.server, tls=tls)
     except ValueError as error:
         if server:
             raise KubeconfigError(f"--master: {error}") from None
@@ -357,9 +353,8 @@ def _cluster_info(cluster: _Entry) -> dict[str, Any]:
     value: _Cluster = cluster.value
     pem = cluster.decoded("certificate-authority-data", value.certificate_authority_data)
     if not pem and value.certificate_authority:
-        path = cluster.resolved(value.certificate_authority)
-        _check_readable(cluster, "certificate-authority", path)
-        pem = Path(path).read_bytes()
+        # That it can be read was checked with the TLS settings.
+        pem = Path(cluster.resolved(value.certificate_authority)).read_bytes()
     data = base64.b64encode(pem).decode()
     shown = msgspec.structs.replace(
         value, certificate_authority="", certificate_authority_data=data, extensions=()
@@ -376,9 +371,7 @@ def load_kubeconfig(path: str) -> Kubeconfig:
     return Kubeconfig((path,))
 
 
-def merged_kubeconfig(
-    environ: Mapping[str, str], home: Callable[[], Path] = Path.home
-) -> Kubeconfig:
+def merged_kubeconfig(environ: Mapping[str, str]) -> Kubeconfig:
     """Read the files that kubectl reads: those of $KUBECONFIG, or ~/.kube/config without it.
 
     Missing files are skipped.
@@ -387,7 +380,7 @@ def merged_kubeconfig(
         KubeconfigError: A file is not a kubeconfig.
     """
     listed = environ.get("KUBECONFIG", "")
-    paths = listed.split(os.pathsep) if listed else [str(home() / ".kube" / "config")]
+    paths = listed.split(os.pathsep) if listed else [str(Path.home() / ".kube" / "config")]
     files = dict.fromkeys(path for path in paths if path)
     return Kubeconfig(path for path in files if Path(path).exists())
 

@@ -62,13 +62,6 @@ def pod_status_patch(
     return patch
 
 
-def pod_group_status_patch(group: PodGroup, wanted: ConditionPatch, now: str) -> Plain:
-    """Return the patch of a pod group's status, empty if nothing changes."""
-    before = group.status.conditions
-    after = wanted.set_in(before, Condition, group.metadata.generation, now)
-    return _conditions_patch(before, after)
-
-
 def _conditions_patch(
     before: Sequence[PodCondition | Condition], after: Sequence[PodCondition | Condition]
 ) -> Plain:
@@ -183,11 +176,10 @@ class PodClient:
 
     async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Set a condition of a pod group; sends nothing if nothing changes."""
-        metadata = group.metadata
-        await self._patch_status(
-            path_of(_POD_GROUPS, metadata.namespace, metadata.name, "status"),
-            pod_group_status_patch(group, condition, self.now()),
-        )
+        metadata, before = group.metadata, group.status.conditions
+        after = condition.set_in(before, Condition, metadata.generation, self.now())
+        path = path_of(_POD_GROUPS, metadata.namespace, metadata.name, "status")
+        await self._patch_status(path, _conditions_patch(before, after))
 
     async def _patch_status(self, path: str, status: dict[str, Any]) -> None:
         if not status:

@@ -20,6 +20,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Final, NamedTuple, Protocol
@@ -118,13 +119,13 @@ class WatchFailure(NamedTuple):
     message: str = ""
 
 
+@dataclass
 class _Stream:
     """An open watch: its lines, its start and its deadline, in seconds of the loop."""
 
-    def __init__(self, lines: AsyncIterator[bytes], began: float, deadline: float) -> None:
-        self.lines = lines
-        self.began = began
-        self.deadline = deadline
+    lines: AsyncIterator[bytes]
+    began: float
+    deadline: float
 
 
 class Reflector:
@@ -215,13 +216,11 @@ class Reflector:
             initial = _InitialEvents()
             try:
                 stream = await self._open(opened, self._initial_query())
-                is_complete = await self._read(stream, initial.take)
+                if await self._read(stream, initial.take):
+                    break
             except ApiError as error:
                 if not await self._handle_stream_error(error):
                     raise
-                is_complete = False
-            if is_complete:
-                break
             await opened.aclose()
         await self._replace(initial.items, initial.version)
         # The watch starts here, for the check for very short watches.

@@ -227,19 +227,11 @@ class MultiLock:
     """
 
     def __init__(self, primary: AnnotationLock, secondary: LeaseLock) -> None:
+        self.identity = primary.identity
+        self.description = primary.description
         self._primary = primary
         self._secondary = secondary
         self._lacks_secondary = False
-
-    @property
-    def identity(self) -> str:
-        """The identity of this candidate."""
-        return self._primary.identity
-
-    @property
-    def description(self) -> str:
-        """Namespace and name of the primary lock."""
-        return self._primary.description
 
     async def get(self) -> tuple[ElectionRecord, bytes]:
         """Return the primary's record, with an unknown holder if the locks disagree."""

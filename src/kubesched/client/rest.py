@@ -171,24 +171,15 @@ class HttpRestClient:
         self._is_closed = False
 
     async def send(self, request: Request) -> bytes:
-        """Return the body of the response.
-
-        Raises:
-            ApiError: The server refused, or did not respond.
-        """
+        """Return the body of the response; raises ApiError as `Rest.send` does."""
         start = monotonic()
         body = b""
         sent = self._with_timeout(request)
-        limit = self._limit(request)
         try:
             # Time spent in the rate limiter does not count towards the timeout.
-            if self._limiter is not None:
-                await self._take_turn(self._limiter, sent)
-            if limit is None:
+            await self._take_turn(sent)
+            async with asyncio.timeout(self._limit(request)):
                 body = await self._exchange(sent)
-            else:
-                async with asyncio.timeout(limit):
-                    body = await self._exchange(sent)
         except (OSError, CredentialsError) as failure:
             raise self._error(failure, sent) from failure
         finally:
@@ -200,11 +191,7 @@ class HttpRestClient:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open a stream; yields its lines as they arrive, without line breaks, of any length.
-
-        Raises:
-            ApiError: The server refused, did not respond, or the connection broke while reading.
-        """
+        """Open a stream of lines, as `Rest.stream` does."""
         try:
             async with asyncio.timeout(self._limit(request)):
                 connection = await self._answer(request)
@@ -282,8 +269,7 @@ class HttpRestClient:
                 raise failure
             retries += 1
             await asyncio.sleep(wait_seconds)
-            if self._limiter is not None:
-                await self._take_turn(self._limiter, request)
+            await self._take_turn(request)
 
     async def _attempt(
         self, request: Request, credential: Credential, *, is_retry: bool
@@ -366,11 +352,7 @@ class HttpRestClient:
         return f"{head}\r\n".encode() + body
 
     def _common_fields(self, credential: Credential) -> str:
-        """Return the header fields of all requests.
-
-        Raises:
-            CredentialsError: A value has a line break.
-        """
+        """Return the header fields of all requests; raises CredentialsError for a line break."""
         fields = [("Host", self._dialer.authority), *self._headers]
         if credential.header:
             fields.append(("Authorization", credential.header))
@@ -381,10 +363,12 @@ class HttpRestClient:
                 raise CredentialsError(f"{name} must not contain line breaks")
         return "".join(f"{name}: {value}\r\n" for name, value in fields)
 
-    async def _take_turn(self, limiter: TokenBucket, request: Request) -> None:
-        self._observer.rate_limited(request.method, self._host, await limiter.wait())
+    async def _take_turn(self, request: Request) -> None:
+        if self._limiter is not None:
+            seconds = await self._limiter.wait()
+            self._observer.rate_limited(request.method, self._host, seconds)
 
-    def _error(self, failure: Exception, request: Request) -> ApiError:
+    def _error(self, failure: OSError | CredentialsError, request: Request) -> ApiError:
         if isinstance(failure, CredentialsError):
             return ApiError(0, UNANSWERED, f"getting credentials: {failure}")
         return error_of_failure(failure, request.method, f"{self._server}{_target(request)}")

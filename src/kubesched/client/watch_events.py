@@ -31,7 +31,6 @@ from kubesched.api.core import PodSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.scheme import Kind
-from kubesched.api.volume import Volume
 from kubesched.client.errors import error_of_status
 
 # A larger table is cleared; parts that are shared already stay shared.
@@ -104,7 +103,10 @@ class SharedParts:
                 _share(fields, section)
         self._until_check -= 1
         if not self._until_check:
-            self._check()
+            self._until_check = _OBJECTS_BETWEEN_CHECKS
+            for table in self._tables.values():
+                if len(table) > _PARTS_MAX:
+                    table.clear()
 
     def _pod_spec(self, spec: PodSpec, fields: _Fields) -> PodSpec:
         node_name, volumes = spec.node_name, spec.volumes
@@ -117,18 +119,10 @@ class SharedParts:
             return known
         own = copy(known)
         force_setattr(own, "node_name", self._node_names.setdefault(node_name, node_name))
-        force_setattr(own, "volumes", self._shared_volumes(volumes))
+        # Each by itself, because the name of the token volume differs per pod.
+        shared = tuple([_stored(self._volumes, volume) for volume in volumes])
+        force_setattr(own, "volumes", shared)
         return own
-
-    def _shared_volumes(self, volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
-        """Share each volume by itself, because the name of the token volume differs per pod."""
-        return tuple([_stored(self._volumes, volume) for volume in volumes])
-
-    def _check(self) -> None:
-        self._until_check = _OBJECTS_BETWEEN_CHECKS
-        for table in self._tables.values():
-            if len(table) > _PARTS_MAX:
-                table.clear()
 
 
 def _share(fields: _Fields, whole: Any) -> None:

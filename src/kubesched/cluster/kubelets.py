@@ -13,6 +13,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 import msgspec
 
@@ -77,18 +78,16 @@ class PodReports(ABC):
         """A pod is gone."""
 
 
+@dataclass(slots=True)
 class _Work:
     """A pod on a node, and what happens to it next."""
 
-    __slots__ = ("key", "node_name", "stop_seconds", "stops_at", "timer", "uid")
-
-    def __init__(self, key: Key, pod: Pod) -> None:
-        self.key = key
-        self.uid = pod.metadata.uid
-        self.node_name = pod.spec.node_name
-        self.timer: asyncio.TimerHandle | None = None
-        self.stop_seconds: float | None = None
-        self.stops_at: float | None = None
+    key: Key
+    uid: str
+    node_name: str
+    timer: asyncio.TimerHandle | None = None
+    stop_seconds: float | None = None
+    stops_at: float | None = None
 
     def cancel(self) -> None:
         if self.timer is not None:
@@ -162,8 +161,7 @@ class Kubelets(Watching):
         if pod is None or not pod.spec.node_name or pod.status.phase in FINISHED:
             return
         if work is None:
-            work = _Work(key, pod)
-            self._works[key] = work
+            work = self._works[key] = _Work(key, pod.metadata.uid, pod.spec.node_name)
             self._by_node.setdefault(work.node_name, {})[key] = work
             self._take_up(work, pod)
         elif pod.metadata.deletion_timestamp:

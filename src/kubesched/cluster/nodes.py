@@ -108,7 +108,6 @@ class NodeTemplate(msgspec.Struct, frozen=True):
         labels: For all nodes.
         taints: For all nodes, as in their spec.
         zones: Given to nodes in turn; empty for nodes without a zone.
-        name: The beginning of their names.
         node: A node whose other fields are kept; empty for none.
     """
 
@@ -116,13 +115,12 @@ class NodeTemplate(msgspec.Struct, frozen=True):
     labels: Mapping[str, str] = {}
     taints: tuple[Plain, ...] = ()
     zones: tuple[str, ...] = ()
-    name: str = "node"
     node: Plain = {}
 
     def nodes(self, count: int) -> list[Plain]:
         """Return a number of nodes, whose names sort in order."""
         width = len(str(count - 1))
-        return [self._node(index, f"{self.name}-{index:0{width}d}") for index in range(count)]
+        return [self._node(index, f"node-{index:0{width}d}") for index in range(count)]
 
     def _node(self, index: int, name: str) -> Plain:
         node = deepcopy(self.node)
@@ -265,7 +263,8 @@ class NodeKeeper(Watching):
     def _changed(self, key: Key, before: Plain | None, _node: Plain | None) -> None:
         node = self._server.find(*key)
         if node is None:
-            self._forget(key.name)
+            if timer := self._timers.pop(key.name, None):
+                timer.cancel()
             return
         wanted = as_reported(node, self._capacity, self._server.timestamp())
         wanted = with_advertised_resources(wanted, before)
@@ -275,11 +274,6 @@ class NodeKeeper(Watching):
             self._renew(key.name)
 
     # Leases.
-
-    def _forget(self, name: str) -> None:
-        timer = self._timers.pop(name, None)
-        if timer is not None:
-            timer.cancel()
 
     def _renew(self, name: str) -> None:
         loop = asyncio.get_running_loop()

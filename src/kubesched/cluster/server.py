@@ -103,9 +103,9 @@ class Server(ABC):
         found = self.store.find(Key(kind_name(type_), namespace, name))
         return None if found is None else self._typed(found, type_)
 
-    def all(self, type_: type[Typed], namespace: str | None = None) -> list[Typed]:
-        """Return the objects of a class, of one namespace or of all."""
-        found = self.store.list(kind_name(type_), namespace).items
+    def all(self, type_: type[Typed]) -> list[Typed]:
+        """Return the objects of a class."""
+        found = self.store.list(kind_name(type_)).items
         return [self._typed(stored, type_) for stored in found]
 
     @abstractmethod
@@ -169,11 +169,7 @@ class AnyKindServer(Server):
     def delete(
         self, key: Key, uid: str = "", grace_seconds: int | None = None, policy: str = "Background"
     ) -> None:
-        """Delete an object, or begin to; `policy` decides about its dependents.
-
-        Raises:
-            ApiError: It is not there, or it is another one.
-        """
+        """Delete an object, or begin to; `policy` decides about its dependents."""
 
     def patch_status(self, key: Key, status: Plain) -> None:
         """Replace the status of an object; raises NotFoundError if it is gone."""

@@ -239,11 +239,7 @@ class Store(Generic[V]):
     # Writing.
 
     def create(self, key: Key, value: V) -> V:
-        """Add an object; return it with its version.
-
-        Raises:
-            AlreadyExistsError: There is one of that name.
-        """
+        """Add an object; return it with its version. Raises AlreadyExistsError if it is there."""
         objects = self._kinds.setdefault(key.kind, {})
         if key in objects:
             raise AlreadyExistsError(f'{key.kind} "{key.name}" already exists')
@@ -254,11 +250,7 @@ class Store(Generic[V]):
         return value
 
     def update(self, key: Key, value: V) -> V:
-        """Replace an object; return it with its new version.
-
-        Raises:
-            NotFoundError: There is none.
-        """
+        """Replace an object; return it with its new version. Raises NotFoundError without one."""
         previous = self.get(key)
         self._version += 1
         value = self._stamp(value, self._version)

@@ -387,8 +387,6 @@ def _json(value: Any) -> str:
 
 # Lines.
 
-_DEEP = "it is nested too deeply"
-
 
 class AnsweredLine(msgspec.Struct, frozen=True):
     """A line and its result.
@@ -453,7 +451,7 @@ def _message(error: Exception) -> str:
         case msgspec.DecodeError():
             return f"it is no JSON: {error}"
         case RecursionError():
-            return _DEEP
+            return "it is nested too deeply"
         case ConfigError():
             return "; ".join(f"scenario.config: {field_error}" for field_error in error.errors)
         case ScenarioError():

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -49,7 +50,6 @@ class InstantServer(ObjectServer):
         self.changes = 0
         self.on_pod_deleted: Callable[[Pod], None] = lambda _pod: None
         self._start_seconds = 0.0
-        self._handler: ResourceEventHandler | None = None
 
     def restore(self, objects: Iterable[KubeObject], start_seconds: float) -> None:
         """Take over the objects of a cluster, each with the fields that its API server gave it.
@@ -58,17 +58,15 @@ class InstantServer(ObjectServer):
         """
         self._start_seconds = start_seconds
         known = [(key_of(item), item) for item in objects]
-        newest = max((_version_of(item) for _, item in known), default=0)
+        versions = (item.metadata.resource_version for _, item in known)
+        newest = max((int(text) for text in versions if text.isdecimal()), default=0)
         self.store.restore(known, newest or 1)
 
     def connect(self, handler: ResourceEventHandler) -> None:
         """Pass every change from now on to a handler."""
-        self._handler = handler
-        self.store.on_write.append(self._deliver)
+        self.store.on_write.append(partial(self._deliver, handler))
 
-    def _deliver(self, change: Change[KubeObject]) -> None:
-        handler = self._handler
-        assert handler is not None, "it was connected"
+    def _deliver(self, handler: ResourceEventHandler, change: Change[KubeObject]) -> None:
         before, after = change.previous, change.value
         self.changes += not _is_report(before, after)
         if change.type is ChangeType.DELETED:
@@ -124,11 +122,6 @@ class InstantServer(ObjectServer):
         asyncio.get_running_loop().call_soon(attempt)
 
 
-def _version_of(item: KubeObject) -> int:
-    version = item.metadata.resource_version
-    return int(version) if version.isdecimal() else 0
-
-
 def _is_finished(item: KubeObject) -> bool:
     return isinstance(item, Pod) and item.status.phase in FINISHED
 
@@ -176,10 +169,7 @@ class InstantClaimWriter:
 
     async def get(self, namespace: str, name: str) -> ResourceClaim:
         """Return the claim as stored."""
-        found = self._server.find(ResourceClaim, namespace, name)
-        if found is None:
-            raise NotFoundError(f'resourceclaims.resource.k8s.io "{name}" not found')
-        return found
+        return self._server.get(ResourceClaim, namespace, name)
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Create the claim."""

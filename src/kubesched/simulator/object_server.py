@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import FINISHED, Node, Pod, PodCondition, PodStatus, Toleration
-from kubesched.api.errors import ApiError, ConflictError, NotFoundError
+from kubesched.api.errors import ApiError, ConflictError
 from kubesched.api.meta import Condition, KubeObject, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
@@ -218,13 +218,17 @@ class ObjectServer:
             if isinstance(item, PriorityClass):
                 self._classes = None
 
-    def all(self, type_: type[T], namespace: str | None = None) -> tuple[T, ...]:
-        """Return the objects of a class, of one namespace or of all, in order of creation."""
-        return cast("tuple[T, ...]", self.store.list(kind_name(type_), namespace).items)
+    def all(self, type_: type[T]) -> tuple[T, ...]:
+        """Return the objects of a class, in order of creation."""
+        return cast("tuple[T, ...]", self.store.list(kind_name(type_)).items)
 
     def find(self, type_: type[T], namespace: str, name: str) -> T | None:
         """Return an object of a class, None if there is none."""
         return cast("T | None", self.store.find(Key(kind_name(type_), namespace, name)))
+
+    def get(self, type_: type[T], namespace: str, name: str) -> T:
+        """Return an object of a class; raises NotFoundError if there is none."""
+        return cast("T", self.store.get(Key(kind_name(type_), namespace, name)))
 
     def node(self, name: str) -> Node | None:
         """Return a node, None if there is none."""
@@ -238,9 +242,7 @@ class ObjectServer:
     # Pods.
 
     def _require_pod(self, namespace: str, name: str, uid: str) -> Pod:
-        pod = self.pod(namespace, name)
-        if pod is None:
-            raise NotFoundError(f'pods "{name}" not found')
+        pod = self.get(Pod, namespace, name)
         if uid and pod.metadata.uid != uid:
             raise ConflictError(
                 f'Operation cannot be fulfilled on pods "{name}": Precondition failed: UID in '
@@ -309,9 +311,7 @@ class ObjectServer:
             NotFoundError: There is no such group.
         """
         metadata = group.metadata
-        stored = self.find(PodGroup, metadata.namespace, metadata.name)
-        if stored is None:
-            raise NotFoundError(f'podgroups.scheduling.k8s.io "{metadata.name}" not found')
+        stored = self.get(PodGroup, metadata.namespace, metadata.name)
         patched = with_group_condition(stored, condition, metadata.generation, self.now())
         return stored if patched is stored else self.update(patched)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import controller_of
@@ -35,23 +35,11 @@ from kubesched.simulator.rehearsal import reasons_of
 from kubesched.simulator.utilisation import FIRST_RESOURCES
 from kubesched.snapshot.pod_info import PodInfo
 
-T = TypeVar("T")
-
 PODS_MAX: Final = 200_000
 _DIGITS: Final = 3
 _STATES: Final = tuple(NodeState)
 _ENDS: Final = tuple(PodEnd)
 _Workload = tuple[str, str, str, int, str, tuple[tuple[str, int], ...]]
-
-
-class _Distinct(Generic[T]):
-    """Numbers values in the order in which they first appear."""
-
-    def __init__(self) -> None:
-        self.values: dict[T, int] = {}
-
-    def number(self, value: T) -> int:
-        return self.values.setdefault(value, len(self.values))
 
 
 @dataclass(slots=True)
@@ -74,11 +62,9 @@ class _PodRow:
 
 
 class PlaybackRecorder(LedgerReader, Observer):
-    """Records one simulation."""
+    """Records one simulation, until more than `PODS_MAX` pods have arrived."""
 
-    def __init__(self, pods_max: int = PODS_MAX) -> None:
-        """Start empty; the record ends when more than `pods_max` pods have arrived."""
-        self._pods_max = pods_max
+    def __init__(self) -> None:
         self._ended: float | None = None
         self._nodes: dict[str, Node] = {}
         self._node_rows: dict[str, int] = {}
@@ -86,8 +72,9 @@ class PlaybackRecorder(LedgerReader, Observer):
         self._states: dict[str, NodeState] = {}
         self._pods: list[_PodRow] = []
         self._rows: dict[str, int] = {}
-        self._workloads: _Distinct[_Workload] = _Distinct()
-        self._reasons: _Distinct[str] = _Distinct()
+        # Both number their keys in the order in which they first appear.
+        self._workloads: dict[_Workload, int] = {}
+        self._reasons: dict[str, int] = {}
         self._pod_reasons: list[tuple[float, int, int]] = []
         self._restarts: list[tuple[float, int]] = []
         self._preemptors: dict[int, int] = {}
@@ -151,7 +138,8 @@ class PlaybackRecorder(LedgerReader, Observer):
         at = self._rows.get(attempt.queued.pod_info.uid)
         if at is None or self._ended is not None:
             return
-        reason = self._reasons.number("; ".join(reasons_of(attempt, len(self._nodes))))
+        text = "; ".join(reasons_of(attempt, len(self._nodes)))
+        reason = self._reasons.setdefault(text, len(self._reasons))
         row = self._pods[at]
         if row.reason != reason:
             row.reason = reason
@@ -160,7 +148,7 @@ class PlaybackRecorder(LedgerReader, Observer):
     # Rows of pods.
 
     def _add(self, pod: Pod, now: float) -> _PodRow | None:
-        if len(self._pods) >= self._pods_max and self._ended is None:
+        if len(self._pods) >= PODS_MAX and self._ended is None:
             self._ended = now
         if self._ended is not None:
             return None
@@ -177,19 +165,15 @@ class PlaybackRecorder(LedgerReader, Observer):
 
     def _workload_of(self, pod: Pod) -> int:
         owner, metadata, spec = controller_of(pod.metadata), pod.metadata, pod.spec
-        return self._workloads.number(
-            (
-                *(
-                    ("Pod", metadata.labels.get("app", ""))
-                    if owner is None
-                    else (owner.kind, owner.name)
-                ),
-                metadata.namespace,
-                spec.priority or 0,
-                spec.priority_class_name,
-                tuple(sorted(PodInfo(pod).template.held.items())),
-            )
+        workload = (
+            "Pod" if owner is None else owner.kind,
+            metadata.labels.get("app", "") if owner is None else owner.name,
+            metadata.namespace,
+            spec.priority or 0,
+            spec.priority_class_name,
+            tuple(sorted(PodInfo(pod).template.held.items())),
         )
+        return self._workloads.setdefault(workload, len(self._workloads))
 
     def _end(self, pod: Pod, now: float) -> None:
         row = self._row(pod)
@@ -219,12 +203,10 @@ class PlaybackRecorder(LedgerReader, Observer):
             resources=tuple(resources),
             node_states=tuple(map(str, _STATES)),
             pod_ends=tuple(map(str, _ENDS)),
-            reasons=tuple(self._reasons.values),
+            reasons=tuple(self._reasons),
             workloads=tuple(
                 WorkloadOnNodes(kind, namespace, name, priority, priority_class, dict(requests))
-                for kind, name, namespace, priority, priority_class, requests in (
-                    self._workloads.values
-                )
+                for kind, name, namespace, priority, priority_class, requests in self._workloads
             ),
             nodes=PlaybackNodes(
                 tuple(self._nodes),
@@ -243,7 +225,7 @@ class PlaybackRecorder(LedgerReader, Observer):
 
     def _resources(self, amounts: Sequence[Mapping[str, int]]) -> list[str]:
         used = {name for one in amounts for name, amount in one.items() if amount}
-        used |= {name for workload in self._workloads.values for name, _ in workload[-1]}
+        used |= {name for workload in self._workloads for name, _ in workload[-1]}
         return [*FIRST_RESOURCES, *sorted(used.difference(FIRST_RESOURCES))]
 
 

@@ -107,7 +107,12 @@ class PodLedger:
         is_deleted = change.type is ChangeType.DELETED
         if isinstance(item, Pod):
             assert old is None or isinstance(old, Pod), "an object keeps its kind"
-            self._pod_is(old, item, is_deleted=is_deleted)
+            if is_deleted or item.status.phase in FINISHED:
+                self._deleted(item)
+            elif old is None:
+                self._add(item)
+            else:
+                self._changed(old, item)
         elif isinstance(item, Node):
             self._node_changed(item.metadata.name, None if is_deleted else item)
 
@@ -126,14 +131,6 @@ class PodLedger:
                 reader.capacity_changed(self._capacity, self._now())
 
     # Pods.
-
-    def _pod_is(self, old: Pod | None, pod: Pod, *, is_deleted: bool) -> None:
-        if is_deleted or pod.status.phase in FINISHED:
-            self._deleted(pod)
-        elif old is None:
-            self._add(pod)
-        else:
-            self._changed(old, pod)
 
     def _add(self, pod: Pod) -> None:
         if pod.spec.node_name:
@@ -156,9 +153,7 @@ class PodLedger:
     def _book(self, pod: Pod, waiting: Waiting | None) -> None:
         name, amounts = pod.spec.node_name, {**PodInfo(pod).template.held, "pods": 1}
         booking = self.bookings[pod.metadata.uid] = Booking(name, amounts)
-        booked = self.booked.setdefault(name, Counter())
-        for resource, amount in amounts.items():
-            booked[resource] += amount
+        self.booked.setdefault(name, Counter()).update(amounts)
         for reader in self.readers:
             reader.pod_bound(pod, booking, waiting, self._now())
 
@@ -170,25 +165,19 @@ class PodLedger:
             for reader in self.readers:
                 reader.pending_pod_deleted(pod, waiting, self._now())
         if booking is not None:
-            self._release(booking)
+            booked = self.booked[booking.node_name]
+            booked.subtract(booking.amounts)
+            if not booked["pods"]:
+                del self.booked[booking.node_name]
             for reader in self.readers:
                 reader.pod_released(pod, booking, self._now())
-
-    def _release(self, booking: Booking) -> None:
-        booked = self.booked[booking.node_name]
-        for resource, amount in booking.amounts.items():
-            booked[resource] -= amount
-        if not booked["pods"]:
-            del self.booked[booking.node_name]
 
     def check(self) -> None:
         """Assert that the ledger is consistent."""
         assert not self.waiting.keys() & self.bookings.keys(), "a pod waits and has a node"
         sums: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for booking in self.bookings.values():
-            on_node = sums[booking.node_name]
-            for resource, amount in booking.amounts.items():
-                on_node[resource] += amount
+            sums[booking.node_name].update(booking.amounts)
         assert sums == self.booked, "a node's bookings are not the sum of its pods'"
 
 
@@ -232,11 +221,7 @@ class Checkers(LedgerReader):
                 )
 
     def step(self) -> None:
-        """Raise a violation found since the last step.
-
-        Raises:
-            InvariantError: if an invariant is violated.
-        """
+        """Raise InvariantError if a violation was found since the last step."""
         for key, old, new in self._ledger.rebound:
             self._problems.append(f"pod {key} was bound to {old} and then to {new}")
         if self._problems:

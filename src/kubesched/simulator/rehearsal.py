@@ -250,7 +250,9 @@ class Rehearsal:
             else:
                 others.append(with_uid(item))
         first, last = [*others, *nodes], _by_creation(pending)
-        self.server.restore([*first, *there, *last], _latest_start_seconds(there))
+        starts = {pod.status.start_time for pod in there}
+        latest_seconds = max((seconds_of(time) for time in starts if time), default=0.0)
+        self.server.restore([*first, *there, *last], latest_seconds)
         for item in first:
             self._handlers.added(item)
         self._handlers.take_over(there)
@@ -388,9 +390,3 @@ def _by_creation(pods: list[Pod]) -> list[Pod]:
         return sorted(pods, key=lambda pod: parse_time(pod.metadata.creation_timestamp or ""))
     except ValueError:
         return pods
-
-
-def _latest_start_seconds(pods: Iterable[Pod]) -> float:
-    """Return when the last of the pods started, in seconds of virtual time; 0 if none has."""
-    times = {pod.status.start_time for pod in pods}
-    return max((seconds_of(time) for time in times if time), default=0.0)

@@ -61,11 +61,7 @@ def is_selected(metadata: ObjectMeta, selection: NodeSelection | PodSelection) -
 
 
 def nodes_of(group: NodeGroup) -> Iterator[Node]:
-    """Yield the nodes of a group that names no trace.
-
-    Raises:
-        DecodeError: if the template is not a valid node.
-    """
+    """Yield the nodes of a group without a trace; raises DecodeError if they are invalid."""
     template = group.template
     metadata, spec, status = (_mapping(template, part) for part in ("metadata", "spec", "status"))
     amounts = {"pods": 110, **_mapping(status, "allocatable"), **group.allocatable}
@@ -85,11 +81,7 @@ def nodes_of(group: NodeGroup) -> Iterator[Node]:
 
 
 def template_of(workload: ScenarioWorkload) -> PodTemplateSpec:
-    """Return the template of a workload's pods.
-
-    Raises:
-        DecodeError: if it is not a valid pod template.
-    """
+    """Return the template of a workload's pods; raises DecodeError if it is invalid."""
     metadata, spec = (_mapping(workload.template, part) for part in ("metadata", "spec"))
     labels = {_APP: workload.name, **_mapping(metadata, "labels"), **workload.labels}
     containers = spec.get("containers") or [{"name": "main", "image": workload.name}]

@@ -223,11 +223,16 @@ class Script:
 
         def create(burst: Iterable[int]) -> None:
             for number in burst:
-                seconds = draw()
-                metadata = template.metadata
+                seconds, metadata = draw(), template.metadata
                 if seconds is not None:
                     metadata = with_run_seconds(metadata, seconds)
-                self._create_pod(workload, replace(template, metadata=metadata), number)
+                own, name = replace(template, metadata=metadata), f"{workload.name}-{number}"
+                if arrivals.restart:
+                    where = (workload.name, workload.namespace)
+                    self._try(self._world.workloads.add_run, *where, own, name)
+                else:
+                    pod = pod_of_template(own, name, workload.namespace)
+                    self._try(self._world.server.create, pod)
 
         arriving = streams.stream(f"arrivals/{key}")
         for at in arrival_seconds(arrivals, self._scenario.duration, arriving):
@@ -235,18 +240,6 @@ class Script:
             if not burst:
                 return
             yield at, partial(create, burst)
-
-    def _create_pod(
-        self, workload: ScenarioWorkload, template: PodTemplateSpec, number: int
-    ) -> None:
-        """Create a workload's pod, with a controller if it is to be restarted."""
-        name = f"{workload.name}-{number}"
-        if workload.pods is not None and workload.pods.restart:
-            where = (workload.name, workload.namespace)
-            self._try(self._world.workloads.add_run, *where, template, name)
-        else:
-            pod = pod_of_template(template, name, workload.namespace)
-            self._try(self._world.server.create, pod)
 
     # Events.
 

@@ -13,6 +13,7 @@ Invariants: a series holds at most BINS_MAX bins; merging changes neither the su
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Final
 
 import msgspec
@@ -36,7 +37,7 @@ class QuantileSketch:
         self.total = 0.0
         self.largest = 0.0
         self._zeros = 0
-        self._counts: dict[int, int] = {}
+        self._counts: Counter[int] = Counter()
 
     def add(self, value: float) -> None:
         """Count a value; raises ValueError if it is negative or NaN."""
@@ -48,8 +49,7 @@ class QuantileSketch:
         if value < MIN:
             self._zeros += 1
         else:
-            power = math.ceil(math.log(min(value, MAX)) / _LOG_BASE)
-            self._counts[power] = self._counts.get(power, 0) + 1
+            self._counts[math.ceil(math.log(min(value, MAX)) / _LOG_BASE)] += 1
 
     @property
     def mean(self) -> float | None:
@@ -64,14 +64,11 @@ class QuantileSketch:
         if not self.count:
             return None
         rank = max(math.ceil(share * self.count), 1)
-        seen = self._zeros
-        if rank <= seen:
-            return 0.0
-        for power in sorted(self._counts):
-            seen += self._counts[power]
+        seen = 0
+        for value, count in self._values():
+            seen += count
             if rank <= seen:
-                # The middle of the counter's range in terms of relative error.
-                return min(2 * _BASE**power / (_BASE + 1), self.largest)
+                return min(value, self.largest)
         raise AssertionError("every value is counted somewhere")
 
     def histogram(self, bounds: tuple[float, ...]) -> tuple[int, ...]:
@@ -86,6 +83,7 @@ class QuantileSketch:
         return tuple(found)
 
     def _values(self) -> list[tuple[float, int]]:
+        """Return the middle of each counter's range in terms of relative error, and its count."""
         middles = [
             (2 * _BASE**power / (_BASE + 1), count) for power, count in sorted(self._counts.items())
         ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, TypeVarTuple
 
 import msgspec
@@ -26,7 +27,7 @@ from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import kind_of
 from kubesched.cluster.server import Follower, Plain, Server, Typed
 from kubesched.cluster.store import Key, Store
-from kubesched.simulator.faults import FINE, FaultPlan, Latencies, RandomStreams, RequestFaultDraws
+from kubesched.simulator.faults import FaultPlan, Latencies, RandomStreams, RequestFaultDraws
 from kubesched.simulator.object_server import PODS, ObjectServer, key_of
 from kubesched.simulator.virtual_loop import EPOCH
 
@@ -39,7 +40,6 @@ class SimulatedApi:
     Attributes:
         requests: Number of requests by kind.
         failures: Number of refused or unanswered requests by kind.
-        on_event: Called with each recorded event.
         on_unanswered: Called with the node name of a binding whose response was lost.
     """
 
@@ -54,11 +54,11 @@ class SimulatedApi:
     ) -> None:
         """Set up; latencies and faults of requests are drawn from streams of their own.
 
-        With `is_instant`, requests without latency and faults are carried out within the call, not
-        in a later step of the loop.
+        With `is_instant`, requests are carried out within the call, not in a later step of the
+        loop; there are no latencies and faults.
         """
         self._server = server
-        self._is_instant = is_instant and not latencies.request
+        self._is_instant = is_instant
         self._latency_seconds = latencies.request
         self._pace = random_streams.stream("request-latency")
         self._fates = {
@@ -70,7 +70,6 @@ class SimulatedApi:
         self._deleted_while_binding = faults.deleted_while_binding
         self.requests = dict.fromkeys(self._fates, 0)
         self.failures = dict.fromkeys(self._fates, 0)
-        self.on_event: Callable[[EventRecord], None] = lambda _event: None
         self.on_unanswered: Callable[[str], None] = lambda _node_name: None
 
     async def bind(self, pod: Pod, node_name: str) -> None:
@@ -83,8 +82,10 @@ class SimulatedApi:
             raise
 
     def _bind(self, pod: Pod, node_name: str) -> None:
-        self._delete_by_chance(pod)
-        metadata = pod.metadata
+        metadata, share = pod.metadata, self._deleted_while_binding
+        if share and self._deletions.random() < share:
+            with suppress(NotFoundError):
+                self._server.delete_pod(metadata.namespace, metadata.name)
         self._server.bind(metadata.namespace, metadata.name, metadata.uid, node_name)
 
     async def patch_pod_status(
@@ -108,22 +109,16 @@ class SimulatedApi:
         await self._request("delete", delete, metadata.namespace, metadata.name, metadata.uid)
 
     def record_event(self, event: EventRecord) -> None:
-        """Pass the event to `on_event`."""
-        self.on_event(event)
+        """Do nothing, because events are not read."""
 
     async def _request(
         self, kind: str, carry_out: Callable[[*Arguments], object], *arguments: *Arguments
     ) -> None:
-        """Send a request.
-
-        Raises:
-            ApiError: It was refused, or with code 0: the response was lost.
-        """
+        """Send a request; raises ApiError if it was refused, with code 0 if the answer was lost."""
         self.requests[kind] += 1
         fate = self._fates[kind].draw()
-        takes_time = not self._is_instant or fate is not FINE
         seconds = 0.0
-        if takes_time:
+        if not self._is_instant:
             seconds = self._latency_seconds * self._pace.uniform(0.5, 1.5) + fate.extra_seconds
             await asyncio.sleep(seconds / 2)
         refusal = fate.refusal
@@ -132,21 +127,13 @@ class SimulatedApi:
                 carry_out(*arguments)
             except ApiError as error:
                 refusal = error
-        if takes_time:
+        if not self._is_instant:
             await asyncio.sleep(seconds / 2)
         if refusal is None and not fate.is_answered:
             refusal = ApiError(0, "Unanswered", "simulated: the answer was lost")
         if refusal is not None:
             self.failures[kind] += 1
             raise refusal
-
-    def _delete_by_chance(self, pod: Pod) -> None:
-        share = self._deleted_while_binding
-        if share and self._deletions.random() < share:
-            try:
-                self._server.delete_pod(pod.metadata.namespace, pod.metadata.name)
-            except NotFoundError:
-                return
 
 
 # The scheduler's watches.
@@ -276,22 +263,14 @@ class LocalServer(Server):
         return spec
 
     def patch_status(self, key: Key, status: Plain) -> None:
-        """Replace the status of a disruption budget; other statuses are not stored.
-
-        Raises:
-            NotFoundError: It is gone.
-        """
+        """Replace the status of a disruption budget; other statuses are not stored."""
         found = self.store.get(key)
         if isinstance(found, PodDisruptionBudget):
             written = msgspec.convert(status, PodDisruptionBudgetStatus)
             self._server.update(replace(found, status=written))
 
     def delete(self, key: Key, uid: str = "", grace_seconds: int | None = None) -> None:
-        """Delete an object; a pod gracefully, unless its grace is 0.
-
-        Raises:
-            ApiError: It is not there, or it is another one.
-        """
+        """Delete an object; a pod gracefully, unless its grace is 0."""
         if key.kind == PODS and grace_seconds != 0:
             self._server.delete_pod(key.namespace, key.name, uid, grace_seconds)
             return

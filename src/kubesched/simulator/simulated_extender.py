@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from typing import Any, Final, TypeAlias
 
 from kubesched.api.errors import ApiError
@@ -48,7 +49,9 @@ class SimulatedExtender:
         concern = f"extender/{configuration.url_prefix}"
         self._pace = random_streams.stream(concern)
         self._fates = random_streams.stream(f"faults/{concern}")
-        self._outage_begin: float | None = None
+        self._outage_begin = math.inf
+        if faults.every:
+            self._outage_begin = self._fates.expovariate(1 / faults.every)
         self._answers = {
             configuration.filter_verb: self._filter,
             configuration.prioritize_verb: self._prioritize,
@@ -67,7 +70,7 @@ class SimulatedExtender:
         """
         self.requests += 1
         faults, fates = self._faults, self._fates
-        if faults.every and self._has_outage(faults, asyncio.get_running_loop().time()):
+        if self._has_outage(asyncio.get_running_loop().time()):
             self.failures += 1
             raise ConnectionRefusedError("simulated: connection refused")
         is_error, is_lost, is_slow = (
@@ -83,15 +86,12 @@ class SimulatedExtender:
         self.failures += is_error
         return (_BROKEN, b"") if is_error else self._answer(url, body)
 
-    def _has_outage(self, faults: ExtenderFaults, now: float) -> bool:
+    def _has_outage(self, now: float) -> bool:
         """Draw outages up to now; return whether there is one."""
-        begin = self._outage_begin
-        if begin is None:
-            begin = self._fates.expovariate(1 / faults.every)
-        while now >= begin + faults.outage:
-            begin += faults.outage + self._fates.expovariate(1 / faults.every)
-        self._outage_begin = begin
-        return now >= begin
+        faults = self._faults
+        while now >= self._outage_begin + faults.outage:
+            self._outage_begin += faults.outage + self._fates.expovariate(1 / faults.every)
+        return now >= self._outage_begin
 
     def _answer(self, url: str, body: bytes) -> tuple[int, bytes]:
         answer = self._answers.get(url.rpartition("/")[2])

@@ -106,11 +106,7 @@ def _value_text(value: object) -> str:
 def check_columns(
     header: Sequence[str], required: Sequence[str], known: Sequence[str], file: str, expected: str
 ) -> None:
-    """Check the names of columns; `expected` tells which there are.
-
-    Raises:
-        DecodeError: if columns are missing, unknown or there twice.
-    """
+    """Raise DecodeError if columns are missing, unknown or there twice; `expected` names all."""
     missing = [name for name in required if name not in header]
     unknown = [repr(name[:40]) for name in header if name not in known]
     twice = sorted({name for name in header if header.count(name) > 1})
@@ -175,11 +171,7 @@ class TraceRecord:
 
 
 def checked_once(records: Iterable[TraceRecord], column: str) -> Iterator[TraceRecord]:
-    """Yield the records.
-
-    Raises:
-        DecodeError: if two have the same name.
-    """
+    """Yield the records; raises DecodeError if two have the same name."""
     lines: dict[str, Source] = {}
     for record in records:
         name = record.name(column)
@@ -332,11 +324,7 @@ class TracedPod(NamedTuple):
 
 
 def trace_nodes(path: str) -> list[Node]:
-    """Return the nodes of a trace.
-
-    Raises:
-        DecodeError: if the file cannot be read or has other objects.
-    """
+    """Return the nodes of a trace; raises DecodeError if the file is no list of nodes."""
     return [_node(record) for record in checked_once(_records(path, Node), "sn")]
 
 

@@ -9,6 +9,7 @@ Reads:    the node table's allocatable, requested and pod counts
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -120,13 +121,12 @@ class AveragePod:
 
     def __init__(self) -> None:
         self._count = 0
-        self._sums: dict[str, int] = {}
+        self._sums: Counter[str] = Counter()
 
     def add(self, amounts: Mapping[str, int]) -> None:
         """Count a pod's requests."""
         self._count += 1
-        for resource, amount in amounts.items():
-            self._sums[resource] = self._sums.get(resource, 0) + amount
+        self._sums.update(amounts)
 
     def amounts(self) -> dict[str, float]:
         """Return resource -> mean request, for resources that any pod requests."""

@@ -258,9 +258,5 @@ def _minute(minutes: int) -> str:
 
 
 def seconds_of(text: str) -> float:
-    """Return the virtual second of an RFC 3339 time.
-
-    Raises:
-        ValueError: if the text is not an RFC 3339 time.
-    """
+    """Return the virtual second of an RFC 3339 time; raises ValueError if it is none."""
     return parse_time(text) / _NANOSECONDS - EPOCH.timestamp()

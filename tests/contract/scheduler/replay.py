@@ -24,8 +24,8 @@ from kubesched.app.options import Options, ServingOptions
 from kubesched.app.process import SchedulerProcess
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.config.load import load_configuration
-from kubesched.config.types import ExtenderConfiguration
 from kubesched.plugins.registry import in_tree_registry
+from kubesched.scheduler.extenders import Connect as ConnectExtender
 from tests.contract.placeholders import EPOCH
 
 from .in_process_connection import Network, Plain, Sent
@@ -288,8 +288,8 @@ class Replay:
     # The extender.
 
     @asynccontextmanager
-    async def _extenders(self) -> AsyncIterator[_Extenders]:
-        yield _Extenders(self.extender)
+    async def _extenders(self) -> AsyncIterator[ConnectExtender]:
+        yield lambda _configuration: self.extender
 
     async def _bind(self, body: Plain) -> None:
         """Bind a pod, as an extender with a bind verb does."""
@@ -306,16 +306,6 @@ class Replay:
         assert pod is not None, pod_name
         uid: str = pod["metadata"]["uid"]
         return uid
-
-
-class _Extenders:
-    """Connects every extender to the recorded one."""
-
-    def __init__(self, extender: RecordedExtender) -> None:
-        self._extender = extender
-
-    def connect(self, _configuration: ExtenderConfiguration, /) -> RecordedExtender:
-        return self._extender
 
 
 def _is_pod_so(pod: Plain, wanted: Plain) -> bool:

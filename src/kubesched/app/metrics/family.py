@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 from importlib.resources import files
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -52,11 +53,7 @@ class Distribution:
 
     def cumulative(self) -> list[int]:
         """Return the cumulative counts for each bound, and for infinity."""
-        sums, so_far = [], 0
-        for count in self.counts:
-            so_far += count
-            sums.append(so_far)
-        return sums
+        return list(accumulate(self.counts))
 
 
 class HistogramVec(dict[Labels, Distribution]):

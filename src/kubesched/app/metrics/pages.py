@@ -292,15 +292,11 @@ _ATTACHABLE_VOLUMES: Final = "attachable-volumes-"
 
 def pod_resources(pods: Iterable[Pod]) -> Iterator[Metric]:
     """Yield the requests and the limits of unfinished pods."""
-    running = [pod for pod in pods if not _is_finished(pod)]
+    running = [pod for pod in pods if not (pod.spec.node_name and pod.status.phase in FINISHED)]
     requests = (each for pod in running for each in _series(pod, pod_request_amounts(pod)))
     yield FAMILIES["kube_pod_resource_request"].metric(sorted(requests))
     limits = (each for pod in running for each in _series(pod, pod_limit_amounts(pod)))
     yield FAMILIES["kube_pod_resource_limit"].metric(sorted(limits))
-
-
-def _is_finished(pod: Pod) -> bool:
-    return bool(pod.spec.node_name) and pod.status.phase in FINISHED
 
 
 def _series(pod: Pod, amounts: Amounts) -> Iterator[tuple[Labels, float]]:

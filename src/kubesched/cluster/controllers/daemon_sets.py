@@ -142,8 +142,18 @@ def daemons_of(owner: Plain, nodes: Iterable[Node]) -> dict[str, Plain]:
 
 
 def _daemon_of(owner: Plain) -> Plain:
-    """Return a pod of a DaemonSet, without its node."""
-    return pod_of(_tolerant(owner), owner["metadata"]["name"])
+    """Return a pod of a DaemonSet, with tolerations and its revision, without its node."""
+    template = owner["spec"]["template"]
+    spec, metadata = template["spec"], template.get("metadata", {})
+    taints = (*_TOLERATED, _NETWORK) if spec.get("hostNetwork") else _TOLERATED
+    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in taints]
+    labels = {**metadata.get("labels", {}), _HASH: template_hash(owner)}
+    tolerant = {
+        **template,
+        "metadata": {**metadata, "labels": labels},
+        "spec": {**spec, "tolerations": [*spec.get("tolerations", []), *added]},
+    }
+    return pod_of(tolerant, owner["metadata"]["name"])
 
 
 def _nodes_for(plain: Plain, nodes: Iterable[Node]) -> tuple[dict[str, None], dict[str, None]]:
@@ -161,22 +171,6 @@ def _nodes_for(plain: Plain, nodes: Iterable[Node]) -> tuple[dict[str, None], di
         if find_untolerated(taints, tolerations, HARD_EFFECTS) is None:
             wanted[name] = None
     return wanted, tolerated
-
-
-def _tolerant(daemon_set: Plain) -> Plain:
-    """Return a template with the tolerations of daemon pods, labelled with its revision."""
-    template = daemon_set["spec"]["template"]
-    spec = template["spec"]
-    taints = (*_TOLERATED, _NETWORK) if spec.get("hostNetwork") else _TOLERATED
-    added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in taints]
-    metadata = template.get("metadata", {})
-    labels = {**metadata.get("labels", {}), _HASH: template_hash(daemon_set)}
-    tolerations = [*spec.get("tolerations", []), *added]
-    return {
-        **template,
-        "metadata": {**metadata, "labels": labels},
-        "spec": {**spec, "tolerations": tolerations},
-    }
 
 
 def _bound_to(pod: Plain, node_name: str) -> Plain:

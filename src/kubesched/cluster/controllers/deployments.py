@@ -37,17 +37,14 @@ class DeploymentController(ObjectsController):
         new = next((one for one in sets if _hash_of(one) == named), None)
         old = [one for one in sets if one is not new]
         if new is None and not owner["spec"].get("paused"):
-            new = self._create(owner, old)
+            wanted = current_replica_set(owner)
+            wanted["metadata"]["annotations"] = {REVISION: str(_newest_revision(old) + 1)}
+            new = self.create_owned(owner, wanted)
         if new is not None:
             self._mark_newest(owner, new, old)
             new, old = self._scale(owner["spec"], new, old)
             self._clean_up(owner["spec"], old)
         self._count(key, owner, new, old)
-
-    def _create(self, owner: Plain, old: list[Plain]) -> Plain:
-        wanted = current_replica_set(owner)
-        wanted["metadata"]["annotations"] = {REVISION: str(_newest_revision(old) + 1)}
-        return self.create_owned(owner, wanted)
 
     def _mark_newest(self, owner: Plain, new: Plain, old: list[Plain]) -> None:
         """Give the current template the highest revision, on both objects."""

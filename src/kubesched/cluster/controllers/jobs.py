@@ -214,11 +214,7 @@ class CronSchedule(msgspec.Struct, frozen=True):
 
 
 def parse_schedule(text: str) -> CronSchedule:
-    """Return the schedule of a text such as `*/5 * * * *`.
-
-    Raises:
-        ValueError: The schedule is invalid.
-    """
+    """Return the schedule of a text such as `*/5 * * * *`; raises ValueError if it is none."""
     fields = _NAMED.get(text.strip(), text).split()
     if len(fields) != len(_FIELDS):
         raise ValueError(f"{text!r} has {len(fields)} fields; a schedule has five")
@@ -277,29 +273,25 @@ class CronJobController(ObjectsController):
         jobs = self.owned_by(owner)
         self._forget_old(owner["spec"], jobs)
         self._write(key, jobs, {})
-        if owner["spec"].get("suspend"):
+        spec = owner["spec"]
+        if spec.get("suspend"):
             return
         try:
-            schedule = parse_schedule(owner["spec"]["schedule"])
-            self._now(owner["spec"])
+            schedule = parse_schedule(spec["schedule"])
+            zone = ZoneInfo(spec["timeZone"]) if spec.get("timeZone") else UTC
         except (ValueError, ZoneInfoNotFoundError) as error:
             log.warning("CronJob %s/%s: %s", key.namespace, key.name, error)
             return
-        due = self._due(owner, schedule)
+        now = datetime.fromtimestamp(self.server.now(), zone)
+        due = self._due(owner, schedule, now)
         if due is not None:
             self._run(key, owner, due)
-        now = self._now(owner["spec"])
         later = schedule.next_after(now)
         if later is not None:
             self._enqueue_after(key, (later - now).total_seconds())
 
-    def _now(self, spec: Plain) -> datetime:
-        zone = ZoneInfo(spec["timeZone"]) if spec.get("timeZone") else UTC
-        return datetime.fromtimestamp(self.server.now(), zone)
-
-    def _due(self, owner: Plain, schedule: CronSchedule) -> datetime | None:
+    def _due(self, owner: Plain, schedule: CronSchedule, now: datetime) -> datetime | None:
         """Return the last due time of the schedule that has no Job yet."""
-        now = self._now(owner["spec"])
         last = owner.get("status", {}).get("lastScheduleTime")
         since = seconds_of(last or owner["metadata"]["creationTimestamp"])
         deadline = owner["spec"].get("startingDeadlineSeconds", _MISSED_SECONDS_MAX)

@@ -129,6 +129,25 @@ def test_objects_that_the_input_may_lack() -> None:
     assert ((), True) == (report.notes, "StorageClass" in [one.kind for one in report.unknown])
 
 
+@pytest.mark.parametrize(
+    ("gates", "notes"),
+    [
+        (
+            "GenericWorkload=true,GangScheduling=true",
+            ("PodGroup train does not exist: create it, or use another one; there is only other.",),
+        ),
+        ("", ()),
+    ],
+    ids=["enabled", "disabled"],
+)
+def test_groups(gates: str, notes: tuple[str, ...]) -> None:
+    """A pod waits for its group only if groups are enabled."""
+    group = item("scheduling.k8s.io/v1alpha2", "PodGroup", "other", spec={})
+    waiting = pod(schedulingGroup={"podGroupName": "train"}, nodeSelector={"disk": "ssd"})
+    report = Cluster.from_objects([NODE, group, waiting], feature_gates=gates).why("shop/p")
+    assert notes == report.notes
+
+
 def test_pods_to_be_near() -> None:
     """The labels of a required pod affinity; other namespaces do not count."""
     selector = {"matchLabels": {"app": "wbe", "tier": "none"}}

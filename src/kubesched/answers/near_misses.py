@@ -1,7 +1,8 @@
 """Near misses: names, labels and values that a pod asks for and that almost exist.
 
-Reads:    nodeSelector, node affinity, tolerations, topology keys and requests of a pod, its claims
-          with their templates and classes; labels, taints and allocatable resources of nodes
+Reads:    nodeSelector, node affinity, tolerations, topology keys and requests of a pod, its group,
+          its claims with their templates and classes; labels, taints and allocatable resources of
+          nodes
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import numpy as np
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject, NodeSelectorTerm
 from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from kubesched.api.scheduling import PodGroup
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.explain.saving import KUBECTL_NAMES
 from kubesched.explain.sentences import names, there_are
+from kubesched.framework.pod_groups import pod_group_name_of
 from kubesched.inputs.errors import near_names
 from kubesched.plugins.volumes.claims import claims_of
 from kubesched.snapshot.node_table import NodeTable
@@ -211,8 +214,8 @@ def _missing_objects(pod: Pod, objects: Objects) -> Iterator[str]:
 def missing_objects(pod: Pod, objects: Objects) -> Iterator[str]:
     """Yield a sentence for each other name that no object has, with the remedy."""
     for kind, name, existing in _missing(pod, objects):
-        # Saved clusters may lack other kinds.
-        is_saved = kind.__name__ in KUBECTL_NAMES or any(objects.list(kind))
+        # Saved clusters may lack other kinds. Pods name a group only where groups are in use.
+        is_saved = kind.__name__ in (*KUBECTL_NAMES, "PodGroup") or any(objects.list(kind))
         if kind is StorageClass and _has_volumes(name, objects):
             continue
         if is_saved and objects.knows(kind) and not near_names(name, existing):
@@ -229,6 +232,8 @@ def _has_volumes(class_name: str, objects: Objects) -> bool:
 def _references(pod: Pod, objects: Objects) -> Iterator[tuple[type[KubeObject], str, str]]:
     """Yield kind, namespace and name of what the pod and its claims refer to."""
     namespace = pod.metadata.namespace
+    if group := pod_group_name_of(pod):
+        yield PodGroup, namespace, group
     for used in claims_of(pod):
         if not used.is_ephemeral:
             yield PersistentVolumeClaim, namespace, used.name

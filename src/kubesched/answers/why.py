@@ -208,6 +208,9 @@ def why_uncreated(lacking: LackedPodsError) -> WhyReport:
 def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
     """Answer for a pending pod; `explanation` has every filter's answer."""
     pod, cache = trial.pod, trial.cluster.cache
+    if not trial.profile.feature_gates.enabled("GenericWorkload"):
+        # Without the gate, nothing depends on the pod's group.
+        pod = replace(pod, spec=replace(pod.spec, scheduling_group=None))
     state = _state(pod, explanation)
     changes: tuple[SuggestedChange, ...] = ()
     together: tuple[SuggestedChange, ...] = ()

@@ -215,7 +215,7 @@ def missing_objects(pod: Pod, objects: Objects) -> Iterator[str]:
     """Yield a sentence for each other name that no object has, with the remedy."""
     for kind, name, existing in _missing(pod, objects):
         # Saved clusters may lack other kinds. Pods name a group only where groups are in use.
-        is_saved = kind.__name__ in (*KUBECTL_NAMES, "PodGroup") or any(objects.list(kind))
+        is_saved = kind.__name__ in KUBECTL_NAMES or kind is PodGroup or any(objects.list(kind))
         if kind is StorageClass and _has_volumes(name, objects):
             continue
         if is_saved and objects.knows(kind) and not near_names(name, existing):

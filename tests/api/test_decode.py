@@ -48,6 +48,13 @@ def _names(data: bytes | str, file: str = "x.json") -> list[str]:
         pytest.param(
             "x.json", json.dumps({"apiVersion": "v1", "kind": "List", "items": [A, B]}), id="list"
         ),
+        pytest.param(
+            "x.txt",
+            f"{json.dumps(A, indent=4)}\n==== START logs for container c of pod default/a ====\n"
+            '{"ready": true==== END logs for container c of pod default/a ====\n'
+            f"{json.dumps(B, indent=4)}\n",
+            id="kubectl cluster-info dump",
+        ),
         pytest.param("x.json", f"\ufeff[{TEXT_A},{TEXT_B}]", id="byte order mark"),
         pytest.param("x.yaml", f"[{TEXT_A},{TEXT_B}]", id="JSON in a YAML file"),
         pytest.param("x.yaml", f"---\n{TEXT_A}\n---\n---\n{TEXT_B}", id="documents"),

@@ -36,6 +36,11 @@ _LISTED_SUFFIXES: Final = f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}"
 _YAML_START: Final = re.compile(rb"\s*(?:#|---|-\s|[A-Za-z]\w*:)")
 GZIP_MAGIC: Final = b"\x1f\x8b"
 _TRAILING: Final = "trailing characters"
+_LOGS: Final = re.compile(
+    rb"^==== START logs for container [^\n]*\n.*?==== END logs for container [^\n]*$",
+    re.MULTILINE | re.DOTALL,
+)
+"""The logs of a container in the output of `kubectl cluster-info dump`."""
 
 
 def load(
@@ -167,12 +172,17 @@ def _several_documents(data: bytes, file: str) -> Iterator[Any]:
         value = _line_value(line)
         if value is None:
             # Not one per line: parse the rest as concatenated values.
-            rest = data[at:].decode()
+            rest = _without_logs(data[at:]).decode()
             yield from _concatenated(rest, file, number, data.count(b"\n", 0, at))
             return
         yield _object_or_array(value, Source(file, number))
         at += len(line) + 1
         number += 1
+
+
+def _without_logs(data: bytes) -> bytes:
+    """Return the text with the lines of containers' logs left empty."""
+    return _LOGS.sub(lambda logs: b"\n" * logs[0].count(b"\n"), data)
 
 
 def _line_value(line: bytes) -> msgspec.Raw | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohappyeyeballs import AddrInfoType, start_connection
 from aiohttp import web
 
 from kubesched.api.errors import ApiError
@@ -172,5 +174,28 @@ async def test_a_connection_that_is_lost_before_the_request() -> None:
         with pytest.raises(DisconnectedError) as failed:
             await connection.ask(b"GET / HTTP/1.1\r\n\r\n")
         assert "EOF" == str(failed.value)
+    finally:
+        server.close()
+
+
+@on_both_loops
+async def test_a_cancelled_dial_closes_its_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The socket does not keep the number of its descriptor, which may be another's soon."""
+    opened: list[socket.socket] = []
+
+    async def connect(addresses: Sequence[AddrInfoType], **options: Any) -> socket.socket:
+        opened.append(await start_connection(addresses, **options))
+        asyncio.get_running_loop().call_soon(dialling.cancel)
+        return opened[0]
+
+    monkeypatch.setattr("kubesched.client.dial.start_connection", connect)
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    try:
+        port = server.sockets[0].getsockname()[1]
+        dialling = asyncio.create_task(Dialer(f"http://127.0.0.1:{port}", None).dial())
+        with pytest.raises(asyncio.CancelledError):
+            await dialling
+        await asyncio.sleep(0)
+        assert -1 == opened[0].fileno()
     finally:
         server.close()

@@ -340,9 +340,7 @@ class DynamicResources(
         group = self._group_of(pod.pod)
         for one, result in zip(to_allocate, found.results, strict=True):
             allocation = number_shares(result, self._new_id)
-            claim = one.claim
-            if one.is_special and found.special.claim is not None:
-                claim = found.special.claim
+            claim = one.needed_with(found.special)
             status = replace(claim.status, allocation=allocation)
             allocated = with_finalizer(replace(claim, status=status))
             pending = self._tracker.add_pending(claim.metadata.uid, allocated, pod.uid, group)
@@ -505,20 +503,18 @@ class DynamicResources(
 
     def _make_room(self, state: DynamicResourcesState, pod: Pod) -> Status:
         special = state.special_claim
-        is_leftover = special is not None and not is_in_memory(special)
         unavailable = list(state.unavailable)
         # As upstream, the choice is random.
         self.handle.random.shuffle(unavailable)
         for one in unavailable:
             if one.is_special:
-                if is_leftover:
-                    break
-                continue
+                # It is deleted instead.
+                break
             if can_be_deallocated(one.claim, pod):
                 if self._writer is not None:
                     self._writer.deallocate_soon(replace(one.claim, status=ResourceClaimStatus()))
                 return unschedulable("deallocation of ResourceClaim completed")
-        if special is not None and is_leftover:
+        if special is not None and not is_in_memory(special):
             if self._writer is not None:
                 self._writer.delete_soon(special)
             return unschedulable("deletion of ResourceClaim completed")

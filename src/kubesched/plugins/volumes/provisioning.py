@@ -75,11 +75,11 @@ class StoragePools:
     def of(self, objects: Objects, storage_class: str) -> ClassPools:
         """Return the pools of a class."""
         changed = self._changed.read(objects)
-        if changed is None or not all(self._is_replaced(objects, key) for key in set(changed)):
+        if changed is None or not all(self._take_over(objects, key) for key in set(changed)):
             self._begin(objects)
         return self._classes.get(storage_class) or ClassPools(())
 
-    def _is_replaced(self, objects: Objects, key: tuple[str, str]) -> bool:
+    def _take_over(self, objects: Objects, key: tuple[str, str]) -> bool:
         """Take over a changed pool; return False if more than its room has changed."""
         pool = objects.get(CSIStorageCapacity, key[1], key[0])
         place = self._places.get(key)
@@ -145,14 +145,26 @@ def provision(
     storage_class = _class_of(claim, objects)
     rows = len(access.nodes)
     possible = np.zeros(rows, np.bool_)
-    if storage_class.provisioner not in ("", NO_PROVISIONER):
+    if can_provision(storage_class):
         possible[access.of_topologies(storage_class.allowed_topologies)] = True
-    if not _is_room_known(claim, storage_class.provisioner, objects):
+    requests = claim.spec.resources.requests
+    if STORAGE not in requests or not reports_capacity(storage_class, objects):
         untracked = np.full(rows, NO_POOL, np.int32)
         return Provision(claim, possible, np.ones(rows, np.bool_), (), untracked)
     of_class = pools.of(objects, storage_class.metadata.name)
-    pool_at = of_class.first_with_room(value(claim.spec.resources.requests[STORAGE]), access)
+    pool_at = of_class.first_with_room(value(requests[STORAGE]), access)
     return Provision(claim, possible, pool_at != NO_POOL, of_class.pools, pool_at)
+
+
+def can_provision(storage_class: StorageClass) -> bool:
+    """Whether volumes of the class are provisioned, not created by hand."""
+    return storage_class.provisioner not in ("", NO_PROVISIONER)
+
+
+def reports_capacity(storage_class: StorageClass, objects: Objects) -> bool:
+    """Whether the driver of the class reports its capacity."""
+    driver = objects.get(CSIDriver, storage_class.provisioner)
+    return driver is not None and bool(driver.spec.storage_capacity)
 
 
 def volume_size_max(pool: CSIStorageCapacity) -> Quantity | None:
@@ -168,14 +180,6 @@ def _class_of(claim: PersistentVolumeClaim, objects: Objects) -> StorageClass:
     if storage_class is None:
         raise ProvisioningError(f'failed to find storage class "{name}"')
     return storage_class
-
-
-def _is_room_known(claim: PersistentVolumeClaim, provisioner: str, objects: Objects) -> bool:
-    """Whether the driver reports its capacity and the claim has a request."""
-    if STORAGE not in claim.spec.resources.requests:
-        return False
-    driver = objects.get(CSIDriver, provisioner)
-    return driver is not None and bool(driver.spec.storage_capacity)
 
 
 def _key_of(pool: CSIStorageCapacity) -> tuple[str, str]:

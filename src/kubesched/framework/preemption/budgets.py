@@ -52,7 +52,7 @@ class SelectedPods:
     def _select(self, pod: PodInfo) -> tuple[BudgetKey, ...]:
         if not pod.labels:
             return ()
-        # None is filed twice: a selected pod has exactly one of the labels.
+        # No budget is found twice: a pod has one value of the label that a budget requires.
         filed = [
             at
             for label in (None, *pod.labels.items())

@@ -185,7 +185,7 @@ class PoolIndex:
             return Pool(pool_id, is_incomplete=True)
         names = {item.metadata.name for item in found}
         elsewhere = [item for item in current if item.metadata.name not in names]
-        return self._build(pool_id, found, elsewhere if len(found) != len(current) else ())
+        return self._build(pool_id, found, elsewhere)
 
     def _build(
         self, pool_id: PoolID, found: list[ResourceSlice], elsewhere: Sequence[ResourceSlice]

@@ -100,7 +100,7 @@ class DisruptionBudgets:
         return [key for key, each in self._budgets.items() if was.get(key) is not each]
 
     def protection(self, key: BudgetKey, pods: int) -> Hashable:
-        """Return a value that changes if a budget may protect others of at most `pods` pods."""
+        """Return, for comparison, what decides which of at most `pods` pods a budget protects."""
         status = self._budgets[key].status
         return min(max(status.disruptions_allowed, 0), pods), tuple(status.disrupted_pods)
 

@@ -24,7 +24,7 @@ from kubesched.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
 from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import NO_PROVISIONER
 from kubesched.plugins.volumes.claims import STORAGE, class_of_claim
-from kubesched.plugins.volumes.node_access import NodeAccess, pairs_of
+from kubesched.plugins.volumes.node_access import NodeAccess, Pairs, pairs_of
 from kubesched.snapshot.objects import ChangedObjects, Objects
 
 NO_POOL: Final = -1
@@ -43,8 +43,7 @@ class ClassPools:
         self.pools = list(pools)
         # The largest volume of each pool, in bytes.
         self._room = np.array([_room_of(pool) for pool in pools], np.int64)
-        self._pairs: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
-        self._pairs_for: NodeAccess | None = None
+        self._pairs: tuple[NodeAccess, Pairs] | None = None
 
     def replace(self, at: int, pool: CSIStorageCapacity) -> None:
         """Replace a pool by one in reach of the same nodes."""
@@ -52,10 +51,10 @@ class ClassPools:
 
     def first_with_room(self, size: int, access: NodeAccess) -> NDArray[np.int32]:
         """Return the position of the first pool with room for `size` bytes per row, or NO_POOL."""
-        if self._pairs is None or self._pairs_for is not access:
-            self._pairs_for = access
-            self._pairs = pairs_of([access.of_labels(pool.node_topology) for pool in self.pools])
-        at, rows = self._pairs
+        if self._pairs is None or self._pairs[0] is not access:
+            reached = [access.of_labels(pool.node_topology) for pool in self.pools]
+            self._pairs = access, pairs_of(reached)
+        at, rows = self._pairs[1]
         has_room = self._room[at] >= size
         found = np.full(len(access.nodes), NO_POOL, np.int32)
         # Of several values for a row, the last one is kept.

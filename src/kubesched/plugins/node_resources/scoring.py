@@ -24,12 +24,11 @@ from kubesched.api.integers import wrap
 from kubesched.api.names import is_scalar_resource_name
 from kubesched.config.args import ResourceSpec
 from kubesched.snapshot.changed_rows import ChangedRows
-from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_columns import NATIVE, NodeColumns
 from kubesched.snapshot.node_table import CPU, MEMORY, PLAIN_MAX, NodeTable, SelectedRows
 
 Amounts = NDArray[np.int64]
 Numbers = NDArray[np.float64]
-NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 _NON_ZERO_ROWS: Final = {"cpu": CPU, "memory": MEMORY}
 _ROWS_FEW: Final = 3
 """Up to this number of rows, Python integers are faster than arrays."""

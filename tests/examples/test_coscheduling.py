@@ -27,8 +27,7 @@ def _plugin() -> Any:
 
 
 def _running(args: Mapping[str, object] | None = None) -> AbstractAsyncContextManager[Running]:
-    registry = in_tree_registry()
-    registry.merge(Registry(_plugin()))
+    registry = Registry(*in_tree_registry().values(), _plugin())
     profile = {
         "schedulerName": "default-scheduler",
         "plugins": {"multiPoint": {"enabled": [{"name": "Coscheduling"}]}},

@@ -140,13 +140,13 @@ def test_changed_objects(labels: dict[str, str], message: str) -> None:
         return NodeToStatus.passing(len(nodes))
 
     with pytest.raises(WrongAnswerError, match=re.escape(message)):
-        AnswerChecks().ask("filter", change, None, POD, TABLE)
+        AnswerChecks("P", float).ask("filter", change, None, POD, TABLE)
     del labels["mine"]
 
 
 def test_methods_that_answer_rightly_are_trusted() -> None:
     """Those that are called often, by the type of their answers, after fifty calls."""
-    checks = AnswerChecks()
+    checks = AnswerChecks("P", float)
     for _ in range(49):
         checks.ask("filter_row", lambda: SUCCESS)
     assert {} == checks.trusted
@@ -209,7 +209,7 @@ async def test_an_awaiting_method_can_be_cancelled() -> None:
             raise
         return SUCCESS
 
-    task = asyncio.create_task(AnswerChecks().ask_async(pre_bind, ()))
+    task = asyncio.create_task(AnswerChecks("P", float).ask_async(pre_bind, ()))
     await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -10,21 +10,36 @@ import numpy as np
 from kubesched.api.core import Pod
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin
+from kubesched.framework.status import Status
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 S = TypeVar("S")
 
 
+def filter_all(
+    plugin: FilterPlugin[S], state: S, pod: PodInfo, nodes: NodeColumns
+) -> dict[str, Status]:
+    """Node -> status; checks that one-row tables and a table of other order agree."""
+    answers = plugin.filter(state, pod, nodes)
+    whole = {name: answers[row] for row, name in enumerate(nodes.names)}
+    for row, name in enumerate(nodes.names):
+        assert whole[name] == plugin.filter(state, pod, nodes.take(np.array([row])))[0], name
+    if len(nodes):
+        backward = plugin.filter(state, pod, nodes.take(np.arange(len(nodes))[::-1]))
+        assert list(whole.values()) == [backward[row] for row in range(len(nodes))][::-1]
+    return whole
+
+
 def answers_of(plugin: FilterPlugin[S], state: S, pod: Pod, snapshot: Snapshot) -> dict[str, str]:
-    """Node -> reason, or "" where the pod fits; checks that one-row tables agree."""
+    """Node -> reason, or "" where the pod fits; checks that every reason has a description."""
     info, nodes = PodInfo(pod), snapshot.nodes
-    answers = plugin.filter(state, info, nodes)
-    for row in range(len(nodes)):
+    found = filter_all(plugin, state, info, nodes)
+    for row, status in enumerate(found.values()):
         one = nodes.take(np.array([row]))
-        assert answers[row] == plugin.filter(state, info, one)[0]
-        assert answers[row].is_success == (not plugin.describe(state, info, one))
-    return {name: answers[row].message for row, name in enumerate(nodes.names)}
+        assert status.is_success == (not plugin.describe(state, info, one))
+    return {name: status.message for name, status in found.items()}
 
 
 def scores_of(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 
 from kubesched.api.meta import KubeObject
@@ -333,9 +332,3 @@ def test_extended_resources_need_a_state_too() -> None:
         [gpu_class()],
     )
     assert failed(decision).message.endswith("not found")
-
-
-def test_states_of_rows_are_those_of_the_table() -> None:
-    """Balanced allocation scores 0 for pods without requests, on any rows."""
-    _, trace = _decide(_without_pre_score("NodeResourcesBalancedAllocation"))
-    assert np.array_equal(np.zeros(3), trace.scores[0].raw)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.field_errors import ConfigError
+from kubesched.framework.cluster_event import NODE
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import NOT_SHARED
 from kubesched.framework.status import Code, Status
@@ -21,7 +22,7 @@ from kubesched.testing.builders import (
     make_snapshot,
 )
 from kubesched.testing.handle import FakeHandle
-from tests.plugins.building import build
+from tests.plugins.building import build, hint_of
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -359,20 +360,17 @@ def test_hint_after_node_change(
     expected: bool,
 ) -> None:
     """A retry needs a node that matches the profile, and the pod now but not before."""
-    (registration,) = make_plugin(added).events_to_register()
-    assert registration.hint is not None
     before = None if old is None else make_node(labels=old)
     pod = make_pod(node_affinity=affinity)
-    assert expected == registration.hint(pod, before, make_node(labels=new))
+    assert expected == hint_of(make_plugin(added), NODE)(pod, before, make_node(labels=new))
 
 
 def test_hint_asks_the_node_selector_first() -> None:
     """An invalid term does not matter if the node selector does not match."""
-    (registration,) = make_plugin().events_to_register()
-    assert registration.hint is not None
+    hint = hint_of(make_plugin(), NODE)
     pod = make_pod(node_selector=B, node_affinity=required(UNPARSABLE))
-    assert not registration.hint(pod, None, make_node(labels=A))
-    assert registration.hint(pod, None, make_node(labels=B))
+    assert not hint(pod, None, make_node(labels=A))
+    assert hint(pod, None, make_node(labels=B))
 
 
 @given(

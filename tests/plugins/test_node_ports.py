@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.framework.cluster_event import POD
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Code
 from kubesched.plugins.node_ports import NodePorts
 from kubesched.snapshot.host_ports import ANY_ADDRESS
 from kubesched.testing.builders import Json, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import hint_of
 
 PLUGIN = NodePorts(None, FakeHandle())
 REASON = "node(s) didn't have free ports for the requested pod ports"
@@ -141,9 +143,7 @@ def test_describe_names_the_holder() -> None:
 )
 def test_hint_after_pod_deletion(deleted: object, expected: bool) -> None:
     """The deletion of a pod that used a requested port causes a retry."""
-    hint = PLUGIN.events_to_register()[0].hint
-    assert hint is not None
-    assert expected == hint(make_pod("a", host_ports=[80]), deleted, None)
+    assert expected == hint_of(PLUGIN, POD)(make_pod("a", host_ports=[80]), deleted, None)
 
 
 def test_any_new_node_is_worth_a_try() -> None:

@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubesched.framework.cluster_event import NODE, POD
 from kubesched.framework.status import Code
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.testing.builders import Json, make_node, make_pod, make_pod_info, make_table
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import hint_of
 
 KEY = "node.kubernetes.io/unschedulable"
 TABLE = make_table([make_node("open"), make_node("cordoned", unschedulable=True)])
@@ -98,9 +100,7 @@ OPEN, CORDONED = make_node(), make_node(unschedulable=True)
 )
 def test_hint_after_node_change(old: object, new: object, expected: bool) -> None:
     """A new node that is not cordoned, or an uncordoned one, causes a retry."""
-    hint = make_plugin().events_to_register()[0].hint
-    assert hint is not None
-    assert expected == hint(make_pod(), old, new)
+    assert expected == hint_of(make_plugin(), NODE)(make_pod(), old, new)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,7 @@ def test_hint_after_node_change(old: object, new: object, expected: bool) -> Non
 )
 def test_hint_after_pod_change(new: object, expected: bool) -> None:
     """The pod is retried when it tolerates the cordon."""
-    hint = make_plugin().events_to_register()[1].hint
-    assert hint is not None
-    assert expected == hint(make_pod("a"), make_pod("a"), new)
+    assert expected == hint_of(make_plugin(), POD)(make_pod("a"), make_pod("a"), new)
 
 
 def test_events() -> None:

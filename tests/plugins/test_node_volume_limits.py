@@ -27,9 +27,9 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot, make_table
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.by_node import filter_all
 from tests.plugins.volume_objects import (
     claim_volumes,
-    filter_all,
     make_attachment,
     make_claim,
     make_class,

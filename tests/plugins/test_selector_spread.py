@@ -3,19 +3,17 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import msgspec
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod, Service
 from kubesched.api.field_errors import ConfigError
-from kubesched.framework.cycle_state import CycleState
 from kubesched.plugins.selector_spread import SelectorSpread
-from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 from tests.plugins.building import build
+from tests.plugins.by_node import scores_of
 
 Json: TypeAlias = "dict[str, Any]"
 
@@ -25,11 +23,6 @@ SERVICE = msgspec.convert(
     {"metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "foo"}}},
     Service,
 )
-
-
-def make_plugin(args: Json | None = None) -> SelectorSpread:
-    """Build the plugin from arguments as written."""
-    return build(SelectorSpread, args)
 
 
 def make_cluster(counts: tuple[int, ...], zones: str, service: bool = True) -> Snapshot:
@@ -46,20 +39,12 @@ def make_cluster(counts: tuple[int, ...], zones: str, service: bool = True) -> S
 
 
 def scored(
-    snapshot: Snapshot, scale: int, pod: Pod | None = None, feasible: list[int] | None = None
+    snapshot: Snapshot, scale: int, pod: Pod | None = None, feasible: list[str] | None = None
 ) -> list[int] | None:
     """Scores of the feasible nodes; None if the plugin skips."""
-    plugin, nodes = make_plugin({"scale": scale}), snapshot.nodes
-    info = PodInfo(pod or make_pod(labels={"app": "foo"}))
-    mask = np.array([feasible is None or row in feasible for row in range(len(nodes))])
-    result = plugin.pre_score(CycleState(), info, snapshot, mask)
-    if result.status.is_skip:
-        return None
-    assert result.state is not None
-    rows = np.flatnonzero(mask)
-    counts = plugin.score(result.state, info, nodes)[rows]
-    assert counts.tolist() == plugin.score(result.state, info, nodes.take(rows)).tolist()
-    return [int(score) for score in plugin.normalize_score(result.state, info, counts, rows)]
+    plugin = build(SelectorSpread, {"scale": scale})
+    found = scores_of(plugin, pod or make_pod(labels={"app": "foo"}), snapshot, feasible)
+    return None if found is None else list(found.values())
 
 
 @pytest.mark.parametrize(
@@ -91,7 +76,7 @@ def test_score(
 def test_only_scored_nodes_count() -> None:
     """The maximum is taken over the scored nodes only."""
     cluster = make_cluster((1, 2, 9), "112")
-    assert [16, 0] == scored(cluster, 100, feasible=[0, 1])
+    assert [16, 0] == scored(cluster, 100, feasible=["n0", "n1"])
 
 
 def test_without_a_selector_all_are_equal() -> None:
@@ -155,11 +140,11 @@ def test_score_equals_twin(cluster: list[tuple[int, str]], scale: int) -> None:
 def test_args() -> None:
     """The scale is 10 or 100."""
     with pytest.raises(ConfigError) as caught:
-        make_plugin({"scale": 50})
+        build(SelectorSpread, {"scale": 50})
     text = 'args.scale: Unsupported value: 50: supported values: "10", "100"'
     assert text == str(caught.value)
 
 
 def test_no_events() -> None:
     """The plugin never rejects a pod, so it registers no events."""
-    assert () == make_plugin().events_to_register()
+    assert () == build(SelectorSpread).events_to_register()

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.framework.cluster_event import NODE, POD
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import Code
 from kubesched.plugins.taint_toleration import TaintToleration
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import hint_of
 
 Json: TypeAlias = "dict[str, str]"
 
@@ -150,16 +152,14 @@ def test_hint_after_node_change(
     borne: list[Json], old: list[Json] | None, new: list[Json], expected: bool
 ) -> None:
     """A node that newly fits causes a retry."""
-    hint = make_plugin().events_to_register()[0].hint
-    assert hint is not None
+    hint = hint_of(make_plugin(), NODE)
     before = None if old is None else make_node(taints=old)
     assert expected == hint(make_pod(tolerations=borne), before, make_node(taints=new))
 
 
 def test_hint_after_pod_change() -> None:
     """A change of tolerations retries only the pod itself."""
-    hint = make_plugin().events_to_register()[1].hint
-    assert hint is not None
+    hint = hint_of(make_plugin(), POD)
     pod, other = make_pod("a"), make_pod("b")
     assert hint(pod, pod, make_pod("a", tolerations=FOO_BORNE))
     assert not hint(pod, other, make_pod("b", tolerations=FOO_BORNE))

@@ -32,13 +32,13 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import all_rows, make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.by_node import filter_all
 from tests.plugins.observed import Observed
 from tests.plugins.volume_objects import (
     HOSTNAME,
     SELECTED_NODE,
     ZONE,
     claim_volumes,
-    filter_all,
     make_claim,
     make_class,
     make_csi_node,
@@ -450,11 +450,7 @@ def score(objects: Sequence[KubeObject], *claims: str) -> list[int]:
     """Return the scores of the nodes, with the gate on."""
     plugin, pod = make_plugin(GATE), using(*claims)
     snapshot = make_snapshot(NODES, objects=objects)
-    cycle = CycleState()
-    state = plugin.pre_filter(cycle, pod, snapshot).state
-    assert state is not None
-    cycle.filter_states[plugin.name] = state
-    plugin.filter(state, pod, snapshot.nodes)
+    cycle = start(plugin, pod, snapshot)
     result = plugin.pre_score(cycle, pod, snapshot, all_rows(snapshot))
     assert result.status.is_success
     assert result.state is not None

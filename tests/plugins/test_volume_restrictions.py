@@ -15,7 +15,8 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
-from tests.plugins.volume_objects import claim_volumes, filter_all, make_claim
+from tests.plugins.by_node import filter_all
+from tests.plugins.volume_objects import claim_volumes, make_claim
 
 DISK = VolumeRestrictions.disk_conflict
 CLAIM = VolumeRestrictions.claim_conflict

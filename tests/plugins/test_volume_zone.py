@@ -17,13 +17,13 @@ from kubesched.plugins.volume_zone import (
 from kubesched.plugins.volumes.claims import after_named_claim_change
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.by_node import filter_all
 from tests.plugins.volume_objects import (
     BETA_REGION,
     BETA_ZONE,
     REGION,
     ZONE,
     claim_volumes,
-    filter_all,
     make_claim,
     make_class,
     make_volume,

@@ -1,10 +1,9 @@
 """Builders of storage objects for the tests of the volume plugins."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
-import numpy as np
 
 from kubesched.api.storage import (
     CSIDriver,
@@ -14,13 +13,8 @@ from kubesched.api.storage import (
     VolumeAttachment,
 )
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
-from kubesched.framework.plugin import FilterPlugin
-from kubesched.framework.status import NodeToStatus, Status
-from kubesched.snapshot.node_columns import NodeColumns
-from kubesched.snapshot.pod_info import PodInfo
 
 Json = Mapping[str, object]
-T = TypeVar("T")
 
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -221,23 +215,3 @@ def claim_volumes(*names: str) -> list[dict[str, object]]:
         {"name": f"v{i}", "persistentVolumeClaim": {"claimName": name}}
         for i, name in enumerate(names)
     ]
-
-
-def statuses_by_name(statuses: NodeToStatus, table: NodeColumns) -> dict[str, Status]:
-    """Return node name -> status."""
-    return {name: statuses[row] for row, name in enumerate(table.names)}
-
-
-def filter_all(
-    plugin: FilterPlugin[T], state: T, pod: PodInfo, table: NodeColumns
-) -> dict[str, Status]:
-    """Filter all rows, make sure that each row alone gets the same answer, and return them."""
-    whole = statuses_by_name(plugin.filter(state, pod, table), table)
-    for row, name in enumerate(table.names):
-        alone = plugin.filter(state, pod, table.take(np.array([row])))
-        assert whole[name] == alone[0], name
-    if len(table):
-        backward = np.arange(len(table))[::-1]
-        taken = plugin.filter(state, pod, table.take(backward))
-        assert list(whole.values()) == [taken[i] for i in range(len(table))][::-1]
-    return whole

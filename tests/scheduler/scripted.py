@@ -83,8 +83,7 @@ class Script(FilterPlugin[None], PostFilterPlugin, ReservePlugin, PermitPlugin):
 def scripted(**says: Mapping[str, object]) -> tuple[type[Script], dict[str, Any]]:
     """Make a plugin with these answers, and the arguments of `running` for its profile."""
     script = type("Script", (Script,), {"name": "Script", "says": says, "asked": []})
-    registry = in_tree_registry()
-    registry.merge(Registry(script))
+    registry = Registry(*in_tree_registry().values(), script)
     names = ("PrioritySort", "Script", "DefaultBinder")
     enabled = [{"name": name} for name in names]
     profile = {

@@ -33,8 +33,7 @@ from tests.scheduler.running import Running, running, with_scheduler
 
 def with_plugin(plugin: type[Plugin], disabled: Sequence[str] = ()) -> dict[str, Any]:
     """Return the options of `running` for the default profile with one more plugin."""
-    registry = in_tree_registry()
-    registry.merge(Registry(plugin))
+    registry = Registry(*in_tree_registry().values(), plugin)
     names = {"enabled": [{"name": plugin.name}], "disabled": [{"name": name} for name in disabled]}
     return {"registry": registry, "profile": {"plugins": {"multiPoint": names}}}
 

@@ -208,8 +208,7 @@ class Script(PlacementGeneratePlugin, PlacementScorePlugin):
 def scripted(**says: Any) -> dict[str, Any]:
     """Return a profile with a plugin for placements."""
     plugin = type("Script", (Script,), says)
-    registry = Registry(plugin)
-    registry.merge(in_tree_registry())
+    registry = Registry(plugin, *in_tree_registry().values())
     disabled = [{"name": "TopologyPlacementGenerator"}]
     enabled = [{"name": "Script", "weight": 1000}]
     profile = {

@@ -148,8 +148,7 @@ def _plugins(**points: Sequence[str]) -> Plugins:
 
 
 def _configured(text: dict[str, Any], *own: type[Plugin]) -> dict[str, Profile]:
-    registry = in_tree_registry()
-    registry.merge(Registry(*own))
+    registry = Registry(*in_tree_registry().values(), *own)
     head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     configuration = load_configuration({**head, **text}, GATES)
     return build_profiles(SchedulerSetup(configuration, registry, GATES), Random(0))

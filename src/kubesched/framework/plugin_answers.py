@@ -233,8 +233,8 @@ class AnswerChecks:
             is wrong later comes from another branch of the plugin, and mostly has another type.
     """
 
-    def __init__(self, plugin: str = "", now: Callable[[], float] = float) -> None:
-        """Take the plugin's name and a monotonic clock in seconds; by default it stands still."""
+    def __init__(self, plugin: str, now: Callable[[], float]) -> None:
+        """Take the plugin's name and a monotonic clock in seconds."""
         self.trusted: dict[str, type] = {}
         self._plugin = plugin
         self._now = now

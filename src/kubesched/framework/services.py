@@ -28,8 +28,6 @@ from kubesched.framework.waiting_pods import WaitingPods
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 
-_new = msgspec.field
-
 
 class ClaimWriter(Protocol):
     """Writes ResourceClaims and the pod status field for extended resource claims.
@@ -153,16 +151,16 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
         now: The clock in seconds by which slow plugins are named.
     """
 
-    objects: Objects = _new(default_factory=Objects)
-    waiting_pods: WaitingPods = _new(default_factory=WaitingPods)
-    pod_group_states: PodGroupStates = _new(default_factory=PodGroupStates)
-    claim_tracker: ClaimTracker = _new(default_factory=ClaimTracker)
+    objects: Objects = msgspec.field(default_factory=Objects)
+    waiting_pods: WaitingPods = msgspec.field(default_factory=WaitingPods)
+    pod_group_states: PodGroupStates = msgspec.field(default_factory=PodGroupStates)
+    claim_tracker: ClaimTracker = msgspec.field(default_factory=ClaimTracker)
     is_preempting: Callable[[str], bool] = lambda _uid: False
     bind: Callable[[Pod, str], Coroutine[Any, Any, Status]] = _refuse
     claim_writer: ClaimWriter | None = None
     volume_writer: VolumeWriter | None = None
     activate: Callable[[Sequence[PodInfo]], None] = _ignore
-    observer: PluginObserver = _new(default_factory=PluginObserver)
+    observer: PluginObserver = msgspec.field(default_factory=PluginObserver)
     report_plugin_error: ReportPluginError = log_plugin_error
     now: Callable[[], float] = float
 

@@ -19,7 +19,7 @@ from kubesched.api.scheduling import PodGroup
 from kubesched.framework.cluster_event import POD, POD_GROUP, Action, ClusterEventWithHint, retry_on
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PermitPlugin, PreEnqueuePlugin, Scope
-from kubesched.framework.pod_groups import PodGroupState, pod_group_name_of, state_not_found
+from kubesched.framework.pod_groups import pod_group_name_of, state_not_found
 from kubesched.framework.status import SUCCESS, Code, Status, failure, unresolvable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -52,7 +52,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         gang = group.spec.scheduling_policy.gang
         if gang is None:
             return SUCCESS
-        state = self._state(pod.namespace, name)
+        state = self.handle.pod_group_states.get(pod.namespace, name)
         if state is None:
             return failure(state_not_found(pod.namespace, name))
         return self.too_few if state.all_pods_count < gang.min_count else SUCCESS
@@ -69,7 +69,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         gang = group.spec.scheduling_policy.gang
         if gang is None:
             return SUCCESS, 0.0
-        state = self._state(pod.namespace, name)
+        state = self.handle.pod_group_states.get(pod.namespace, name)
         if state is None:
             return failure(state_not_found(pod.namespace, name)), 0.0
         if state.scheduled_pods_count < gang.min_count:
@@ -92,9 +92,6 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     def sign(self, pod: PodInfo) -> Hashable:
         """Return None, because the plugin does not evaluate nodes."""
         return None
-
-    def _state(self, namespace: str, name: str) -> PodGroupState | None:
-        return self.handle.pod_group_states.get(namespace, name)
 
 
 def _is_about_its_group(pod: Pod, _old: object | None, new: object | None) -> bool:

@@ -24,7 +24,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 
-class DomainError(ValueError):
+class _DomainError(ValueError):
     """The group has no single domain."""
 
 
@@ -50,7 +50,7 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
         scheduled = (*state.assigned_pods, *state.assumed_pods)
         try:
             domain = _domain_of(scheduled, key, snapshot.nodes)
-        except DomainError as error:
+        except _DomainError as error:
             cause = f"cannot determine domain for already scheduled pods: {error}"
             return GeneratedPlacements(status=failure(cause))
         return GeneratedPlacements(_divide(parent, key, domain, snapshot.nodes))
@@ -68,22 +68,22 @@ def _domain_of(scheduled: Iterable[PodInfo], key: str, nodes: NodeColumns) -> st
     """Return the domain of the pods, or None if there are no pods.
 
     Raises:
-        DomainError: A pod's node is missing or has no domain, or the pods are in several domains.
+        _DomainError: A pod's node is missing or has no domain, or the pods are in several domains.
     """
     found: str | None = None
     for pod in scheduled:
         row = nodes.row_of.get(pod.node_name)
         if row is None:
-            raise DomainError(
+            raise _DomainError(
                 f"getting node for pod {pod.key}: "
                 f'nodeinfo not found for node name "{pod.node_name}"'
             )
         domain = nodes.nodes[row].metadata.labels.get(key)
         if domain is None:
-            raise DomainError(f"no topology domain found for pod {pod.key}")
+            raise _DomainError(f"no topology domain found for pod {pod.key}")
         # As upstream, an empty value counts as no domain found so far.
         if found not in (None, "", domain):
-            raise DomainError(f"more than 1 domain found for pod group: {found}, {domain}")
+            raise _DomainError(f"more than 1 domain found for pod group: {found}, {domain}")
         found = domain
     return found
 

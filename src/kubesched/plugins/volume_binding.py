@@ -64,13 +64,14 @@ from kubesched.plugins.volumes.assume_cache import AssumeError
 from kubesched.plugins.volumes.binder import BindingCheck, VolumeBinder, VolumeBindingError
 from kubesched.plugins.volumes.claims import (
     STORAGE,
-    NoBindingModeError,
     PodClaim,
     after_claim_change,
     claim_not_found,
     claims_of,
+    class_of_claim,
     has_claims,
     is_fully_bound,
+    no_binding_mode,
     ownership_error,
     waits_for_consumer,
 )
@@ -195,15 +196,16 @@ class VolumeBinding(
         for one in used:
             claim = self._binder.claims.get(objects, one.name, pod.namespace)
             assert claim is not None, f"claim {one.name} was there a moment ago"
-            try:
-                if is_fully_bound(claim):
-                    bound.append(claim)
-                elif waits_for_consumer(claim, objects) and not claim.spec.volume_name:
-                    delayed.append(claim)
-                else:
-                    is_immediate = True
-            except NoBindingModeError as missing:
-                return PreFilterResult(status=failure(str(missing)))
+            if is_fully_bound(claim):
+                bound.append(claim)
+                continue
+            waits = waits_for_consumer(claim, objects)
+            if waits is None:
+                return PreFilterResult(status=failure(no_binding_mode(class_of_claim(claim))))
+            if waits and not claim.spec.volume_name:
+                delayed.append(claim)
+            else:
+                is_immediate = True
         if is_immediate:
             return PreFilterResult(status=unresolvable(UNBOUND_IMMEDIATE))
         decider = Decider(bound, delayed, snapshot, self._columns)

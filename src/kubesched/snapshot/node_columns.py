@@ -41,7 +41,7 @@ V = TypeVar("V")
 D = TypeVar("D", bound=np.generic)
 
 _versions = count(1)
-_NATIVE = ("cpu", "memory", "ephemeral-storage")
+NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 _RESOURCES_MAX: Final = 64
 _RARE_PLAIN_MAX: Final = PLAIN_MAX >> 16
 """Up to this amount, the sum of a resource over 65,536 pods is plain."""
@@ -70,7 +70,7 @@ class NodeColumns(NodeTable):
         self.used_ports: CodedColumn[UsedPorts] = CodedColumn()
         self.row_of: dict[str, int] = {}
         self.is_plain = True
-        self.resources = {name: at for at, name in enumerate(_NATIVE)}
+        self.resources = {name: at for at, name in enumerate(NATIVE)}
         self.rare: dict[str, set[int]] = {}
         self.taints: CodedColumn[tuple[Taint, ...]] = CodedColumn()
         self.declared_features: CodedColumn[tuple[str, ...]] = CodedColumn()

@@ -17,6 +17,7 @@ from kubesched.api.resource import (
 )
 from kubesched.framework.dra.claim_tracker import AllocatedState, ClaimTracker
 from kubesched.snapshot.objects import ObjectStore
+from tests.plugins.dynamic_resources.objects import DRIVER, allocated_state, allocation_of
 
 devices = st.sampled_from(["d0", "d1", "d2"])
 results = st.builds(
@@ -50,12 +51,6 @@ steps = st.lists(
 )
 
 
-def on(device: str) -> AllocationResult:
-    """Return the allocation of a device."""
-    results = (DeviceRequestAllocationResult(driver="x.com", pool="p", device=device),)
-    return AllocationResult(devices=DeviceAllocationResult(results=results))
-
-
 def claim(name: str, version: int, allocation: AllocationResult | None) -> ResourceClaim:
     """Return a claim as it is stored at some time."""
     return ResourceClaim(
@@ -64,15 +59,6 @@ def claim(name: str, version: int, allocation: AllocationResult | None) -> Resou
         ),
         status=ResourceClaimStatus(allocation=allocation),
     )
-
-
-def counted(claims: list[ResourceClaim]) -> AllocatedState:
-    """Return the state of these claims, counted from scratch."""
-    state = AllocatedState()
-    for one in claims:
-        if one.status.allocation is not None:
-            state.count(one.status.allocation, 1, consumable=True)
-    return state
 
 
 def numbers(state: AllocatedState) -> tuple[object, ...]:
@@ -123,7 +109,8 @@ def test_kept_state_equals_counted_state(
         now = believed.get(name)
         if now is not None and now is not before and now.status.allocation is not None:
             pending.pop(name, None)
-        expected = counted([*believed.values(), *(one for one, _ in pending.values())])
+        claims = [*believed.values(), *(one for one, _ in pending.values())]
+        expected = allocated_state(*filter(None, (one.status.allocation for one in claims)))
         assert numbers(expected) == numbers(tracker.allocated_state(store))
         assert believed.get(name) == tracker.get(store, "default", name)
 
@@ -132,10 +119,10 @@ def test_an_allocation_of_another_scheduler_replaces_the_pending_one() -> None:
     """The devices reserved here are free again without being released."""
     store, tracker = ObjectStore(), ClaimTracker()
     store.put(claim("c0", 1, None))
-    tracker.add_pending("c0", claim("c0", 1, on("d0")), "pod")
-    assert {("x.com", "p", "d0")} == tracker.allocated_state(store).devices.keys()
-    store.put(claim("c0", 2, on("d1")))
-    assert {("x.com", "p", "d1")} == tracker.allocated_state(store).devices.keys()
+    tracker.add_pending("c0", claim("c0", 1, allocation_of("d0")), "pod")
+    assert {(DRIVER, "p1", "d0")} == tracker.allocated_state(store).devices.keys()
+    store.put(claim("c0", 2, allocation_of("d1")))
+    assert {(DRIVER, "p1", "d1")} == tracker.allocated_state(store).devices.keys()
     assert tracker.pending_allocation("c0") is None
 
 
@@ -156,13 +143,13 @@ def test_created_claim_that_nobody_read_before_its_deletion_is_released(others: 
     """It is released even if so many claims changed that their names were dropped."""
     objects, tracker = ObjectStore(), ClaimTracker()
     tracker.assume(claim("c", 4, None), is_created=True)
-    tracker.assume(claim("c", 5, on("d0")))
-    assert tracker.allocated_state(objects).is_allocated(("x.com", "p", "d0"))
-    objects.put(claim("c", 5, on("d0")))
-    objects.delete(claim("c", 6, on("d0")))
+    tracker.assume(claim("c", 5, allocation_of("d0")))
+    assert tracker.allocated_state(objects).is_allocated((DRIVER, "p1", "d0"))
+    objects.put(claim("c", 5, allocation_of("d0")))
+    objects.delete(claim("c", 6, allocation_of("d0")))
     for number in range(others):
         objects.put(claim(f"other-{number}", 7 + number, None))
-    assert not tracker.allocated_state(objects).is_allocated(("x.com", "p", "d0"))
+    assert not tracker.allocated_state(objects).is_allocated((DRIVER, "p1", "d0"))
 
 
 def test_created_claim_is_believed_while_older_news_arrives() -> None:

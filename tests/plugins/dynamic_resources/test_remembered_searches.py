@@ -24,7 +24,7 @@ from kubesched.framework.dra.claim_tracker import AllocatedState
 from kubesched.framework.dra.devices import DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected
 from kubesched.plugins.dynamic_resources.extended_resources import NO_CLAIM
-from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher
+from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher, Features
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import (
     ClaimSearch,
@@ -38,6 +38,7 @@ from tests.plugins.dynamic_resources.objects import (
     DRIVER,
     allocated_state,
     allocation_of,
+    allocator,
     claim,
     consumes,
     device,
@@ -93,21 +94,23 @@ class _Allocating:
     def __init__(self, slices: Sequence[ResourceSlice]) -> None:
         """Only kept searches see slices that share Device objects."""
         self._slices = slices
-        self._classes = DeviceClasses([device_class(CLASS, f'device.driver == "{DRIVER}"')])
+        self._classes = [device_class(CLASS, f'device.driver == "{DRIVER}"')]
         self._index, self._matcher = PoolIndex(_with_shared_parts(slices)), DeviceMatcher()
         self.state = AllocatedState()
-        self._searches = RememberedSearches(self.state, self._classes, self._index)
+        self._searches = RememberedSearches(self.state, self._index)
 
     def answers(
         self, claims: Sequence[ResourceClaim], without: AllocatedState | None = None
     ) -> list[Answer]:
         """Per node what one pod's allocator finds, or one that remembers nothing."""
         if without is not None:
-            new = Allocator(without, self._classes, PoolIndex(self._slices), DeviceMatcher())
+            new = allocator(self._slices, classes=self._classes, allocated=without)
             return [_answer(partial(new.allocate, node, claims)) for node in NODES]
-        allocator = Allocator(self.state, self._classes, self._index, self._matcher)
+        remembering = Allocator(
+            self.state, DeviceClasses(self._classes), self._index, self._matcher, Features(), 0
+        )
         search = ClaimSearch(NO_CLAIM, claims, self._searches.of(claims))
-        return [_answer(partial(search.on, node, allocator)) for node in NODES]
+        return [_answer(partial(search.on, node, remembering)) for node in NODES]
 
 
 def _answer(search: Callable[[], Answer]) -> Answer:
@@ -161,41 +164,38 @@ def test_a_search_is_made_again_only_if_a_device_was_taken_or_given_back() -> No
 
 def test_a_node_with_other_labels_is_searched_again() -> None:
     """Labels decide which devices it reaches; a heartbeat does not change them."""
-    classes, index = DeviceClasses([device_class()]), PoolIndex(_slices_of(DRIVER))
     state = AllocatedState()
-    searches = RememberedSearches(state, classes, index)
+    one, claims = allocator(_slices_of(DRIVER), allocated=state), [claim(request())]
+    searches = RememberedSearches(state, one.index)
     nodes = NODES[0], make_node("n1"), make_node("n1", labels={"a": "b"})
-    allocator, claims = Allocator(state, classes, index, DeviceMatcher()), [claim(request())]
     first, same, other = (
-        ClaimSearch(NO_CLAIM, claims, searches.of(claims)).on(node, allocator) for node in nodes
+        ClaimSearch(NO_CLAIM, claims, searches.of(claims)).on(node, one) for node in nodes
     )
     assert first is same
     assert first is not other
     assert first == other
 
 
-def test_pools_of_two_drivers_that_share_an_account_are_searched_again() -> None:
-    """The account is opened for the pool of the node that is asked first, as upstream."""
+def test_pools_of_two_drivers_that_share_counters_are_searched_again() -> None:
+    """As upstream, the counters are those of the pool of the node that is asked first."""
 
     def pool(driver: str, node_name: str, total: int) -> list[ResourceSlice]:
-        stock = CounterSet(name="set", counters={"memory": SharedCounter(value=total)})
+        counters = CounterSet(name="set", counters={"memory": SharedCounter(value=total)})
         parts = _devices(node_name, "aaa", consumes_counters=consumes(1))
         return [
-            slice_of((), f"{driver}-0", driver=driver, count=2, shared_counters=(stock,)),
+            slice_of((), f"{driver}-0", driver=driver, count=2, shared_counters=(counters,)),
             slice_of(parts, f"{driver}-1", driver=driver, count=2, node_name=node_name),
         ]
 
     plain = slice_of(_devices("z", "a"), "plain", pool="plain", node_name="n2")
-    index = PoolIndex([*pool("a.example.com", "n1", 2), *pool("b.example.com", "n2", 1), plain])
-    classes = DeviceClasses([device_class()])
+    slices = [*pool("a.example.com", "n1", 2), *pool("b.example.com", "n2", 1), plain]
     state = AllocatedState()
-    searches = RememberedSearches(state, classes, index)
+    searches = RememberedSearches(state, PoolIndex(slices))
     asked = [claim(request(count=2))]
 
     def answers(results: NodeResults) -> list[Answer]:
-        allocator = Allocator(state, classes, index, DeviceMatcher())
-        search = ClaimSearch(NO_CLAIM, asked, results)
-        return [_answer(partial(search.on, node, allocator)) for node in NODES]
+        one, search = allocator(slices, allocated=state), ClaimSearch(NO_CLAIM, asked, results)
+        return [_answer(partial(search.on, node, one)) for node in NODES]
 
     answers(searches.of(asked))
     state.count(allocation_of(result("z0", "plain")), 1, consumable=True)

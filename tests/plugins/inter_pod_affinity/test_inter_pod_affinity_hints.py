@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from kubesched.api.core import Pod
+from kubesched.framework.cluster_event import NODE, POD
 from kubesched.testing.builders import make_node, make_pod
+from tests.plugins.building import hint_of
 
 from .attraction import BAR, Json, make_plugin, required, term
 
@@ -58,9 +60,7 @@ def placed(labels: dict[str, str], far: Json | None = None) -> Pod:
 )
 def test_hint_on_pods(pod: Pod, old: Pod | None, new: Pod | None, expected: bool) -> None:
     """A pod matters if it meets the affinity now, or no longer violates the anti-affinity."""
-    pods, _ = make_plugin().events_to_register()
-    assert pods.hint is not None
-    assert expected == pods.hint(pod, old, new)
+    assert expected == hint_of(make_plugin(), POD)(pod, old, new)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,5 @@ def test_hint_on_nodes(
     pod: Pod, old: dict[str, str] | None, new: dict[str, str], expected: bool
 ) -> None:
     """A node matters if it joins, leaves or changes a domain so that the pod may fit."""
-    _, nodes = make_plugin().events_to_register()
-    assert nodes.hint is not None
     before = None if old is None else make_node(labels=old)
-    assert expected == nodes.hint(pod, before, make_node(labels=new))
+    assert expected == hint_of(make_plugin(), NODE)(pod, before, make_node(labels=new))

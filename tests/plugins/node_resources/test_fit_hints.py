@@ -10,6 +10,7 @@ from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.plugins.node_resources.fit import NodeResourcesFitArgs
 from kubesched.testing.builders import Amounts, make_node, make_pod
 from kubesched.testing.handle import FakeHandle
+from tests.plugins.building import hint_of
 from tests.plugins.dynamic_resources.cluster import gpu_class
 from tests.plugins.dynamic_resources.objects import device_class
 from tests.plugins.node_resources.fits import DEVICES_OFF, GPU
@@ -25,11 +26,7 @@ def _hint(
     handle: FakeHandle | None = None,
 ) -> bool:
     plugin = NodeResourcesFit(NodeResourcesFitArgs(), handle or FakeHandle())
-    for registration in plugin.events_to_register():
-        if registration.event.resource == resource:
-            assert registration.hint is not None
-            return registration.hint(pod, old, new)
-    raise AssertionError(resource)
+    return hint_of(plugin, resource)(pod, old, new)
 
 
 A, B = device_class("a"), device_class("b")

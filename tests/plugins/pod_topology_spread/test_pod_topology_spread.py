@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.core import Node, Pod, ReplicationController, Service
+from kubesched.framework.cluster_event import POD
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreFilterResult
 from kubesched.framework.status import Code
@@ -19,6 +20,7 @@ from kubesched.plugins.pod_topology_spread.states import SpreadState
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
+from tests.plugins.building import hint_of
 from tests.plugins.by_node import answers_of, scores_of, selects
 
 from .spreading import (
@@ -274,10 +276,9 @@ def test_listed_defaults_filter() -> None:
     pod = make_pod(labels={"app": "foo"}, metadata={"ownerReferences": [owner]})
     plugin = make_plugin(args)
     assert {"n0": REASON, "n1": ""} == filtered(pod, cluster, plugin)
-    (pods, _nodes) = plugin.events_to_register()
-    assert pods.hint is not None
-    assert pods.hint(pod, None, make_pod("q", labels={"app": "foo"}, node_name="n1"))
-    assert not pods.hint(pod, None, make_pod("q", labels={"app": "bar"}, node_name="n1"))
+    hint = hint_of(plugin, POD)
+    assert hint(pod, None, make_pod("q", labels={"app": "foo"}, node_name="n1"))
+    assert not hint(pod, None, make_pod("q", labels={"app": "bar"}, node_name="n1"))
 
 
 def test_system_defaults_keep_nodes_without_zone() -> None:

@@ -5,7 +5,9 @@ from typing import Any
 import pytest
 
 from kubesched.api.core import Pod
+from kubesched.framework.cluster_event import NODE, POD
 from kubesched.testing.builders import make_node, make_pod
+from tests.plugins.building import hint_of
 
 from .spreading import TAINT, Json, constraint, make_plugin
 
@@ -40,12 +42,10 @@ def test_hint_on_nodes(
     expected: bool,
 ) -> None:
     """A node matters if it has all keys, or had."""
-    _, nodes = make_plugin().events_to_register()
-    assert nodes.hint is not None
     pod = make_pod(topology_spread_constraints=constraints)
     before = None if old is None else make_node(labels=old)
     after = None if new is None else make_node(labels=new)
-    assert expected == nodes.hint(pod, before, after)
+    assert expected == hint_of(make_plugin(), NODE)(pod, before, after)
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,9 @@ def test_hint_on_nodes(
 )
 def test_hint_on_taints(labels: dict[str, str], expected: bool) -> None:
     """Other taints matter on a node that has all keys."""
-    _, nodes = make_plugin().events_to_register()
-    assert nodes.hint is not None
     pod = make_pod(topology_spread_constraints=HARD)
     old, new = make_node(labels=labels), make_node(labels=labels, taints=[TAINT])
-    assert expected == nodes.hint(pod, old, new)
+    assert expected == hint_of(make_plugin(), NODE)(pod, old, new)
 
 
 def placed(labels: dict[str, str], **fields: Any) -> Pod:
@@ -87,10 +85,8 @@ def placed(labels: dict[str, str], **fields: Any) -> Pod:
 )
 def test_hint_on_pods(old: Pod | None, new: Pod | None, expected: bool) -> None:
     """A pod matters if it is a sibling, or begins or ceases to be one."""
-    pods, _ = make_plugin().events_to_register()
-    assert pods.hint is not None
     pod = make_pod(labels={"app": "foo"}, topology_spread_constraints=HARD)
-    assert expected == pods.hint(pod, old, new)
+    assert expected == hint_of(make_plugin(), POD)(pod, old, new)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +95,7 @@ def test_hint_on_pods(old: Pod | None, new: Pod | None, expected: bool) -> None:
 )
 def test_hint_on_own_tolerations(policy: str, expected: bool) -> None:
     """New tolerations of the pod itself matter where taints are honoured."""
-    pods, _ = make_plugin().events_to_register()
-    assert pods.hint is not None
     constraints = [constraint("zone", nodeTaintsPolicy=policy)]
     old = make_pod(topology_spread_constraints=constraints)
     new = make_pod(topology_spread_constraints=constraints, tolerations=[{"operator": "Exists"}])
-    assert expected == pods.hint(old, old, new)
+    assert expected == hint_of(make_plugin(), POD)(old, old, new)

@@ -142,7 +142,7 @@ class Scene:
     def assumed(self) -> tuple[int, int]:
         """How many volumes and claims are assumed."""
         binder = self.plugin._binder
-        return len(binder.volumes), len(binder.claims)
+        return len(binder.volumes._assumed), len(binder.claims._assumed)
 
 
 def test_bind() -> None:

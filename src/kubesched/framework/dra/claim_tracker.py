@@ -48,7 +48,7 @@ class AllocatedState:
 
     def is_allocated(self, device: DeviceID) -> bool:
         """Whether the device, or a share of it, is allocated."""
-        return device in self.devices or device in self.shared or device in self.capacity
+        return device in self.devices or device in self.shared
 
     def count(self, allocation: AllocationResult, sign: int, *, consumable: bool) -> None:
         """Count an allocation (`sign` 1), or undo that (-1).

@@ -52,7 +52,7 @@ class SelectedPods:
     def _select(self, pod: PodInfo) -> tuple[BudgetKey, ...]:
         if not pod.labels:
             return ()
-        # None is filed twice: a selected pod has exactly one of the labels.
+        # No budget is found twice: a pod has one value of the label that a budget requires.
         filed = [
             at
             for label in (None, *pod.labels.items())
@@ -100,7 +100,7 @@ class DisruptionBudgets:
         return [key for key, each in self._budgets.items() if was.get(key) is not each]
 
     def protection(self, key: BudgetKey, pods: int) -> Hashable:
-        """Return a value that changes if a budget may protect others of at most `pods` pods."""
+        """Return, for comparison, what decides which of at most `pods` pods a budget protects."""
         status = self._budgets[key].status
         return min(max(status.disruptions_allowed, 0), pods), tuple(status.disrupted_pods)
 

@@ -84,14 +84,7 @@ class Criterion(StrEnum):
     NAME = "first in name order"
 
 
-CRITERIA: Final = (
-    Criterion.PDB_VIOLATIONS,
-    Criterion.HIGHEST_PRIORITY,
-    Criterion.PRIORITY_SUM,
-    Criterion.VICTIM_COUNT,
-    Criterion.START_TIME,
-    Criterion.NAME,
-)
+CRITERIA: Final = tuple(Criterion)[1:]
 """Those of `Candidate.costs`, in the same order, and the rank of the node's name."""
 
 

@@ -186,12 +186,9 @@ class VerdictMemory:
             known = Verdicts(nodes, question.budgets, self._screening, stamp)
             self._known[key] = known
         self._known.move_to_end(key)
-        self._bound(nodes)
-        return known
-
-    def _bound(self, nodes: NodeColumns) -> None:
         while len(self._known) > max(1, _ROWS_MAX // max(1, len(nodes))):
             self._known.popitem(last=False)
+        return known
 
 
 def contested_rows(question: Question, names: Collection[str]) -> dict[int, list[PodInfo]]:

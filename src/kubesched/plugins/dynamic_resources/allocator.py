@@ -12,7 +12,6 @@ Differs:  the search ends after a number of tries, where upstream uses the clock
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Final
 
 from kubesched.api.core import Node
 from kubesched.api.resource import ALL, ALLOCATION_RESULTS_MAX, AllocationResult, ResourceClaim
@@ -30,8 +29,6 @@ from kubesched.plugins.dynamic_resources.node_devices import (
 from kubesched.plugins.dynamic_resources.pools import CandidateDevice, PoolIndex
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest, requests_of
 from kubesched.plugins.dynamic_resources.results import allocation_result
-
-_ALL_FEATURES: Final = Features()
 
 
 class NodeRejected(Exception):  # noqa: N818 - a rejection, not a failure
@@ -55,8 +52,8 @@ class Allocator:
         classes: DeviceClasses,
         index: PoolIndex,
         matcher: DeviceMatcher,
-        features: Features = _ALL_FEATURES,
-        tries_max: int = 0,
+        features: Features,
+        tries_max: int,
     ) -> None:
         """Create an allocator that tries up to `tries_max` devices on a node; 0 means no limit."""
         self.features = features
@@ -64,18 +61,13 @@ class Allocator:
         self._allocated = allocated
         self._available = AvailableCounters(allocated.is_allocated)
         self._classes = classes
-        self._index = index
+        self.index = index
         self._matcher = matcher
-
-    @property
-    def shares_devices(self) -> bool:
-        """Whether several nodes may be able to use a device."""
-        return self._index.has_shared
 
     def devices(self, node: Node) -> NodeDevices:
         """Return the devices that the node can use. Raises AllocationError."""
         return NodeDevices(
-            node, self._index, self._classes, self._matcher, self.features, self._allocated
+            node, self.index, self._classes, self._matcher, self.features, self._allocated
         )
 
     def attempt(self, claims: Sequence[ResourceClaim]) -> AllocationAttempt:

@@ -164,11 +164,6 @@ class ClaimBinder:
 
     # Waiting for devices.
 
-    @property
-    def must_wait(self) -> bool:
-        """Whether a device is not ready yet."""
-        return any(has_binding_conditions(one.claim) for one in self._claims)
-
     async def wait(self, timeout_seconds: float) -> None:
         """Wait until all devices are ready. Raises ClaimBindingError on failure or timeout."""
         self._writer.announce_wait(self._pod, self._node_name)

@@ -159,24 +159,20 @@ def after_claim_change(pod: Pod, old: object | None, new: object | None, get: Ge
     """Whether a claim was deallocated, or one of the pod's claims is new or changed its status."""
     if not isinstance(new, ResourceClaim):
         return True
-    before = old if isinstance(old, ResourceClaim) else None
     try:
         claims = pod_resource_claims(pod, get)
     except ClaimsNotReadyError:
         return False
-    if _is_deallocation(before, new):
+    if _is_deallocation(old, new):
         return True
     if not any(claim.metadata.uid == new.metadata.uid for claim in claims):
         return False
-    return before is None or before.status != new.status
+    return not isinstance(old, ResourceClaim) or old.status != new.status
 
 
-def _is_deallocation(before: ResourceClaim | None, new: ResourceClaim) -> bool:
-    return (
-        before is not None
-        and before.status.allocation is not None
-        and new.status.allocation is None
-    )
+def _is_deallocation(old: object | None, new: ResourceClaim) -> bool:
+    had_allocation = isinstance(old, ResourceClaim) and old.status.allocation is not None
+    return had_allocation and new.status.allocation is None
 
 
 def _claims_of(pod: Pod) -> Iterator[str]:
@@ -192,10 +188,7 @@ def _claims_of(pod: Pod) -> Iterator[str]:
 
 def _claim_of(old: object | None, new: object | None) -> Iterable[str] | None:
     """Return the name of the changed claim; None if it was deallocated, which may help any pod."""
-    if not isinstance(new, ResourceClaim):
-        return None
-    before = old if isinstance(old, ResourceClaim) else None
-    if _is_deallocation(before, new):
+    if not isinstance(new, ResourceClaim) or _is_deallocation(old, new):
         return None
     return (new.metadata.key,)
 

@@ -93,6 +93,7 @@ from kubesched.plugins.dynamic_resources.claims import (
     after_claim_change,
     after_pod_change,
     can_be_deallocated,
+    has_binding_conditions,
     is_reserved_for,
     pod_resource_claims,
 )
@@ -177,8 +178,8 @@ class DynamicResources(
         self._tries_max = int(timeout * _TRIES_PER_SECOND)
         self._binding_timeout_seconds = args.binding_timeout_seconds or _BINDING_TIMEOUT_SECONDS
         self._tracker = handle.services.claim_tracker
-        self._index: tuple[Objects, tuple[int, int], PoolIndex, DeviceMatcher] | None = None
-        self._searches: RememberedSearches | None = None
+        # What searches read of the cluster, with the versions that it was made from.
+        self._searched: tuple[object, RememberedSearches, DeviceMatcher] | None = None
 
     @property
     def _writer(self) -> ClaimWriter | None:
@@ -339,9 +340,7 @@ class DynamicResources(
         group = self._group_of(pod.pod)
         for one, result in zip(to_allocate, found.results, strict=True):
             allocation = number_shares(result, self._new_id)
-            claim = one.claim
-            if one.is_special and found.special.claim is not None:
-                claim = found.special.claim
+            claim = one.needed_with(found.special)
             status = replace(claim.status, allocation=allocation)
             allocated = with_finalizer(replace(claim, status=status))
             pending = self._tracker.add_pending(claim.metadata.uid, allocated, pod.uid, group)
@@ -400,7 +399,8 @@ class DynamicResources(
         )
         try:
             await binder.bind()
-            if self._features.binding_conditions and binder.must_wait:
+            may_wait = any(has_binding_conditions(one.claim) for one in state.claims)
+            if may_wait and self._features.binding_conditions:
                 await binder.wait(self._binding_timeout_seconds)
         except ClaimBindingError as error:
             return failure(str(error))
@@ -479,22 +479,19 @@ class DynamicResources(
 
     def _prepare_search(self, state: DynamicResourcesState, objects: Objects) -> None:
         """Set the allocator, and what earlier searches among the same devices have found."""
+        classes, allocated = device_classes_of(objects), self._tracker.allocated_state(objects)
         versions = objects.version(ResourceSlice), objects.version(DeviceTaintRule)
-        known = self._index
-        if known is None or known[0] is not objects or known[1] != versions:
+        stamp, known = (objects, versions, classes), self._searched
+        if known is None or known[0] != stamp:
             slices = objects.list(ResourceSlice)
             if self._taint_rules:
                 slices = with_taints(slices, objects.list(DeviceTaintRule))
             index = PoolIndex(slices, partitionable=self._features.partitionable_devices)
-            known = self._index = (objects, versions, index, DeviceMatcher())
-        _, _, index, matcher = known
-        classes, allocated = device_classes_of(objects), self._tracker.allocated_state(objects)
-        searches = self._searches
-        if searches is None or searches.index is not index or searches.classes is not classes:
-            searches = self._searches = RememberedSearches(allocated, classes, index)
+            known = self._searched = stamp, RememberedSearches(allocated, index), DeviceMatcher()
+        _, searches, matcher = known
         state.remembered = searches
         state.allocator = Allocator(
-            allocated, classes, index, matcher, self._features, self._tries_max
+            allocated, classes, searches.index, matcher, self._features, self._tries_max
         )
 
     def _is_timed_out(self, claim: ResourceClaim) -> bool:
@@ -506,20 +503,18 @@ class DynamicResources(
 
     def _make_room(self, state: DynamicResourcesState, pod: Pod) -> Status:
         special = state.special_claim
-        is_leftover = special is not None and not is_in_memory(special)
         unavailable = list(state.unavailable)
         # As upstream, the choice is random.
         self.handle.random.shuffle(unavailable)
         for one in unavailable:
             if one.is_special:
-                if is_leftover:
-                    break
-                continue
+                # It is deleted instead.
+                break
             if can_be_deallocated(one.claim, pod):
                 if self._writer is not None:
                     self._writer.deallocate_soon(replace(one.claim, status=ResourceClaimStatus()))
                 return unschedulable("deallocation of ResourceClaim completed")
-        if special is not None and is_leftover:
+        if special is not None and not is_in_memory(special):
             if self._writer is not None:
                 self._writer.delete_soon(special)
             return unschedulable("deletion of ResourceClaim completed")

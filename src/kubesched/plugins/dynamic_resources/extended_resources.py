@@ -5,8 +5,9 @@ Reads:    pod requests, DeviceClasses, ResourceClaims of earlier attempts; nodes
 Differs:  until the claim is created, its uid is derived from the pod's.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -103,15 +104,13 @@ class ExtendedResources:
         offered = node.status.allocatable
         return [name for name in self.names if name not in offered and not self.classes.backs(name)]
 
-    def claim_for(self, resources: Iterable[str]) -> NodeClaim:
+    def claim_for(self, resources: Sequence[str]) -> NodeClaim:
         """Return the special claim for nodes on which devices must provide `resources`."""
         requests: list[DeviceRequest] = []
         mappings: list[ContainerExtendedResourceRequest] = []
-        for resource in sorted(resources):
-            device_class = self.classes.by_resource.get(resource)
-            if device_class is not None:
-                class_name = device_class.metadata.name
-                _add_requests(self.pod.spec, resource, class_name, requests, mappings)
+        for resource in resources:
+            class_name = self.classes.by_resource[resource].metadata.name
+            _add_requests(self.pod.spec, resource, class_name, requests, mappings)
         requests.sort(key=lambda request: request.name)
         spec = ResourceClaimSpec(devices=DeviceClaim(requests=tuple(requests)))
         return NodeClaim(replace(self.claim, spec=spec), tuple(mappings))
@@ -163,9 +162,10 @@ def _add_requests(
     """
     containers = (*spec.init_containers, *spec.containers)
     wanted = [_whole_amount(container, resource) for container in containers]
-    # Container -> its request: for the pod's whole life, and until the container ends.
+    # Container -> its request for the pod's whole life.
     lasting: dict[int, DeviceRequest] = {}
-    passing: dict[int, DeviceRequest] = {}
+    # Requests until a container ends, with their counts.
+    passing: list[tuple[int, DeviceRequest]] = []
     uses: list[tuple[int, str]] = []
 
     def request(at: int, count: int) -> DeviceRequest:
@@ -187,13 +187,13 @@ def _add_requests(
         missing = wanted[at]
         for later, reusable in lasting.items():
             if later > at and missing > 0:
-                missing -= _count(reusable)
+                missing -= wanted[later]
                 uses.append((at, reusable.name))
         if missing > 0:
-            passing[at] = request(at, missing)
+            passing.append((missing, request(at, missing)))
     # The largest of the passing requests suffices for all of them.
-    largest = [max(passing.values(), key=_count)] if passing else []
-    shared = {each.name: largest[0].name for each in passing.values()}
+    largest = [max(passing, key=itemgetter(0))[1]] if passing else []
+    shared = {each.name: largest[0].name for _, each in passing}
     requests += (*largest, *lasting.values())
     mappings += (
         ContainerExtendedResourceRequest(
@@ -209,7 +209,3 @@ def _whole_amount(container: Container, resource: str) -> int:
     """Return the container's request; 0 if it has none or it is not whole."""
     amount = nano_value(container.resources.requests.get(resource, 0))
     return amount // NANO if amount % NANO == 0 else 0
-
-
-def _count(request: DeviceRequest) -> int:
-    return 0 if request.exactly is None else request.exactly.count

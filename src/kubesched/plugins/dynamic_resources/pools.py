@@ -88,7 +88,7 @@ class PoolIndex:
     """All slices, indexed by node.
 
     Attributes:
-        shares_accounts: Whether pools of several drivers have the same name and counters. They
+        shares_counters: Whether pools of several drivers have the same name and counters. They
             then share counters, whose initial values depend on the node that is tried first.
     """
 
@@ -111,7 +111,7 @@ class PoolIndex:
             for (_, name), found in self._by_pool.items()
             if any(item.spec.shared_counters for item in found)
         ]
-        self.shares_accounts = len(set(with_counters)) != len(with_counters)
+        self.shares_counters = len(set(with_counters)) != len(with_counters)
 
     def of(self, node: Node) -> NodePools:
         """Return the pools with devices for the node; cached per Node object.
@@ -185,7 +185,7 @@ class PoolIndex:
             return Pool(pool_id, is_incomplete=True)
         names = {item.metadata.name for item in found}
         elsewhere = [item for item in current if item.metadata.name not in names]
-        return self._build(pool_id, found, elsewhere if len(found) != len(current) else ())
+        return self._build(pool_id, found, elsewhere)
 
     def _build(
         self, pool_id: PoolID, found: list[ResourceSlice], elsewhere: Sequence[ResourceSlice]

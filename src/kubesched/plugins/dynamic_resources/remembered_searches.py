@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from kubesched.api.core import Node
 from kubesched.api.resource import FIRST_AVAILABLE_MAX, AllocationResult, ResourceClaim
 from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
-from kubesched.framework.dra.devices import DeviceClasses
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
 from kubesched.plugins.dynamic_resources.node_devices import UnusableDevices
@@ -176,7 +175,7 @@ class ClaimSearch:
         found = kept.get(node)
         if found is not None:
             return found.results
-        if not allocator.shares_devices:
+        if not allocator.index.has_shared:
             return self._put(node, allocator.allocate(node, self.claims)).results
         group = kept.group_of(node, lambda: allocator.deciding_devices(node, self.claims))
         if group is not None and group.found is not None:
@@ -208,19 +207,22 @@ def alternatives_score(claim: ResourceClaim, allocation: AllocationResult) -> in
 class RememberedSearches:
     """Results by claims; the least recently used claims are dropped.
 
-    Besides nodes and claims, searches read `allocated`, `classes` and `index`.
+    Besides nodes and claims, searches read the allocated devices, the slices and the classes. The
+    results must be dropped when slices or classes change.
+
+    Attributes:
+        index: The slices.
     """
 
-    def __init__(self, allocated: AllocatedState, classes: DeviceClasses, index: PoolIndex) -> None:
-        self.allocated = allocated
-        self.classes = classes
+    def __init__(self, allocated: AllocatedState, index: PoolIndex) -> None:
         self.index = index
+        self._allocated = allocated
         self._by_claims: OrderedDict[bytes, NodeResults] = OrderedDict()
         self._changed: ChangeReader[DeviceID] = ChangeReader()
 
     def of(self, claims: Sequence[ResourceClaim]) -> NodeResults:
         """Return the results for claims with equal specs; the caller adds to them."""
-        if self.index.shares_accounts:
+        if self.index.shares_counters:
             # What is left in the pools depends on the node that is tried first.
             return NodeResults()
         self._forget_changed()
@@ -242,7 +244,7 @@ class RememberedSearches:
 
     def _forget_changed(self) -> None:
         """Drop the results for nodes that can use a device that changed."""
-        changed = self._changed.read(self.allocated.changes)
+        changed = self._changed.read(self._allocated.changes)
         if changed is None:
             for results in self._by_claims.values():
                 results.forget_all()

@@ -81,6 +81,10 @@ class ClaimInformation:
         """The claim's allocation, written or shared; None if devices must be found."""
         return self.claim.status.allocation or self.shared
 
+    def needed_with(self, special: NodeClaim) -> ResourceClaim:
+        """Return the claim to allocate on nodes that need this special claim."""
+        return special.claim if self.is_special and special.claim is not None else self.claim
+
     def is_usable_on(self, node: Node, is_timed_out: IsTimedOut | None) -> bool:
         """Whether the allocation can be used on the node, and its devices may become ready."""
         selector = None if self.allocation is None else self.allocation.node_selector
@@ -258,11 +262,8 @@ class DynamicResourcesState:
         known = self.searches.get(resources)
         if known is None:
             special = NO_CLAIM if self.extended is None else self.extended.claim_for(resources)
-            claims = [
-                special.claim if one.is_special and special.claim is not None else one.claim
-                for one in self.claims
-                if one.allocation is None
-            ]
+            missing = [one for one in self.claims if one.allocation is None]
+            claims = [one.needed_with(special) for one in missing]
             assert self.remembered is not None, "pre_filter sets it with the allocator"
             known = ClaimSearch(special, claims, self.remembered.of(claims))
             self.searches[resources] = known

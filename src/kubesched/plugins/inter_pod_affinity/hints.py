@@ -85,7 +85,7 @@ def _are_all_about(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
 
 
 def _names_of(pod: Pod) -> Iterator[str]:
-    """Yield labels that a pod must have to be wanted or shunned, and those that may be shunned."""
+    """Yield the labels that other pods need for a term of the pod, and, marked, its own labels."""
     terms = affinity_terms_of(pod) or _NO_TERMS
     for group in (terms.required_affinity, terms.required_anti_affinity):
         yield from names_of_labels(None if terms.error else _needed_labels(group))
@@ -93,7 +93,7 @@ def _names_of(pod: Pod) -> Iterator[str]:
 
 
 def _names_of_change(old: object | None, new: object | None) -> Iterable[str] | None:
-    """Return the labels of the pod, and those that it shunned before its deletion."""
+    """Return the labels of the pod, and, marked, those that its anti-affinity needed."""
     names = names_of_pods(old, new)
     if names is None or new is not None or not isinstance(old, Pod):
         return names

@@ -68,7 +68,6 @@ from kubesched.framework.pod_groups import PlacementScorePlugin, PodGroupAssignm
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.plugins.node_resources.device_counts import BackingDevices
 from kubesched.plugins.node_resources.scoring import (
-    NATIVE,
     Demands,
     NodeScorer,
     ResourceScorer,
@@ -88,6 +87,7 @@ from kubesched.plugins.node_resources.strategies import (
     MostAllocated,
     RequestedToCapacityRatio,
 )
+from kubesched.snapshot.node_columns import NATIVE
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot

@@ -24,12 +24,11 @@ from kubesched.api.integers import wrap
 from kubesched.api.names import is_scalar_resource_name
 from kubesched.config.args import ResourceSpec
 from kubesched.snapshot.changed_rows import ChangedRows
-from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.node_columns import NATIVE, NodeColumns
 from kubesched.snapshot.node_table import CPU, MEMORY, PLAIN_MAX, NodeTable, SelectedRows
 
 Amounts = NDArray[np.int64]
 Numbers = NDArray[np.float64]
-NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
 _NON_ZERO_ROWS: Final = {"cpu": CPU, "memory": MEMORY}
 _ROWS_FEW: Final = 3
 """Up to this number of rows, Python integers are faster than arrays."""
@@ -183,9 +182,16 @@ class NodeScorer:
         if demands.are_plain:
             prepared = self._prepared(scored, nodes)
             if prepared is not None:
-                return _score_rows(self._formula, prepared, demands)
+                return self._score_prepared(demands, prepared)
         allocatable, allocated = _columns(scored, demands.devices, nodes)
         return self._score_by_presence(demands, allocatable, allocated)
+
+    def _score_prepared(self, demands: Demands, prepared: Numbers) -> Amounts:
+        """Score rows as `_prepare` returns them."""
+        numbers = len(prepared) - len(demands.amounts)
+        return self._formula.score_rows(
+            prepared[:numbers], prepared[numbers:], demands.column, demands.scored.weights
+        )
 
     def _prepared(self, scored: Scored, nodes: NodeTable) -> Numbers | None:
         """Return the prepared rows; None if a row lacks a resource or an amount is not plain."""
@@ -199,7 +205,7 @@ class NodeScorer:
             prepared = self._prepared(scored, table)
             if prepared is not None:
                 return prepared[:, rows] if isinstance(rows, slice) else prepared.take(rows, axis=1)
-        return _prepare(self._formula, scored, nodes)
+        return _prepare_table(self._formula, scored, nodes)
 
     def score_row(self, demands: Demands, nodes: NodeTable, row: int) -> int:
         """Return the score of a row."""
@@ -240,8 +246,8 @@ class NodeScorer:
     def _score_rows(self, demands: Demands, allocatable: Amounts, allocated: Amounts) -> Amounts:
         """Score rows that have every resource; one row at a time if amounts may overflow."""
         if demands.are_plain and _are_plain(allocatable) and _are_plain(allocated):
-            prepared = _prepared(self._formula, allocated, allocatable)
-            return _score_rows(self._formula, prepared, demands)
+            prepared = _prepare(self._formula, allocated, allocatable)
+            return self._score_prepared(demands, prepared)
         requested = allocated + np.array(demands.amounts, np.int64)[:, None]
         return np.array(
             [
@@ -269,7 +275,7 @@ class _PreparedRows:
         """Return one column per row; None if a row lacks a resource or an amount is not plain."""
         changed = self._changed.read(nodes)
         if changed is None or not nodes.is_plain or 4 * len(changed) > len(nodes):
-            self._numbers = _prepare(self._formula, self._scored, nodes)
+            self._numbers = _prepare_table(self._formula, self._scored, nodes)
         elif self._numbers is not None:
             # Whether a row has a resource changes only together with its Node object.
             self._renew(self._numbers, changed, nodes)
@@ -279,7 +285,7 @@ class _PreparedRows:
         if len(changed) > self._ONE_BY_ONE_MAX:
             rows = np.array(changed, np.intp)
             allocatable, allocated = _columns(self._scored, {}, nodes.take(rows))
-            numbers[:, rows] = _prepared(self._formula, allocated, allocatable)
+            numbers[:, rows] = _prepare(self._formula, allocated, allocatable)
             return
         places = range(len(self._scored.resources))
         for row in dict.fromkeys(changed):
@@ -290,26 +296,18 @@ class _PreparedRows:
                 numbers[at, row] = number
 
 
-def _prepare(formula: ResourceScorer, scored: Scored, nodes: NodeTable) -> Numbers | None:
+def _prepare_table(formula: ResourceScorer, scored: Scored, nodes: NodeTable) -> Numbers | None:
     if nodes.is_plain:
         allocatable, allocated = _columns(scored, {}, nodes)
         if np.count_nonzero(allocatable) == allocatable.size:
-            return _prepared(formula, allocated, allocatable)
+            return _prepare(formula, allocated, allocatable)
     return None
 
 
-def _prepared(formula: ResourceScorer, allocated: Amounts, allocatable: Amounts) -> Numbers:
+def _prepare(formula: ResourceScorer, allocated: Amounts, allocatable: Amounts) -> Numbers:
     """Return the prepared rows and, below, their allocatable amounts, which no pod changes."""
     prepared = formula.prepare(allocated, allocatable)
     return np.concatenate((prepared, allocatable), dtype=np.float64)
-
-
-def _score_rows(formula: ResourceScorer, prepared: Numbers, demands: Demands) -> Amounts:
-    """Return the scores of rows as `_prepared` returns them."""
-    numbers = len(prepared) - len(demands.amounts)
-    return formula.score_rows(
-        prepared[:numbers], prepared[numbers:], demands.column, demands.scored.weights
-    )
 
 
 def score_together(

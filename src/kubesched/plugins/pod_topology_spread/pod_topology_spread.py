@@ -279,7 +279,7 @@ class PodTopologySpread(
     ) -> None:
         if other.namespace != pod.namespace:
             return
-        having = have_all_keys(state.constraints, nodes)
+        having = have_all_keys([domains.constraint for domains in state.domains], nodes)
         if having is not None and not having[0]:
             return
         inclusion = NodeInclusion(pod, nodes, self._compares_tolerations)

@@ -81,11 +81,6 @@ class SpreadState:
 
     domains: tuple[SpreadDomains, ...]
 
-    @property
-    def constraints(self) -> tuple[SpreadConstraint, ...]:
-        """The hard constraints."""
-        return tuple(domains.constraint for domains in self.domains)
-
     def clone(self) -> SpreadState:
         """Return a copy that can be changed independently."""
         return SpreadState(tuple(domains.clone() for domains in self.domains))
@@ -101,14 +96,12 @@ class SpreadScores(msgspec.Struct, frozen=True):
         weights: The weight of a pod, which grows with the number of domains.
         worths: The amount that a domain adds to the score of its rows, as float64 per code of the
             node label; None for the hostname, where each row counts its own pods.
-        requires_all_keys: Whether a row that lacks one of the labels is ignored.
         having_all_keys: Bool per row of the whole table; None if no row is ignored.
     """
 
     constraints: tuple[SpreadConstraint, ...]
     weights: tuple[float, ...]
     worths: tuple[NDArray[np.float64] | None, ...]
-    requires_all_keys: bool
     having_all_keys: NDArray[np.bool_] | None
 
     @classmethod
@@ -141,7 +134,7 @@ class SpreadScores(msgspec.Struct, frozen=True):
             counts = constraint.pods.over(nodes.groups)
             pods = counts.by_code(label, both(having, inclusion.of(constraint)))
             worths.append(_worth_of_domains(label, pods, weights[-1], constraint.max_skew))
-        return cls(constraints, tuple(weights), tuple(worths), requires_all_keys, having)
+        return cls(constraints, tuple(weights), tuple(worths), having)
 
     def score(self, namespace: str, nodes: NodeTable) -> NDArray[np.int64]:
         """Return, as int64 per row, the sum over its domains for a pod of `namespace`."""
@@ -151,7 +144,7 @@ class SpreadScores(msgspec.Struct, frozen=True):
             scores = _rounded(worth).take(label.codes)
         else:
             scores = _rounded(self._sums(namespace, nodes))
-        if self.requires_all_keys:
+        if self.having_all_keys is not None:
             having = have_all_keys(self.constraints, nodes)
             if having is not None:
                 scores[~having] = 0

@@ -43,9 +43,6 @@ class AssumeCache(Generic[K]):
         self.changes: ChangeLog[str] = ChangeLog()
         self._assumed: dict[str, _Assumed[K]] = {}
 
-    def __len__(self) -> int:
-        return len(self._assumed)
-
     def get(self, objects: Objects, name: str, namespace: str = "") -> K | None:
         """Return the assumed object, else the stored one; None if there is none."""
         stored = objects.get(self.kind, name, namespace)

@@ -113,23 +113,16 @@ def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
     return claim.spec.volume_name != "" and BIND_COMPLETED in claim.metadata.annotations
 
 
-class NoBindingModeError(Exception):
-    """A storage class without a volume binding mode; the text names it."""
+def waits_for_consumer(claim: PersistentVolumeClaim, objects: Objects) -> bool | None:
+    """Whether the claim's class has binding mode WaitForFirstConsumer; None if it has no mode.
 
-
-def waits_for_consumer(claim: PersistentVolumeClaim, objects: Objects) -> bool:
-    """Whether the claim's class has binding mode WaitForFirstConsumer; False if it is missing.
-
-    Raises:
-        NoBindingModeError: The class has no binding mode.
+    False if the class is missing.
     """
-    name = class_of_claim(claim)
-    storage_class = objects.get(StorageClass, name) if name else None
+    storage_class = objects.get(StorageClass, class_of_claim(claim))
     if storage_class is None:
         return False
-    if storage_class.volume_binding_mode is None:
-        raise NoBindingModeError(no_binding_mode(name))
-    return storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    mode = storage_class.volume_binding_mode
+    return None if mode is None else mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def no_binding_mode(storage_class: str) -> str:

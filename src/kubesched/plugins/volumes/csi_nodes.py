@@ -59,7 +59,8 @@ class CsiNodeColumns:
 
     def has_driver(self, driver: str) -> NDArray[np.bool_]:
         """Return, as bool per row, whether the driver is installed."""
-        return np.array([is_installed(driver, node) for node in self.nodes], np.bool_)
+        installed = [node.spec.drivers if node is not None else () for node in self.nodes]
+        return np.array([any(one.name == driver for one in each) for each in installed], np.bool_)
 
     def is_migrated(self, plugin: InTreePlugin) -> NDArray[np.bool_] | None:
         """Return, as bool per row, whether the node reports the plugin's volumes as migrated.
@@ -86,11 +87,6 @@ class CsiNodes:
             self._made_for = made_for
             self._columns = CsiNodeColumns([objects.get(CSINode, name) for name in table.names])
         return self._columns
-
-
-def is_installed(driver: str, node: CSINode | None) -> bool:
-    """Whether a node has the driver."""
-    return node is not None and any(one.name == driver for one in node.spec.drivers)
 
 
 def limits_of(node: CSINode | None) -> dict[str, int]:

@@ -20,7 +20,7 @@ from kubesched.api.storage import (
     VolumeAttachment,
 )
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
-from kubesched.api.well_known import NO_PROVISIONER, SELECTED_NODE
+from kubesched.api.well_known import SELECTED_NODE
 from kubesched.framework.plugin import NeededKind
 from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.plugins.volumes.attachable import AttachableError, add_volumes_of, may_attach
@@ -38,7 +38,9 @@ from kubesched.plugins.volumes.provisioning import (
     Provision,
     ProvisioningError,
     StoragePools,
+    can_provision,
     provision,
+    reports_capacity,
 )
 from kubesched.snapshot.objects import Objects
 
@@ -108,10 +110,8 @@ def _is_made_late(claim: PersistentVolumeClaim, objects: Objects) -> bool:
     storage_class = objects.get(StorageClass, class_of_claim(claim))
     if storage_class is None:
         return not objects.knows(StorageClass)
-    return (
-        storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-        and storage_class.provisioner not in ("", NO_PROVISIONER)
-    )
+    waits = storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    return waits and can_provision(storage_class)
 
 
 def _reports_room(claim: PersistentVolumeClaim, objects: Objects) -> bool:
@@ -119,8 +119,7 @@ def _reports_room(claim: PersistentVolumeClaim, objects: Objects) -> bool:
     storage_class = objects.get(StorageClass, class_of_claim(claim))
     if storage_class is None or not objects.knows(CSIDriver):
         return True
-    driver = objects.get(CSIDriver, storage_class.provisioner)
-    return driver is not None and bool(driver.spec.storage_capacity)
+    return reports_capacity(storage_class, objects)
 
 
 # Why claims cannot be served, on one node or on any.
@@ -149,16 +148,10 @@ def _why_not_delayed(claim: PersistentVolumeClaim, objects: Objects) -> str:
         return f"has no volume and names StorageClass {name}, which does not exist"
     if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
         return ""
-    return (
-        f"has no volume, and StorageClass {name} binds at once: "
-        f"{_who_creates_volumes(storage_class)} before any pod is placed"
-    )
-
-
-def _who_creates_volumes(storage_class: StorageClass) -> str:
-    if storage_class.provisioner in ("", NO_PROVISIONER):
-        return "a volume must be created"
-    return f"{storage_class.provisioner} must create a volume"
+    what = "a volume must be created"
+    if can_provision(storage_class):
+        what = f"{storage_class.provisioner} must create a volume"
+    return f"has no volume, and StorageClass {name} binds at once: {what} before any pod is placed"
 
 
 def describe_provision(claim: PersistentVolumeClaim, objects: Objects) -> str:
@@ -221,7 +214,7 @@ def describe_delayed_claim(
 def _why_not_made(one: Provision, objects: Objects, access: NodeAccess) -> str:
     storage_class = objects.get(StorageClass, class_of_claim(one.claim))
     assert storage_class is not None, "without it there is no provision"
-    if storage_class.provisioner in ("", NO_PROVISIONER):
+    if not can_provision(storage_class):
         return "makes no volumes"
     if not one.possible[0]:
         return _written_topologies(storage_class, access.nodes.nodes[0])

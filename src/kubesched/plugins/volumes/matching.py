@@ -24,7 +24,7 @@ from kubesched.api.selectors import compile_label_selector, label_selector_error
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import STORAGE, class_of_volume
-from kubesched.plugins.volumes.node_access import NodeAccess, pairs_of, terms_of_volume
+from kubesched.plugins.volumes.node_access import NodeAccess, Pairs, pairs_of, terms_of_volume
 from kubesched.snapshot.objects import ChangedObjects, ChangeReader, Objects
 
 NO_VOLUME: Final = -1
@@ -163,8 +163,7 @@ class ClassVolumes:
         self._trait_codes = np.array(trait_codes, np.int32)
         self._reach_codes = np.array(reach_codes, np.int32)
         self._is_free = np.ones(len(columns), np.bool_)
-        self._pairs: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
-        self._pairs_for: NodeAccess | None = None
+        self._pairs: tuple[NodeAccess, Pairs] | None = None
         self._is_arranged = True
 
     def _first_of_reaches(self, candidates: NDArray[np.bool_], count: int) -> NDArray[np.int32]:
@@ -182,12 +181,11 @@ class ClassVolumes:
         first[nth[is_early], reaches[is_early]] = at[is_early]
         return first
 
-    def _pairs_of(self, access: NodeAccess) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _pairs_of(self, access: NodeAccess) -> Pairs:
         """Return each pair of a reach and a row in it."""
-        if self._pairs is None or self._pairs_for is not access:
-            self._pairs_for = access
-            self._pairs = pairs_of([access.of_terms(terms) for terms in self._reaches])
-        return self._pairs
+        if self._pairs is None or self._pairs[0] is not access:
+            self._pairs = access, pairs_of([access.of_terms(terms) for terms in self._reaches])
+        return self._pairs[1]
 
 
 class VolumesByClass:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,9 +101,11 @@ class NodeAccess:
         return np.sort(np.concatenate([*parts, self.every_row[:0]]))
 
 
-def pairs_of(
-    reached: Sequence[NDArray[np.intp]],
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+Pairs: TypeAlias = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""Items, and a row in reach of each."""
+
+
+def pairs_of(reached: Sequence[NDArray[np.intp]]) -> Pairs:
     """Return each pair of an item and a row, given the rows that each item reaches."""
     items = np.repeat(np.arange(len(reached)), [len(rows) for rows in reached])
     return items, np.concatenate([*reached, np.empty(0, np.intp)])

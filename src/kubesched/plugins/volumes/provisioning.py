@@ -24,7 +24,7 @@ from kubesched.api.storage import CSIDriver, CSIStorageCapacity, StorageClass
 from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import NO_PROVISIONER
 from kubesched.plugins.volumes.claims import STORAGE, class_of_claim
-from kubesched.plugins.volumes.node_access import NodeAccess, pairs_of
+from kubesched.plugins.volumes.node_access import NodeAccess, Pairs, pairs_of
 from kubesched.snapshot.objects import ChangedObjects, Objects
 
 NO_POOL: Final = -1
@@ -43,8 +43,7 @@ class ClassPools:
         self.pools = list(pools)
         # The largest volume of each pool, in bytes.
         self._room = np.array([_room_of(pool) for pool in pools], np.int64)
-        self._pairs: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None
-        self._pairs_for: NodeAccess | None = None
+        self._pairs: tuple[NodeAccess, Pairs] | None = None
 
     def replace(self, at: int, pool: CSIStorageCapacity) -> None:
         """Replace a pool by one in reach of the same nodes."""
@@ -52,10 +51,10 @@ class ClassPools:
 
     def first_with_room(self, size: int, access: NodeAccess) -> NDArray[np.int32]:
         """Return the position of the first pool with room for `size` bytes per row, or NO_POOL."""
-        if self._pairs is None or self._pairs_for is not access:
-            self._pairs_for = access
-            self._pairs = pairs_of([access.of_labels(pool.node_topology) for pool in self.pools])
-        at, rows = self._pairs
+        if self._pairs is None or self._pairs[0] is not access:
+            reached = [access.of_labels(pool.node_topology) for pool in self.pools]
+            self._pairs = access, pairs_of(reached)
+        at, rows = self._pairs[1]
         has_room = self._room[at] >= size
         found = np.full(len(access.nodes), NO_POOL, np.int32)
         # Of several values for a row, the last one is kept.
@@ -75,11 +74,11 @@ class StoragePools:
     def of(self, objects: Objects, storage_class: str) -> ClassPools:
         """Return the pools of a class."""
         changed = self._changed.read(objects)
-        if changed is None or not all(self._is_replaced(objects, key) for key in set(changed)):
+        if changed is None or not all(self._take_over(objects, key) for key in set(changed)):
             self._begin(objects)
         return self._classes.get(storage_class) or ClassPools(())
 
-    def _is_replaced(self, objects: Objects, key: tuple[str, str]) -> bool:
+    def _take_over(self, objects: Objects, key: tuple[str, str]) -> bool:
         """Take over a changed pool; return False if more than its room has changed."""
         pool = objects.get(CSIStorageCapacity, key[1], key[0])
         place = self._places.get(key)
@@ -145,14 +144,26 @@ def provision(
     storage_class = _class_of(claim, objects)
     rows = len(access.nodes)
     possible = np.zeros(rows, np.bool_)
-    if storage_class.provisioner not in ("", NO_PROVISIONER):
+    if can_provision(storage_class):
         possible[access.of_topologies(storage_class.allowed_topologies)] = True
-    if not _is_room_known(claim, storage_class.provisioner, objects):
+    requests = claim.spec.resources.requests
+    if STORAGE not in requests or not reports_capacity(storage_class, objects):
         untracked = np.full(rows, NO_POOL, np.int32)
         return Provision(claim, possible, np.ones(rows, np.bool_), (), untracked)
     of_class = pools.of(objects, storage_class.metadata.name)
-    pool_at = of_class.first_with_room(value(claim.spec.resources.requests[STORAGE]), access)
+    pool_at = of_class.first_with_room(value(requests[STORAGE]), access)
     return Provision(claim, possible, pool_at != NO_POOL, of_class.pools, pool_at)
+
+
+def can_provision(storage_class: StorageClass) -> bool:
+    """Whether volumes of the class are provisioned, not created by hand."""
+    return storage_class.provisioner not in ("", NO_PROVISIONER)
+
+
+def reports_capacity(storage_class: StorageClass, objects: Objects) -> bool:
+    """Whether the driver of the class reports its capacity."""
+    driver = objects.get(CSIDriver, storage_class.provisioner)
+    return driver is not None and bool(driver.spec.storage_capacity)
 
 
 def volume_size_max(pool: CSIStorageCapacity) -> Quantity | None:
@@ -168,14 +179,6 @@ def _class_of(claim: PersistentVolumeClaim, objects: Objects) -> StorageClass:
     if storage_class is None:
         raise ProvisioningError(f'failed to find storage class "{name}"')
     return storage_class
-
-
-def _is_room_known(claim: PersistentVolumeClaim, provisioner: str, objects: Objects) -> bool:
-    """Whether the driver reports its capacity and the claim has a request."""
-    if STORAGE not in claim.spec.resources.requests:
-        return False
-    driver = objects.get(CSIDriver, provisioner)
-    return driver is not None and bool(driver.spec.storage_capacity)
 
 
 def _key_of(pool: CSIStorageCapacity) -> tuple[str, str]:

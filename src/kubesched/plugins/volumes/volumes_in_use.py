@@ -116,7 +116,7 @@ class VolumesInUse:
                 self._most = max(self._most, bound)
 
     def have_room(self, wanted: Mapping[str, int], limits: Mapping[str, int]) -> bool:
-        """Whether all rows surely have room for as many volumes per driver; False is no certainty.
+        """Whether all rows are known to have room for as many volumes per driver.
 
         `limits` are the least limits of drivers that have one.
         """

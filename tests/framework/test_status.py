@@ -37,7 +37,8 @@ _statuses = st.sampled_from([SUCCESS, A, B, failure("x"), SKIP])
 )
 def test_codes(code: Code, number: int, label: str, *, is_rejected: bool) -> None:
     """Codes have upstream's numbers and names; three of them reject."""
-    assert (number, label, is_rejected) == (int(code), code.label, Status(code).is_rejected)
+    assert (number, label, is_rejected) == (int(code), code.label, code.is_rejected)
+    assert is_rejected == Status(code).is_rejected
 
 
 @pytest.mark.parametrize(

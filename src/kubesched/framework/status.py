@@ -33,6 +33,11 @@ class Code(IntEnum):
         """Upstream's name of the code, as in metrics and recorded decisions."""
         return _LABELS[self]
 
+    @property
+    def is_rejected(self) -> bool:
+        """Whether the pod does not fit (yet), as opposed to a failure."""
+        return self in _REJECTED
+
 
 # Read several times per pod; looking a member up in its class costs more than comparing it.
 _SUCCESS: Final = Code.SUCCESS

@@ -78,7 +78,7 @@ class LabelGroups:
         self.owned_terms = OwnedTerms()
         self._groups: dict[GroupKey, LabelGroup] = {}
         self._namespaces: Counter[str] = Counter()
-        self._by_row: list[dict[LabelGroup, int]] = []
+        self._by_row: list[dict[LabelGroup, None]] = []
         # Comparing templates is cheaper than comparing labels and terms.
         self._by_template: dict[tuple[PodTemplate, bool], LabelGroup] = {}
         # Only label keys that some question names are indexed.
@@ -183,9 +183,8 @@ class LabelGroups:
         moved = self._by_row.pop()
         if row != last:
             self._by_row[row] = moved
-            for group, pods in moved.items():
-                del group.rows[last]
-                group.rows[row] = pods
+            for group in moved:
+                group.rows[row] = group.rows.pop(last)
                 for counts, _ in group.sums.values():
                     counts.move(last, row)
 
@@ -194,8 +193,7 @@ class LabelGroups:
         group = self._group_of(info)
         self._priorities[info.priority] += 1
         group.rows[row] = group.rows.get(row, 0) + 1
-        here = self._by_row[row]
-        here[group] = here.get(group, 0) + 1
+        self._by_row[row][group] = None
         for counts, weight in group.sums.values():
             counts.add(row, weight)
 
@@ -205,12 +203,9 @@ class LabelGroups:
         self._priorities[info.priority] -= 1
         if not self._priorities[info.priority]:
             del self._priorities[info.priority]
-        here = self._by_row[row]
-        pods = here[group] - 1
-        if pods:
-            group.rows[row] = here[group] = pods
-        else:
-            del group.rows[row], here[group]
+        group.rows[row] -= 1
+        if not group.rows[row]:
+            del group.rows[row], self._by_row[row][group]
         for counts, weight in group.sums.values():
             counts.add(row, -weight)
         if not group.rows:

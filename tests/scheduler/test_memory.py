@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import partial
 from random import Random
 from typing import ClassVar
 
@@ -163,8 +162,7 @@ def test_decisions_do_not_depend_on_resource_columns(
     """Neither nodes nor victims depend on which resources have columns."""
     ends: list[object] = []
     for resources_max in (3, 64):
-        new = partial(NodeColumns, resources_max)
-        monkeypatch.setattr("kubesched.cache.cache.NodeColumns", new)
+        monkeypatch.setattr(NodeColumns, "resources_max", resources_max)
         twins, random = Twins(seed), Random(seed)
         twins.fill()
         for _ in range(300):

@@ -140,7 +140,8 @@ class TableMachine(RuleBasedStateMachine):
     @initialize(resources_max=resource_limits)
     def start(self, resources_max: int) -> None:
         """Amounts of resources without columns are derived."""
-        self.table = NodeColumns(resources_max)
+        self.table = NodeColumns()
+        self.table.resources_max = resources_max
 
     @rule(fields=node_fields)
     def add_node(self, fields: NodeFields) -> None:
@@ -245,7 +246,8 @@ def test_selected_rows_are_a_table_of_their_own(
     nodes: list[NodeFields], pods: list[PodFields], resources_max: int, data: st.DataObject
 ) -> None:
     """What-if pods change a selection as they would change the table, which stays unchanged."""
-    table = NodeColumns(resources_max)
+    table = NodeColumns()
+    table.resources_max = resources_max
     add_nodes(table, nodes)
     infos = [make_pod_info(f"pod-{at}", **fields) for at, fields in enumerate(pods)]
     places = data.draw(
@@ -293,7 +295,8 @@ def test_selected_rows_are_a_table_of_their_own(
 @pytest.mark.parametrize("resources_max", [3, 64])
 def test_rows_of_equal_usage(resources_max: int) -> None:
     """Rows differ in their usage if they differ in a resource without a column."""
-    table = NodeColumns(resources_max)
+    table = NodeColumns()
+    table.resources_max = resources_max
     for at, amount in enumerate((1, 1, 2, 1)):
         table.add_node(make_node(f"node-{at}", allocatable={"cpu": 1, "a.com/a": amount}))
     table.add_pod(make_pod_info("held", requests={"a.com/a": 1}), 3)

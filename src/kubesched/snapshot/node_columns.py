@@ -42,7 +42,6 @@ D = TypeVar("D", bound=np.generic)
 
 _versions = count(1)
 NATIVE: Final = ("cpu", "memory", "ephemeral-storage")
-_RESOURCES_MAX: Final = 64
 _RARE_PLAIN_MAX: Final = PLAIN_MAX >> 16
 """Up to this amount, the sum of a resource over 65,536 pods is plain."""
 
@@ -50,10 +49,8 @@ _RARE_PLAIN_MAX: Final = PLAIN_MAX >> 16
 class NodeColumns(NodeTable):
     """The whole table, which the cache updates row by row.
 
-    Args:
-        resources_max: The number of resources with columns; the others are rare.
-
     Attributes:
+        resources_max: The number of resources with columns; the others are rare.
         groups: The pods on nodes, grouped by the properties that selectors read.
         epoch: Increases when a node is added, removed or changed; invalidates cached answers.
         changes: Rows where a pod was added or removed in this epoch, oldest first.
@@ -62,8 +59,9 @@ class NodeColumns(NodeTable):
             in any table, so a row with an equal number has the same pods.
     """
 
-    def __init__(self, resources_max: int = _RESOURCES_MAX) -> None:
-        self._resources_max = resources_max
+    resources_max: int = 64
+
+    def __init__(self) -> None:
         self.names: list[str] = []
         self.nodes: list[Node] = []
         self.pods: list[dict[str, PodInfo]] = []
@@ -347,7 +345,7 @@ class NodeColumns(NodeTable):
 
     def _add_resource(self, name: str, row: int, amount: int) -> bool:
         """Add a column for a resource of a row; return whether it has one."""
-        if len(self.resources) >= self._resources_max:
+        if len(self.resources) >= self.resources_max:
             self.rare.setdefault(name, set()).add(row)
             self.is_plain &= 0 <= amount <= _RARE_PLAIN_MAX
             return False

@@ -66,7 +66,9 @@ def test_resources_without_columns(offered: list[dict[str, int]], data: st.DataO
     rows = st.integers(0, len(offered) - 1)
     placed = data.draw(st.lists(st.tuples(rows, _AMOUNTS), max_size=6))
     found = []
-    for table in (NodeColumns(), NodeColumns(resources_max=3)):
+    for resources_max in (64, 3):
+        table = NodeColumns()
+        table.resources_max = resources_max
         for at, amounts in enumerate(offered):
             table.add_node(make_node(f"n{at}", allocatable={"pods": 2, **amounts}))
         for at, (row, amounts) in enumerate(placed):

@@ -92,14 +92,8 @@ class PodTemplate:
         spec = self.spec
         return _encode(
             (
-                [
-                    (each.image, each.ports, each.restart_policy, each.restart_policy_rules)
-                    for each in spec.containers
-                ],
-                [
-                    (each.image, each.ports, each.restart_policy, each.restart_policy_rules)
-                    for each in spec.init_containers
-                ],
+                [*map(_base_of_container, spec.containers)],
+                [*map(_base_of_container, spec.init_containers)],
                 self._volumes,
                 spec.node_selector,
                 spec.affinity and spec.affinity.node_affinity,
@@ -285,6 +279,7 @@ _by_parts: WeakValueDictionary[tuple[object, ...], PodTemplate] = WeakValueDicti
 # Keeps templates alive: the next pod often arrives when no other of its template is left.
 _recent: deque[PodTemplate] = deque(maxlen=_RECENT_MAX)
 _encode = msgspec.msgpack.Encoder().encode
+_base_of_container = attrgetter("image", "ports", "restart_policy", "restart_policy_rules")
 _fields_of = attrgetter(
     "containers",
     "init_containers",

@@ -93,7 +93,7 @@ class Cohorts:
         if cohort is not None:
             yield from (follower.pod_info for follower in cohort.followers.values())
 
-    def seen(self, key: str) -> QueuedPodInfo:
+    def copy_of(self, key: str) -> QueuedPodInfo:
         """Return a copy of a follower that is up to date."""
         cohort = self._following[key]
         return self._copy(cohort.followers[key], cohort)

@@ -24,7 +24,7 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.moves import ClusterChange
 from kubesched.queue.registrations import Registration
 from kubesched.queue.unschedulable_pods import Topic
-from kubesched.snapshot.pod_info import PodInfo, PodTemplate, uid_of
+from kubesched.snapshot.pod_info import PodTemplate, uid_of
 
 
 class QueueingStrategy(Enum):
@@ -62,16 +62,12 @@ class _Matches(msgspec.Struct, frozen=True):
     """The registrations that match one event.
 
     Attributes:
-        is_wildcard: Whether the event concerns every pod.
-        is_of_interest: Whether it is a wildcard or any registration matches.
         by_profile: The matching registrations, by profile.
         plugins: Their plugins.
         topics: Topics of plugins whose hints are called for every pod that they rejected.
         filings: Topics of the other plugins, each with the filing that narrows it down.
     """
 
-    is_wildcard: bool
-    is_of_interest: bool
     by_profile: Mapping[str, Sequence[Registration]]
     plugins: frozenset[str]
     topics: Sequence[Topic]
@@ -103,7 +99,7 @@ class QueueingHints:
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
         """Whether any plugin of any profile registered the event, or it is a wildcard."""
-        return self._matches_of(event).is_of_interest
+        return event.is_wildcard or bool(self.plugins_of(event))
 
     def plugins_of(self, event: ClusterEvent) -> frozenset[str]:
         """Return the plugins of any profile that registered the event."""
@@ -134,9 +130,9 @@ class QueueingHints:
 
     def topics_of_change(self, change: ClusterChange) -> Sequence[Topic] | None:
         """Return the topics of pods that the change may concern; None means all pods."""
-        matches = self._matches_of(change.event)
-        if matches.is_wildcard:
+        if change.event.is_wildcard:
             return None
+        matches = self._matches_of(change.event)
         topics = list(matches.topics)
         for topic, filing in matches.filings:
             names = filing.of_change(change.old, change.new)
@@ -148,10 +144,12 @@ class QueueingHints:
         rejectors = queued.rejecting_plugins
         if not rejectors:
             return QueueingStrategy.AFTER_BACKOFF
-        matches = self._matches_of(change.event)
-        if matches.is_wildcard:
-            concerned = change.new is None or _is_same_pod(queued.pod_info, change.new)
+        if change.event.is_wildcard:
+            pod = change.new
+            is_same = isinstance(pod, Pod) and uid_of(pod) == queued.pod_info.uid
+            concerned = pod is None or is_same
             return QueueingStrategy.AFTER_BACKOFF if concerned else QueueingStrategy.SKIP
+        matches = self._matches_of(change.event)
         matching = matches.by_profile.get(queued.pod_info.scheduler_name)
         if matching is None:
             return QueueingStrategy.AFTER_BACKOFF
@@ -242,8 +240,6 @@ class QueueingHints:
                 if each.filing is not None and topic not in topics
             ]
             matches = _Matches(
-                event.is_wildcard,
-                event.is_wildcard or bool(every),
                 by_profile,
                 frozenset(each.plugin for _, each in every),
                 (*topics, _ANY_EVENT),
@@ -251,7 +247,3 @@ class QueueingHints:
             )
             self._matches[event] = matches
         return matches
-
-
-def _is_same_pod(info: PodInfo, other: object) -> bool:
-    return isinstance(other, Pod) and info.uid == uid_of(other)

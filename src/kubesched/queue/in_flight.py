@@ -11,7 +11,7 @@ Differs:  pods and changes are not in one linked list; the results are the same.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from itertools import islice
 
@@ -27,7 +27,7 @@ class InFlight:
         self._pods: OrderedDict[str, tuple[int, QueuedPodInfo]] = OrderedDict()
         self._changes: list[ClusterChange] = []
         self._start = 0
-        self._counts: dict[str, int] = {}
+        self._counts: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -41,11 +41,9 @@ class InFlight:
 
     def record(self, change: ClusterChange) -> None:
         """Append a change to the log, if any pod is in flight."""
-        if not self._pods:
-            return
-        label = change.event.label
-        self._counts[label] = self._counts.get(label, 0) + 1
-        self._changes.append(change)
+        if self._pods:
+            self._counts[change.event.label] += 1
+            self._changes.append(change)
 
     def since_popped(self, uid: str) -> Iterable[ClusterChange] | None:
         """Return the changes since the pod was popped; None if it is not in flight."""

@@ -26,10 +26,13 @@ _STALE_MIN: Final = 64
 
 
 class KeyedHeap:
-    """Pods by `namespace/name`, the one with the smallest sort key first."""
+    """Pods by `namespace/name`, the one with the smallest sort key first.
 
-    def __init__(self, sort_key: SortKey) -> None:
-        self._sort_key = sort_key
+    `order` returns the sort key of a pod.
+    """
+
+    def __init__(self, order: SortKey) -> None:
+        self.order = order
         self._heap: list[_Entry] = []
         self._entries: dict[str, _Entry] = {}
         self._version = 0
@@ -59,15 +62,11 @@ class KeyedHeap:
         self._version += 1
         if known is not None:
             queued.arrival = known[1]
-        entry = (self._sort_key(queued), queued.arrival, self._version, queued)
+        entry = (self.order(queued), queued.arrival, self._version, queued)
         self._entries[key] = entry
         heappush(self._heap, entry)
         if known is not None:
             self._drop_stale()
-
-    def order(self, queued: QueuedPodInfo) -> Order:
-        """Return the sort key of a pod."""
-        return self._sort_key(queued)
 
     def peek(self) -> QueuedPodInfo | None:
         """Return the first pod without removing it; None if empty."""
@@ -109,7 +108,7 @@ class KeyedHeap:
         for key, (order, _, version, queued) in self._entries.items():
             assert version in live, f"{key} is not in the heap"
             assert key == queued.key, f"{queued.key} is filed as {key}"
-            assert order == self._sort_key(queued), f"{key} has another sort key now"
+            assert order == self.order(queued), f"{key} has another sort key now"
 
     def _drop_stale(self) -> None:
         # At least half of the entries go, so this is O(1) amortized per stale entry.

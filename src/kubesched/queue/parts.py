@@ -74,7 +74,7 @@ class QueueParts:
     def get(self, key: str) -> QueuedPodInfo | None:
         """Return a pod by `namespace/name`, a copy if it follows another; None if unknown."""
         leader = self.cohorts.leader_of(key)
-        return self.find(key) if leader is None else self.cohorts.seen(key)
+        return self.find(key) if leader is None else self.cohorts.copy_of(key)
 
     def pods(self, place: QueuePlace) -> list[QueuedPodInfo]:
         """Return the pods of one part in the order of popping; copies of those that follow others.

@@ -89,18 +89,14 @@ def registrations_of(
     Extenders may also reject pods if there are any. With the gate GenericWorkload,
     `has_pod_groups`, PodGroup is among the default resources.
     """
-    default_events = _default_events(has_pod_groups)
+    resources = (*_DEFAULT_RESOURCES, POD_GROUP) if has_pod_groups else _DEFAULT_RESOURCES
+    default_events = [ClusterEventWithHint(ClusterEvent(each, Action.ALL)) for each in resources]
     found = list(_registered(EXTENDER, default_events)) if has_extenders else []
     for plugin in plugins:
         if isinstance(plugin, _REJECTING_POINTS):
             events = plugin.events_to_register()
             found += _registered(plugin.name, default_events if events is None else events)
     return tuple(found)
-
-
-def _default_events(has_pod_groups: bool) -> list[ClusterEventWithHint]:
-    resources = (*_DEFAULT_RESOURCES, POD_GROUP) if has_pod_groups else _DEFAULT_RESOURCES
-    return [ClusterEventWithHint(ClusterEvent(resource, Action.ALL)) for resource in resources]
 
 
 def _registered(plugin: str, events: Sequence[ClusterEventWithHint]) -> Iterator[Registration]:

@@ -390,7 +390,7 @@ class SchedulingQueue:
             origin = self._parts.take(queued)
             if origin is QueuePlace.BACKOFF:
                 self._report(queued, origin, QueuePlace.ACTIVE, moves.POP_FROM_BACKOFF, now)
-            if self._take_off(queued, now):
+            if self._begin_attempt(queued, now):
                 return queued
         return None
 
@@ -441,9 +441,10 @@ class SchedulingQueue:
         """Remove one pod and return it, now in flight; None if it is not queued or is gated."""
         self._activate(info, now)
         queued = self._active.delete(info.key)
-        return queued if queued is not None and self._take_off(queued, now) else None
+        return queued if queued is not None and self._begin_attempt(queued, now) else None
 
-    def _take_off(self, queued: QueuedPodInfo, now: float) -> bool:
+    def _begin_attempt(self, queued: QueuedPodInfo, now: float) -> bool:
+        """Put a popped pod in flight; return False if another pod of its uid is."""
         queued.attempts += 1
         if queued.pod_info.uid in self._in_flight:
             self._report(queued, QueuePlace.ACTIVE, QueuePlace.NOWHERE, moves.POD_DISCARDED, now)

@@ -107,7 +107,7 @@ class Recorder(Observer):
 
     def bound(self, assumed: Assumed, now: float) -> None:
         """Write a binding."""
-        self.write("bound", f"{short(assumed.pod.key)} to {assumed.node_name}")
+        self.write("bound", f"{short(assumed.pod.key)} to {assumed.pod.node_name}")
 
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
         """Write that a binding cycle failed."""

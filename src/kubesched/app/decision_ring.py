@@ -134,7 +134,7 @@ class DecisionRing(Observer):
 
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
         """Keep the node for the record of the failed attempt."""
-        self._unbound = assumed.node_name
+        self._unbound = assumed.pod.node_name
 
     def failed(self, attempt: FailedAttempt, now: float) -> None:
         """Record an attempt without a binding."""

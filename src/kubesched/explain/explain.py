@@ -35,7 +35,6 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, NoState, PreFilterPlugin
 from kubesched.framework.preemption.report import Candidate, PreemptionReport
 from kubesched.framework.status import Code, NodeToStatus, Status
-from kubesched.scheduler.binding import Assumed
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.trace import Trace
@@ -99,12 +98,12 @@ class Details:
         return plugin.describe(cycle.filter_states.get(plugin.name), self._pod, node)
 
 
-def awaited(profile: Profile, placed: Placed | Assumed) -> tuple[str, ...]:
+def awaited(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[str, ...]:
     """Return the steps before a pod can be bound to its node, such as provisioning a volume."""
     found: list[str] = []
     for plugin in profile.pre_bind_plugins:
         try:
-            found += plugin.describe_wait(placed.cycle, placed.pod, placed.node_name)
+            found += plugin.describe_wait(cycle, pod, node_name)
         except Exception:  # noqa: BLE001, S112 - a user's plugin may raise anything
             continue
     return tuple(found)
@@ -171,7 +170,7 @@ def explain_decision(
     )
     match decision:
         case Placed():
-            waits_for = awaited(profile, decision)
+            waits_for = awaited(profile, decision.cycle, pod, decision.node_name)
             report = msgspec.structs.replace(report, waits_for=waits_for)
             return _with_scores(report, snapshot, trace, decision)
         case Rejected():

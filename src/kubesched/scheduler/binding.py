@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from math import inf
 from typing import Any
 
 import msgspec
@@ -24,6 +23,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreBindPlugin
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, failure
+from kubesched.framework.waiting_pods import WaitingPod
 from kubesched.scheduler.api_client import ApiClient
 from kubesched.scheduler.plugin_failure import PluginFailure, failed_with, failure_of, reported
 from kubesched.scheduler.profile import Profile
@@ -36,8 +36,7 @@ class Assumed(msgspec.Struct, frozen=True):
 
     Attributes:
         queued: The pod as the queue knows it, with attempts and timestamps.
-        pod: The pod, as assumed on the node.
-        node_name: The node.
+        pod: The pod, as assumed on its node.
         cycle: The state of the scheduling cycle.
         profile: The profile that placed it.
         started: When its scheduling cycle began, in seconds of the loop's clock.
@@ -47,12 +46,11 @@ class Assumed(msgspec.Struct, frozen=True):
 
     queued: QueuedPodInfo
     pod: PodInfo
-    node_name: str
     cycle: CycleState
     profile: Profile
     started: float
-    evaluated: int = 0
-    feasible: int = 0
+    evaluated: int
+    feasible: int
 
 
 class ApiBinder:
@@ -64,7 +62,7 @@ class ApiBinder:
         on_room: Called when `is_full` becomes False.
     """
 
-    def __init__(self, api: ApiClient, at_once: float = inf) -> None:
+    def __init__(self, api: ApiClient, at_once: float) -> None:
         """Set up; `at_once` is the limit of unanswered Bindings."""
         self._api = api
         self._at_once = at_once
@@ -117,24 +115,24 @@ class BindingCycle:
 
     async def run(self, assumed: Assumed) -> Status:
         """Bind an assumed pod; return success or the status that stopped it."""
-        profile, pod, node_name = assumed.profile, assumed.pod, assumed.node_name
+        profile, pod = assumed.profile, assumed.pod
         timer = profile.timer
         waiting = profile.waiting_pods.get(pod.uid)
-        flight = SKIP
+        pre_flight = SKIP
         if profile.nominates_for_expectation:
             with timer.phases[phases.PRE_BIND_PRE_FLIGHT] as phase:
-                flight = self._pre_flight(assumed)
-                phase.code = flight.code
-            if not (flight.is_success or flight.is_skip):
-                return flight
-            if flight.is_success or waiting is not None:
+                pre_flight = self._pre_flight(assumed)
+                phase.code = pre_flight.code
+            if not (pre_flight.is_success or pre_flight.is_skip):
+                return pre_flight
+            if pre_flight.is_success or waiting is not None:
                 # Wait for the write: the Binding that follows clears the nomination.
                 await asyncio.wait(
-                    [self._status_writer.write(pod.pod, nominated_node_name=node_name)]
+                    [self._status_writer.write(pod.pod, nominated_node_name=pod.node_name)]
                 )
         if waiting is not None:
             with timer.phases[phases.PERMIT_WAIT] as phase, self._being_prepared():
-                status = await self._wait_on_permit(assumed)
+                status = await self._wait_on_permit(assumed, waiting)
                 phase.code = status.code
             if not status.is_success:
                 return status
@@ -145,7 +143,9 @@ class BindingCycle:
             groups = _groups(profile.pre_bind_plugins, assumed.cycle.skip_pre_bind)
             if groups:
                 with self._being_prepared():
-                    status = await self._pre_bind(assumed, groups, is_cancellable=flight.is_success)
+                    status = await self._pre_bind(
+                        assumed, groups, is_cancellable=pre_flight.is_success
+                    )
                 phase.code = status.code
         return await self._bind(assumed) if status.is_success else status
 
@@ -167,7 +167,7 @@ class BindingCycle:
         for plugin in assumed.profile.pre_bind_plugins:
             question = plugin.pre_bind_pre_flight
             try:
-                status = ask(plugin, question, cycle, pod, assumed.node_name)
+                status = ask(plugin, question, cycle, pod, pod.node_name)
             except PluginFailure as raised:
                 return raised.status
             if status.is_skip:
@@ -187,17 +187,13 @@ class BindingCycle:
         return found
 
     @staticmethod
-    async def _wait_on_permit(assumed: Assumed) -> Status:
-        waiting_pods, uid = assumed.profile.waiting_pods, assumed.pod.uid
-        waiting = waiting_pods.get(uid)
-        if waiting is None:
-            return SUCCESS
+    async def _wait_on_permit(assumed: Assumed, waiting: WaitingPod) -> Status:
         decided = asyncio.get_running_loop().create_future()
         waiting.when_decided(lambda: None if decided.done() else decided.set_result(None))
         try:
             await decided
         finally:
-            waiting_pods.remove(uid)
+            assumed.profile.waiting_pods.remove(assumed.pod.uid)
         verdict = waiting.verdict
         assert verdict is not None, "decided pods have a verdict"
         if verdict.code is Code.ERROR:
@@ -259,11 +255,10 @@ class BindingCycle:
                 task.cancel()
 
     async def _ask_pre_bind(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
-        ask, pod, node_name = assumed.profile.ask_async, assumed.pod, assumed.node_name
+        ask, cycle, pod = assumed.profile.ask_async, assumed.cycle, assumed.pod
+        question = plugin.pre_bind
         try:
-            status = await ask(
-                phases.PRE_BIND, plugin, plugin.pre_bind, assumed.cycle, pod, node_name
-            )
+            status = await ask(phases.PRE_BIND, plugin, question, cycle, pod, pod.node_name)
         except asyncio.CancelledError:
             return self._cancelled_status(assumed, plugin)
         except PluginFailure as raised:
@@ -287,16 +282,15 @@ class BindingCycle:
             # A status write of an earlier attempt must not arrive after the Binding.
             await asyncio.wait([pending])
         if self.bind_instead is not None:
-            bound = await self.bind_instead(assumed.pod, assumed.node_name)
+            bound = await self.bind_instead(assumed.pod, assumed.pod.node_name)
             if bound is not None:
                 return bound
-        profile, status = assumed.profile, SKIP
-        cycle, pod, node_name = assumed.cycle, assumed.pod, assumed.node_name
+        profile, cycle, pod, status = assumed.profile, assumed.cycle, assumed.pod, SKIP
         with profile.timer.phases[phases.BIND] as phase:
             for plugin in profile.bind_plugins:
                 try:
                     status = await profile.ask_async(
-                        phases.BIND, plugin, plugin.bind, cycle, pod, node_name
+                        phases.BIND, plugin, plugin.bind, cycle, pod, pod.node_name
                     )
                 except PluginFailure as raised:
                     status = raised.status

@@ -57,7 +57,6 @@ Arguments = TypeVarTuple("Arguments")
 PODS_TO_ACTIVATE: Final = "kubernetes.io/pods-to-activate"
 
 _NOTE_BYTES_MAX: Final = 1024
-_NONE: Final[frozenset[str]] = frozenset()
 
 log = logging.getLogger(__name__)
 
@@ -183,8 +182,7 @@ class PodScheduling:
         trace = log_attempt(pod)
         with self.holding_changes():
             decision = await cycle.schedule_with_extenders(pod, snapshot, trace)
-        if trace is not None:
-            log_scores(pod, trace, snapshot)
+        log_scores(pod, trace, snapshot)
         return decision
 
     def decide_at_once(self, pod: PodInfo, cycle: SchedulingCycle) -> Decision:
@@ -192,8 +190,7 @@ class PodScheduling:
         snapshot = self.cache.snapshot(self.queue.nominator)
         trace = log_attempt(pod)
         decision = cycle.schedule_one(pod, snapshot, trace)
-        if trace is not None:
-            log_scores(pod, trace, snapshot)
+        log_scores(pod, trace, snapshot)
         return decision
 
     async def preempt(self, decision: Rejected, profile: Profile) -> Rejected:
@@ -251,16 +248,17 @@ class PodScheduling:
         self, placed: Placed, queued: QueuedPodInfo, profile: Profile, started: float
     ) -> None:
         """Assume the pod on its node and start its binding cycle; on failure requeue it."""
-        node_name, cycle = placed.node_name, placed.cycle
-        found = self.placer.place(profile, cycle, placed.pod, node_name)
+        cycle = placed.cycle
+        found = self.placer.place(profile, cycle, placed.pod, placed.node_name)
         if found.pod is None:
             self.fail(FailedAttempt(queued, found.status, None, started))
             return
         if found.timeouts_seconds:
-            waiting = WaitingPod(found.pod, node_name, found.timeouts_seconds, _timer)
+            waiting = WaitingPod(found.pod, placed.node_name, found.timeouts_seconds, _timer)
             self.waiting_pods.add(waiting)
-        seen = placed.evaluated, placed.feasible
-        assumed = Assumed(queued, found.pod, node_name, cycle, profile, started, *seen)
+        assumed = Assumed(
+            queued, found.pod, cycle, profile, started, placed.evaluated, placed.feasible
+        )
         # The task removes itself from the list: a done callback would cost another loop iteration.
         number = next(self._binding_numbers)
         self.bindings[number] = self.start_binding(self._bind(number, assumed))
@@ -287,8 +285,9 @@ class PodScheduling:
         now = self.now()
         log_bound(assumed)
         if self.records_events:
-            note = f"Successfully assigned {assumed.pod.key} to {assumed.node_name}"
-            self._record(assumed.pod, "Normal", "Scheduled", "Binding", note)
+            pod = assumed.pod
+            note = f"Successfully assigned {pod.key} to {pod.node_name}"
+            self._record(pod, "Normal", "Scheduled", "Binding", note)
         for observer in self.observers:
             observer.bound(assumed, now)
         _post_bind(assumed)
@@ -341,8 +340,9 @@ class PodScheduling:
             attempt = replace(attempt, status=status, diagnosis=diagnosis)
         message = status.message
         log_failure(pod, attempt)
-        queued.unschedulable_plugins = diagnosis.unschedulable_plugins if diagnosis else _NONE
-        queued.pending_plugins = diagnosis.pending_plugins if diagnosis else _NONE
+        rejected_by = NOBODY_REJECTED if diagnosis is None else diagnosis
+        queued.unschedulable_plugins = rejected_by.unschedulable_plugins
+        queued.pending_plugins = rejected_by.pending_plugins
         queued.gating_plugin = ""
         reason = "Unschedulable" if status.is_rejected else "SchedulerError"
         condition = ConditionPatch("PodScheduled", "False", reason, message)
@@ -389,10 +389,10 @@ class PodScheduling:
 
 
 def _post_bind(assumed: Assumed) -> None:
-    profile, cycle = assumed.profile, assumed.cycle
+    profile, cycle, pod = assumed.profile, assumed.cycle, assumed.pod
     with profile.timer.phases[POST_BIND]:
         for plugin in profile.post_bind_plugins:
-            profile.notify(plugin, plugin.post_bind, cycle, assumed.pod, assumed.node_name)
+            profile.notify(plugin, plugin.post_bind, cycle, pod, pod.node_name)
 
 
 def assumed_pod(there: PodInfo) -> Pod:

@@ -43,9 +43,9 @@ def log_attempt(pod: PodInfo) -> Trace | None:
     return None
 
 
-def log_scores(pod: PodInfo, trace: Trace, snapshot: Snapshot) -> None:
-    """Log the scores of each plugin for each feasible node, and the totals."""
-    if trace.totals is None:
+def log_scores(pod: PodInfo, trace: Trace | None, snapshot: Snapshot) -> None:
+    """Log the scores of each plugin for each feasible node, and the totals, if there is a trace."""
+    if trace is None or trace.totals is None:
         return
     names = [snapshot.nodes.names[row] for row in trace.feasible_rows.tolist()]
     ref = _ref(pod)
@@ -80,7 +80,7 @@ def log_bound(assumed: Assumed) -> None:
             V2,
             "Successfully bound pod to node",
             pod=_ref(assumed.pod),
-            node=assumed.node_name,
+            node=assumed.pod.node_name,
             evaluatedNodes=assumed.evaluated,
             feasibleNodes=assumed.feasible,
         )

@@ -115,11 +115,11 @@ class Outcomes(Observer):
             self.had_choice.add(pod.uid)
         self.placements[pod.uid] = PodPlacement(
             pod.key,
-            assumed.node_name,
+            pod.node_name,
             assumed.queued.attempts,
             pod.uid in self._nominated,
             self.victims.get(pod.uid, ()),
-            awaited(assumed.profile, assumed),
+            awaited(assumed.profile, assumed.cycle, pod, pod.node_name),
         )
 
     def failed(self, attempt: FailedAttempt, now: float) -> None:

@@ -349,12 +349,12 @@ class DecisionLog(Observer):
     def bound(self, assumed: Assumed, now: float) -> None:
         """Log that a pod was bound."""
         at, key = round(now, _SECONDS_DIGITS), assumed.pod.key
-        self._put(DecisionLine(at, "bound", key, assumed.node_name))
+        self._put(DecisionLine(at, "bound", key, assumed.pod.node_name))
 
     def binding_failed(self, assumed: Assumed, status: Status, now: float) -> None:
         """Log a failed binding."""
         at, key = round(now, _SECONDS_DIGITS), assumed.pod.key
-        node_name, message = assumed.node_name, status.message
+        node_name, message = assumed.pod.node_name, status.message
         self._put(DecisionLine(at, "bindingFailed", key, node_name, message=message))
 
     def _put(self, line: DecisionLine) -> None:

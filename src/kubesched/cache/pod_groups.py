@@ -94,16 +94,16 @@ class PodGroupMembers:
         self._assumed.pop(uid, None)
         self._assigned.pop(uid, None)
 
-    def assume(self, there: PodInfo) -> None:
+    def assume(self, assumed: PodInfo) -> None:
         """Mark a pod as assumed; unknown pods are ignored."""
-        known = self.all_pods.get(there.uid)
+        known = self.all_pods.get(assumed.uid)
         if known is None:
             return
         if _is_assigned(known):
-            self._assigned[there.uid] = None
+            self._assigned[assumed.uid] = None
         else:
-            self._assumed[there.uid] = there
-        self._unscheduled.pop(there.uid, None)
+            self._assumed[assumed.uid] = assumed
+        self._unscheduled.pop(assumed.uid, None)
 
     def forget(self, uid: str) -> None:
         """Undo `assume`; unknown pods are ignored."""
@@ -167,10 +167,10 @@ class PodGroupStore(PodGroupStates):
         self.delete(old)
         self.add(new)
 
-    def assume(self, there: PodInfo) -> None:
+    def assume(self, assumed: PodInfo) -> None:
         """Mark a pod as assumed; unknown pods and groups are ignored."""
-        if group := self._group_of(there):
-            group.assume(there)
+        if group := self._group_of(assumed):
+            group.assume(assumed)
 
     def forget(self, info: PodInfo) -> None:
         """Undo `assume`."""

@@ -83,9 +83,9 @@ class SchedulingCycle:
         finally:
             timer.end_cycle()
 
-    def is_of_all(self, rejected: Rejected) -> bool:
+    def holds_for_template(self, rejected: Rejected) -> bool:
         """Whether all pods of the template have this rejection until the cluster changes."""
-        return self._recalls and self._rejections.is_of_all(rejected)
+        return self._recalls and self._rejections.holds_for_template(rejected)
 
     @property
     def _recalls(self) -> bool:

@@ -197,7 +197,7 @@ class EventHandlers:
                 with self._handling(UNSCHEDULED_POD_DELETE):
                     self._steps.queue.delete(before, self._steps.now())
         elif self._is_ours(new):
-            self._waiting_updated(old, new)
+            self._unscheduled_updated(old, new)
 
     def _pod_deleted(self, pod: Pod, *, is_final_state_known: bool) -> None:
         pod = without_disabled_fields(pod, self._gates)
@@ -211,7 +211,7 @@ class EventHandlers:
                     log.warning("Deleted pod %s was not in the cache", pod.metadata.name)
                 self._move(ASSIGNED_POD_DELETE, pod, None)
         if not is_assigned and self._is_ours(pod):
-            self._waiting_deleted(pod)
+            self._unscheduled_deleted(pod)
 
     def _assigned(self, pod: Pod) -> None:
         log_observed(V3, "Add event for scheduled pod", pod)
@@ -239,7 +239,7 @@ class EventHandlers:
                 after = PodInfo(new)
             self._move_each(pod_events(before, after), old, new, began)
 
-    def _waiting_updated(self, old: Pod, new: Pod) -> None:
+    def _unscheduled_updated(self, old: Pod, new: Pod) -> None:
         version = new.metadata.resource_version
         if version and version == old.metadata.resource_version:
             return
@@ -247,9 +247,9 @@ class EventHandlers:
         before = PodInfo(old)
         info = PodInfo(new, before)
         with self._handling(*dict.fromkeys((UNSCHEDULED_POD_UPDATE, *pod_events(before, info)))):
-            self._apply_waiting_update(before, info)
+            self._apply_unscheduled_update(before, info)
 
-    def _apply_waiting_update(self, before: PodInfo, info: PodInfo) -> None:
+    def _apply_unscheduled_update(self, before: PodInfo, info: PodInfo) -> None:
         old, new = before.pod, info.pod
         self._steps.cache.pod_groups.update(before, info)
         if self._steps.cache.is_assumed(info.uid):
@@ -262,7 +262,7 @@ class EventHandlers:
         if nominated and nominated != new.status.nominated_node_name:
             self._nomination_freed(before)
 
-    def _waiting_deleted(self, pod: Pod) -> None:
+    def _unscheduled_deleted(self, pod: Pod) -> None:
         log_observed(V3, "Delete event for unscheduled pod", pod)
         with self._handling(UNSCHEDULED_POD_DELETE):
             info = PodInfo(pod)
@@ -275,15 +275,15 @@ class EventHandlers:
 
     def _assumed_deleted(self, info: PodInfo) -> None:
         """Handle the deletion of an assumed pod, whose binding is expected to fail."""
-        there = self._steps.cache.get_pod(info.uid)
-        if there is None:
+        assumed = self._steps.cache.get_pod(info.uid)
+        if assumed is None:
             return
         waiting = self._steps.waiting_pods.get(info.uid)
         if waiting is not None:
             waiting.reject("", "removed")
         else:
-            self._steps.cache.forget_pod(there)
-        self._move(ASSIGNED_POD_DELETE, assumed_pod(there), None)
+            self._steps.cache.forget_pod(assumed)
+        self._move(ASSIGNED_POD_DELETE, assumed_pod(assumed), None)
 
     def _nomination_freed(self, info: PodInfo) -> None:
         """Wake pods of at most its priority, which may use the node it was nominated to."""

@@ -168,20 +168,20 @@ class Evictions:
         uid = preemption.preemptor.uid
         started = asyncio.get_running_loop().time()
         try:
-            are_told = await self.clear_lower_nominations(preemption)
+            is_success = await self.clear_lower_nominations(preemption)
             *others, last = victims
             await _all(self._evict(victim, preemption) for victim in others)
             self._last_victim[uid] = last.uid
             await self._evict(last, preemption)
         except ApiError as error:
             log.warning("Preemption for %s failed: %s", preemption.preemptor.key, error)
-            are_told = False
+            is_success = False
         finally:
             self._running.discard(uid)
             self._last_victim.pop(uid, None)
         for observer in self._observers:
-            observer.preempted(preemption, started, is_success=are_told)
-        if not are_told:
+            observer.preempted(preemption, started, is_success=is_success)
+        if not is_success:
             # The event that would have requeued it may never come.
             self._activate(preemption.preemptor.pods)
 

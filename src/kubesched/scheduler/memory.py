@@ -60,7 +60,7 @@ class Memory:
         self._profile = profile
         self._signatures = Signatures(profile)
         # Signatures that appeared once; most never appear again.
-        self._came: OrderedDict[int, None] = OrderedDict()
+        self._seen: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, SignatureAnswers] = OrderedDict()
         self._node_answers: OrderedDict[int, NodeAnswers] = OrderedDict()
         self._kinds = profile.signed_kinds
@@ -129,9 +129,9 @@ class Memory:
             node_answers = self._answers_of_nodes(signature, pod, snapshot)
             if node_answers.names_nodes:
                 return node_answers, False
-            if signature.whole not in self._came:
+            if signature.whole not in self._seen:
                 # After more other signatures than this, its answers would have been dropped.
-                _keep(self._came, signature.whole, None, _limit(len(snapshot.nodes), _BYTES_MAX))
+                _keep(self._seen, signature.whole, None, _limit(len(snapshot.nodes), _BYTES_MAX))
                 return node_answers, False
             answers = self._new_answers(signature, node_answers, pod, snapshot)
         else:
@@ -175,7 +175,7 @@ class Memory:
         if versions != self._versions:
             self._versions = versions
             self._signatures.forget()
-            self._came.clear()
+            self._seen.clear()
             self._answers.clear()
             self._node_answers.clear()
 

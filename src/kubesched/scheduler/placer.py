@@ -57,19 +57,19 @@ class Placer:
     def place(self, profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> PlacedPod:
         """Assume the pod, run Reserve and Permit; undo everything on failure."""
         try:
-            there = self._cache.assume_pod(pod, node_name)
+            assumed = self._cache.assume_pod(pod, node_name)
         except CacheError as error:
             return PlacedPod(failure(str(error)))
         self._nominator.delete(pod.uid)
         timeouts: Mapping[str, float] = {}
-        status = reserve(profile, cycle, there)
+        status = reserve(profile, cycle, assumed)
         if status.is_success:
             with profile.timer.phases[PERMIT] as phase:
-                status, timeouts = _ask_permit(profile, cycle, there)
+                status, timeouts = _ask_permit(profile, cycle, assumed)
                 phase.code = status.code
         if status.is_success or status.code is Code.WAIT:
-            return PlacedPod(status, there, timeouts)
-        self.undo(profile, cycle, there)
+            return PlacedPod(status, assumed, timeouts)
+        self.undo(profile, cycle, assumed)
         return PlacedPod(status)
 
     def undo(self, profile: Profile, cycle: CycleState, pod: PodInfo) -> bool:

@@ -209,16 +209,16 @@ class PodGroupCycle:
         assert not isinstance(decision, Failed), "a failed pod has no node"
         found = self._steps.placer.place(self._profile, decision.cycle, decision.pod, node_name)
         if found.pod is not None:
-            return replace(attempt, there=found.pod, permit=found.status)
+            return replace(attempt, assumed=found.pod, permit=found.status)
         self._nominate_again(attempt)
         # Reserve or Permit failed on a single node.
         return replace(refused(attempt, found.status), diagnosis=None)
 
     def _revert(self, attempt: MemberAttempt) -> None:
-        decision, there = attempt.decision, attempt.there
-        if there is None or isinstance(decision, Failed):
+        decision, assumed = attempt.decision, attempt.assumed
+        if assumed is None or isinstance(decision, Failed):
             return
-        if self._steps.placer.undo(self._profile, decision.cycle, there):
+        if self._steps.placer.undo(self._profile, decision.cycle, assumed):
             self._nominate_again(attempt)
 
     def _nominate_again(self, attempt: MemberAttempt) -> None:

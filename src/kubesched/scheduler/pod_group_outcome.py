@@ -34,7 +34,7 @@ class MemberAttempt(msgspec.Struct, frozen=True):
         status: Success if it was placed tentatively; if it preempts, the rejection before that.
         nominated_node_name: The nomination to write if it is rejected; None keeps it.
         diagnosis: The rejecting plugins; None if a plugin rejected it after a node was chosen.
-        there: The tentatively assumed pod; None if it was not placed.
+        assumed: The tentatively assumed pod; None if it was not placed.
         permit: The status of Permit: success, or Wait.
         duration_seconds: The duration of the attempt.
     """
@@ -44,14 +44,14 @@ class MemberAttempt(msgspec.Struct, frozen=True):
     status: Status = SUCCESS
     nominated_node_name: str | None = ""
     diagnosis: Diagnosis | None = NOBODY_REJECTED
-    there: PodInfo | None = None
+    assumed: PodInfo | None = None
     permit: Status = SUCCESS
     duration_seconds: float = 0.0
 
     @property
     def requires_preemption(self) -> bool:
         """Whether victims must be evicted before the pod fits where it was placed."""
-        return self.there is not None and not self.status.is_success
+        return self.assumed is not None and not self.status.is_success
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -71,9 +71,9 @@ class Outcome(msgspec.Struct, frozen=True):
     def proposed(self) -> tuple[ProposedAssignment, ...]:
         """The pods that found a node, in the order of trying."""
         return tuple(
-            ProposedAssignment(attempt.queued.pod_info, attempt.there.node_name)
+            ProposedAssignment(attempt.queued.pod_info, attempt.assumed.node_name)
             for attempt in self.attempts
-            if attempt.there is not None
+            if attempt.assumed is not None
         )
 
 
@@ -82,7 +82,7 @@ def outcome_of(attempts: Sequence[MemberAttempt]) -> Outcome:
     status, waits = Status(Code.UNSCHEDULABLE, error=UNSCHEDULABLE), False
     requires_preemption = False
     for attempt in attempts:
-        if attempt.there is None:
+        if attempt.assumed is None:
             continue
         requires_preemption = requires_preemption or attempt.requires_preemption
         if not attempt.permit.is_success:
@@ -101,19 +101,16 @@ def refused(attempt: MemberAttempt, status: Status) -> MemberAttempt:
 
 def final_attempt(attempt: MemberAttempt, outcome: Outcome) -> MemberAttempt:
     """Return the attempt with which a pod goes back to the queue."""
-    if attempt.there is None and outcome.status.code is not Code.ERROR:
-        return attempt
     if outcome.status.code is Code.ERROR:
-        if attempt.status.code is Code.ERROR:
-            return attempt
-        status, nominated = outcome.status, ""
-    elif not outcome.waits_for_preemption:
-        status, nominated = _rejection(attempt.permit.message), ""
-    elif attempt.requires_preemption:
+        return attempt if attempt.status.code is Code.ERROR else refused(attempt, outcome.status)
+    if attempt.assumed is None:
         return attempt
-    else:
-        status, nominated = outcome.status, attempt.there.node_name if attempt.there else ""
-    return msgspec.structs.replace(refused(attempt, status), nominated_node_name=nominated)
+    if not outcome.waits_for_preemption:
+        return refused(attempt, _rejection(attempt.permit.message))
+    if attempt.requires_preemption:
+        return attempt
+    rejected = refused(attempt, outcome.status)
+    return msgspec.structs.replace(rejected, nominated_node_name=attempt.assumed.node_name)
 
 
 def condition_of(status: Status) -> ConditionPatch:

@@ -362,7 +362,7 @@ class PodScheduling:
             elif (
                 rejected is not None
                 and self.status_writer.is_written(known, condition, nominated_node_name)
-                and self.cycles[pod.scheduler_name].is_of_all(rejected)
+                and self.cycles[pod.scheduler_name].holds_for_template(rejected)
             ):
                 queued.standing_message = message
             try:
@@ -395,9 +395,9 @@ def _post_bind(assumed: Assumed) -> None:
             profile.notify(plugin, plugin.post_bind, cycle, pod, pod.node_name)
 
 
-def assumed_pod(there: PodInfo) -> Pod:
+def assumed_pod(assumed: PodInfo) -> Pod:
     """Return an assumed pod as queueing hints expect it: with the node it frees."""
-    return replace(there.pod, spec=replace(there.pod.spec, node_name=there.node_name))
+    return replace(assumed.pod, spec=replace(assumed.pod.spec, node_name=assumed.node_name))
 
 
 def _timer(delay_seconds: float, action: Callable[[], None]) -> Callable[[], None]:

@@ -64,7 +64,7 @@ class RejectionMemory:
         is_alike, _ = self._are_alike(pod, kind)
         return replace(known, pod=pod) if is_alike else None
 
-    def is_of_all(self, rejected: Rejected) -> bool:
+    def holds_for_template(self, rejected: Rejected) -> bool:
         """Whether all pods of the template have this rejection, and pass the same gates."""
         if self._signing_pod:
             return False

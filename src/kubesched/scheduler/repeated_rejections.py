@@ -69,7 +69,7 @@ class RepeatedRejections:
             decision.message == queued.standing_message
             and decision.diagnosis.unschedulable_plugins == queued.unschedulable_plugins
             and decision.diagnosis.pending_plugins == queued.pending_plugins
-            and self._steps.cycles[queued.pod_info.scheduler_name].is_of_all(decision)
+            and self._steps.cycles[queued.pod_info.scheduler_name].holds_for_template(decision)
         )
 
     def _reject(self, queued: QueuedPodInfo, rejected: Rejected, now: float) -> None:

@@ -93,4 +93,4 @@ def extenders_of(*scripts: tuple[FakeExtender, Mapping[str, Any]]) -> Extenders:
         verbs = {f"{verb}_verb": verb for verb in fake.answers}
         known = {"url_prefix": url, "node_cache_capable": True, "weight": 1}
         configurations.append(ExtenderConfiguration(**{**known, **verbs, **fields}))
-    return Extenders.of(configurations, lambda found: fakes[found.url_prefix])
+    return Extenders(configurations, lambda found: fakes[found.url_prefix])

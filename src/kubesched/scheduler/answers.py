@@ -31,8 +31,8 @@ class Answers:
     Attributes:
         plan: Which plugins are known.
         usable: Whether the answers can be used; if not, every plugin must be asked.
-        names_nodes: Whether PreFilter left some nodes for a pod with these answers. Keeping more
-            answers, for all rows, would not pay for such pods.
+        names_nodes: Whether PreFilter restricted a pod with these answers to some nodes. Keeping
+            more answers, for all rows, would not pay for such pods.
         rejections: The first rejection per row by a known filter.
         feasible: Bool per row: whether all known filters pass it.
         feasible_count: Number of feasible rows.
@@ -194,22 +194,20 @@ class NodeAnswers(Answers):
     def __init__(self, profile: Profile, plan: Plan) -> None:
         super().__init__(profile, plan)
         self._epoch = -1
-        self._node_filters = plan.known_filters
-        self._node_scores = plan.known_scores
 
-    def refresh(self, pod: PodInfo, nodes: NodeColumns) -> bool:
-        """Recompute if a node was added, changed or deleted; return whether that was so.
+    def refresh(self, pod: PodInfo, nodes: NodeColumns) -> None:
+        """Recompute if a node was added, changed or deleted.
 
         Raises:
             PluginFailure: if a plugin fails.
         """
         if self._epoch == nodes.epoch:
-            return False
+            return
         self._epoch = -1
         self.usable = self.plan.usable
         self.begin(len(nodes))
-        self.add_filters(self._node_filters, pod, nodes)
-        for plugin in self._node_scores:
+        self.add_filters(self.plan.known_filters, pod, nodes)
+        for plugin in self.plan.known_scores:
             raw = self.ask_score(plugin, pod, nodes)
             if plugin.normalizes and len(raw) and raw.min() == raw.max():
                 # All rows have the same raw score, so the normalized score is known beforehand.
@@ -220,4 +218,3 @@ class NodeAnswers(Answers):
                 self.add_score(plugin, raw)
         self.leave_out_infeasible()
         self._epoch = nodes.epoch
-        return True

@@ -98,7 +98,7 @@ def assemble(
     if configuration.extenders:
         if connect is None:
             raise ConfigError([FieldError("extenders", "there is nothing to reach them with")])
-        extenders = Extenders.of(configuration.extenders, connect)
+        extenders = Extenders(configuration.extenders, connect)
     cache = Cache(has_pod_groups=gates.enabled("GenericWorkload"))
     pods = PodLister() if pods is None else pods
     nominator, waiting_pods = Nominator(pods.get), WaitingPods()

@@ -248,13 +248,10 @@ class Scores(msgspec.Struct, frozen=True):
 class Extenders:
     """The extenders of all profiles."""
 
-    def __init__(self, extenders: Iterable[HttpExtender]) -> None:
+    def __init__(self, configurations: Iterable[ExtenderConfiguration], connect: Connect) -> None:
+        """Set up the extenders of a configuration; `connect` creates the transport of each."""
+        extenders = [HttpExtender(each, connect(each)) for each in configurations]
         self._extenders = sorted(extenders, key=lambda extender: extender.is_ignorable)
-
-    @classmethod
-    def of(cls, configurations: Iterable[ExtenderConfiguration], connect: Connect) -> Extenders:
-        """Return the extenders of a configuration; `connect` creates the transport of each."""
-        return cls(HttpExtender(each, connect(each)) for each in configurations)
 
     def _interested(self, pod: PodInfo) -> list[HttpExtender]:
         return [extender for extender in self._extenders if extender.is_interested(pod)]

@@ -77,7 +77,7 @@ class Instruments(Observer):
         now: A monotonic clock in seconds; the default always shows 0.0.
     """
 
-    def __init__(self, now: Callable[[], float] = float) -> None:
+    def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
         self.now = now
 
     def plugin_observer(self, scheduler_name: str) -> PluginObserver:

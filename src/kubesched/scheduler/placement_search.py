@@ -29,7 +29,6 @@ from kubesched.scheduler.plugin_failure import PluginFailure, prefix_of
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.select_host import select_host
 
-WEIGH: Final = "applying score defaultWeights on PlacementScore plugins: "
 NO_PLACEMENTS: Final = "no feasible placements found"
 
 
@@ -38,7 +37,6 @@ class PlacementSearch:
 
     def __init__(self, cache: Cache, profile: Profile, namespace: str, name: str) -> None:
         """Set up for the group with this namespace and name."""
-        self._nodes = cache.nodes
         self._snapshot = cache.snapshot()
         self._profile = profile
         self._namespace = namespace
@@ -52,7 +50,7 @@ class PlacementSearch:
         return found
 
     def _generate(self) -> GeneratedPlacements:
-        everything = Placement("", tuple(self._nodes.snapshot_order.tolist()))
+        everything = Placement("", tuple(self._snapshot.nodes.snapshot_order.tolist()))
         if not self._profile.placement_generate_plugins:
             return GeneratedPlacements((everything,))
         plugin = self._profile.placement_generate_plugins[0]
@@ -75,7 +73,7 @@ class PlacementSearch:
 
     def rows_of(self, placement: Placement) -> NDArray[np.intp] | None:
         """Return the rows of a placement, ascending; None for all rows."""
-        if len(placement.rows) == len(self._nodes):
+        if len(placement.rows) == len(self._snapshot.nodes):
             return None
         return np.sort(np.array(placement.rows, np.intp))
 
@@ -103,8 +101,9 @@ class PlacementSearch:
             invalid = [s for s in found if not NODE_SCORE_MIN <= s <= NODE_SCORE_MAX]
             if invalid:
                 return failure(
-                    f'{WEIGH}plugin "{name}" returns an invalid score {invalid[0]}, it should in '
-                    f"the range of [{NODE_SCORE_MIN}, {NODE_SCORE_MAX}] after normalizing"
+                    f'applying score defaultWeights on PlacementScore plugins: plugin "{name}" '
+                    f"returns an invalid score {invalid[0]}, it should in the range of "
+                    f"[{NODE_SCORE_MIN}, {NODE_SCORE_MAX}] after normalizing"
                 )
             weight = self._profile.placement_score_weights[name]
             totals += np.array(found, np.int64) * np.int64(weight)

@@ -33,7 +33,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
         plan: Which plugins to ask.
         cycle: The states of the plugins, which the phases add to.
         trace: Records what the plugins answer; None for no record.
-        skips: The answers Skip that last.
+        skips: The lasting answers Skip that the phases add.
     """
 
     pod: PodInfo

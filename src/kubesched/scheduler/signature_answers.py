@@ -49,7 +49,7 @@ class SignatureAnswers(Answers):
         Args:
             profile: The profile.
             plan: Its known plugins, of scopes node and row.
-            node_answers: The answers of scope node; their owner refreshes them.
+            node_answers: The answers of scope node, which many signatures share.
         """
         super().__init__(profile, plan)
         self._node_answers = node_answers

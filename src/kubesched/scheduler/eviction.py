@@ -100,8 +100,8 @@ class Evictions:
         self.cancel_binding: Callable[[str, str], bool] = lambda _uid, _cause: False
         self._observers = observers
         self._in_background = in_background
-        self._running: set[str] = set()
-        self._last_victim: dict[str, str] = {}
+        # The uid of each preemptor, with the victim that is evicted last once that has begun.
+        self._running: dict[str, str | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -112,7 +112,7 @@ class Evictions:
         """Whether a pod or group preempts and its last victim is not yet seen terminating."""
         if uid not in self._running:
             return False
-        last = self._last_victim.get(uid)
+        last = self._running[uid]
         if last is None:
             return True
         victim = self._cache.get_pod(last)
@@ -136,7 +136,7 @@ class Evictions:
         if not victims:
             return
         self._notify_preempting(preemption)
-        self._running.add(preemption.preemptor.uid)
+        self._running[preemption.preemptor.uid] = None
         task = asyncio.ensure_future(self._run(preemption, victims))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -171,14 +171,13 @@ class Evictions:
             is_success = await self.clear_lower_nominations(preemption)
             *others, last = victims
             await _all(self._evict(victim, preemption) for victim in others)
-            self._last_victim[uid] = last.uid
+            self._running[uid] = last.uid
             await self._evict(last, preemption)
         except ApiError as error:
             log.warning("Preemption for %s failed: %s", preemption.preemptor.key, error)
             is_success = False
         finally:
-            self._running.discard(uid)
-            self._last_victim.pop(uid, None)
+            self._running.pop(uid, None)
         for observer in self._observers:
             observer.preempted(preemption, started, is_success=is_success)
         if not is_success:

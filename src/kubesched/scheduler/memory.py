@@ -49,6 +49,9 @@ _BYTES_PER_ROW: Final = 16
 _SIGNATURES_MIN: Final = 8
 _TEMPLATES_MAX: Final = 2048
 
+_Stamp = tuple[Objects, int, OwnedTerms, int]
+"""Versions of what Skips depend on that last."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -63,14 +66,10 @@ class Memory:
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, SignatureAnswers] = OrderedDict()
         self._node_answers: OrderedDict[int, NodeAnswers] = OrderedDict()
-        self._kinds = profile.signed_kinds
         self._versions: tuple[int, ...] = ()
-        self._objects: Objects | None = None
-        self._changes = -1
+        self._stamp: _Stamp | None = None
         self._latest: SignatureAnswers | None = None
         self._skips: OrderedDict[PodTemplate, frozenset[Skip]] = OrderedDict()
-        self._terms: OwnedTerms | None = None
-        self._terms_version = -1
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Answers | None, bool]:
         """Return remembered answers for the pod, and whether a pod of equal signature left them.
@@ -114,15 +113,12 @@ class Memory:
         return not percentage or feasible_nodes_to_find(rows, percentage) == rows
 
     def _recall(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Answers, bool]:
-        objects = snapshot.objects
-        if objects.changes != self._changes or objects is not self._objects:
-            self._objects, self._changes = objects, objects.changes
-            self._look_at(objects)
+        objects, terms = snapshot.objects, snapshot.nodes.groups.owned_terms
+        stamp = objects, objects.changes, terms, terms.version
+        if stamp != self._stamp:
+            self._stamp = stamp
             self._skips.clear()
-        terms = snapshot.nodes.groups.owned_terms
-        if terms.version != self._terms_version or terms is not self._terms:
-            self._terms, self._terms_version = terms, terms.version
-            self._skips.clear()
+            self._forget_if_signs_changed(objects)
         signature = self._signatures.of(pod)
         answers = self._answers.get(signature.whole)
         if answers is None:
@@ -170,8 +166,9 @@ class Memory:
             answers.refresh(pod, snapshot.nodes)
         return answers
 
-    def _look_at(self, objects: Objects) -> None:
-        versions = tuple(map(objects.version, self._kinds))
+    def _forget_if_signs_changed(self, objects: Objects) -> None:
+        """Forget everything if an object has changed that signs read."""
+        versions = tuple(map(objects.version, self._profile.signed_kinds))
         if versions != self._versions:
             self._versions = versions
             self._signatures.forget()

@@ -100,6 +100,7 @@ class SchedulingCycle:
         if recalled is not None:
             self.rejecting.count_again(recalled)
             return recalled
+        draws = self.profile.random_asked
         decision = self._schedule_from_memory(pod, snapshot, memory)
         if decision is None:
             self.profile.timer.begin_again()
@@ -107,8 +108,10 @@ class SchedulingCycle:
                 decision = self._schedule(self._new_attempt(pod, snapshot))
             finally:
                 self.profile.known_error = ""
-        if recalls and isinstance(decision, Rejected) and not self.rejecting.used_random:
-            self._rejections.keep(decision, snapshot)
+        if recalls and isinstance(decision, Rejected):
+            may_have_drawn = self.profile.plugins_keep_random or self.profile.random_asked > draws
+            if not may_have_drawn:
+                self._rejections.keep(decision, snapshot)
         return decision
 
     def _schedule_from_memory(

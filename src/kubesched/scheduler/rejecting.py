@@ -26,14 +26,10 @@ _TEMPLATES_MAX: Final = 8
 
 
 class Rejecting:
-    """The PostFilter plugins of a profile.
-
-    `used_random` is whether the last rejection used the run's random source, or may have.
-    """
+    """The PostFilter plugins of a profile."""
 
     def __init__(self, profile: Profile, restriction: Restriction) -> None:
         self._profile = profile
-        self.used_random = False
         self._restriction = restriction
         self._last: dict[PodTemplate, Rejected] = {}
 
@@ -44,17 +40,12 @@ class Rejecting:
 
     def reject(self, attempt: Attempt, diagnosis: Diagnosis) -> Rejected:
         """Run the PostFilter plugins and return the rejection with its message."""
-        self.used_random = False
         if not self.asks_plugins:
             return self.rejected(attempt, diagnosis)
         statuses = diagnosis.status_per_row(len(attempt.snapshot.nodes))
-        before = self._profile.random_asked
         with self._profile.timer.phases[POST_FILTER] as phase:
             result = self._post_filter(attempt, statuses)
             phase.code = result.status.code
-        is_nominated = bool(result.nominated_node_name)
-        has_asked = self._profile.plugins_keep_random or self._profile.random_asked > before
-        self.used_random = is_nominated or has_asked
         return self.rejected(attempt, diagnosis, result)
 
     @property

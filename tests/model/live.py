@@ -125,7 +125,7 @@ class Witness(Observer):
         self.nominated: dict[str, set[str]] = {}
         self.condemned: set[str] = set()
 
-    def decided(self, decision: Decision, now: float) -> None:
+    def decided(self, decision: Decision, started: float) -> None:
         """Check the decision; the cluster is still as it was."""
         try:
             self._check(decision)

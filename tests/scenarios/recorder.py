@@ -88,7 +88,7 @@ class Recorder(Observer):
 
     # kubesched.scheduler.loop.Observer
 
-    def decided(self, decision: Decision, now: float) -> None:
+    def decided(self, decision: Decision, started: float) -> None:
         """Write a decision."""
         name = short(decision.pod.key)
         if not isinstance(decision, Placed):

@@ -234,7 +234,7 @@ async def test_observers_get_final_decisions(permit: Mapping[str, Status], other
     heard: list[tuple[str, str]] = []
 
     class Listener(Observer):
-        def decided(self, decision: Decision, now: float) -> None:
+        def decided(self, decision: Decision, started: float) -> None:
             heard.append((decision.pod.name, type(decision).__name__))
 
     _, options = scripted(filter={"p2": NO}, permit=permit)

@@ -107,7 +107,7 @@ class DecisionRing(Observer):
         self._preempting: Rejected | None = None
         self._unbound = ""
 
-    def decided(self, decision: Decision, now: float) -> None:
+    def decided(self, decision: Decision, started: float) -> None:
         """Record a placement; rejections and failures are recorded by `failed`."""
         if isinstance(decision, Placed):
             pod = decision.pod

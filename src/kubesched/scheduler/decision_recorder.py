@@ -186,7 +186,7 @@ class DecisionRecorder(Observer):
         """Write a decision of another scheduler."""
         self._put_decision(LineType.DECIDED, decision)
 
-    def decided(self, decision: Decision, now: float) -> None:
+    def decided(self, decision: Decision, started: float) -> None:
         """Write a decision."""
         pod = decision.pod
         node = message = ""

@@ -34,8 +34,8 @@ _NOT_MEASURED: Final = Phase()
 class Observer:
     """Receives what the loop does; subclasses override what they need."""
 
-    def decided(self, decision: Decision, now: float) -> None:
-        """A scheduling cycle that began at `now` has ended."""
+    def decided(self, decision: Decision, started: float) -> None:
+        """A scheduling cycle that began at `started` has ended."""
 
     def bound(self, assumed: Assumed, now: float) -> None:
         """A pod was bound."""

@@ -124,7 +124,7 @@ class PlaybackRecorder(LedgerReader, Observer):
 
     # From the loop.
 
-    def decided(self, decision: Decision, now: float) -> None:
+    def decided(self, decision: Decision, started: float) -> None:
         """Record for which pod others have to go."""
         if isinstance(decision, Rejected) and self._ended is None:
             preemptor = self._rows.get(decision.pod.uid)

@@ -95,7 +95,7 @@ class Outcomes(Observer):
         scheduler.observers.append(self)
         server.on_pod_deleted = self._deleted
 
-    def decided(self, decision: Decision, now: float) -> None:
+    def decided(self, decision: Decision, started: float) -> None:
         """Count the attempt."""
         uid = decision.pod.uid
         self.attempts[uid] += 1

@@ -190,7 +190,7 @@ class _Simulation(Observer):
 
     # The loop: `Observer`.
 
-    def decided(self, decision: Decision, now: float) -> None:
+    def decided(self, decision: Decision, started: float) -> None:
         self._call_watch()
 
     def rejected_again(self, again: RejectedAgain, now: float) -> None:
@@ -327,9 +327,9 @@ class DecisionLog(Observer):
         """SHA-256 of all lines so far, in hexadecimal."""
         return self._hash.hexdigest()
 
-    def decided(self, decision: Decision, now: float) -> None:
+    def decided(self, decision: Decision, started: float) -> None:
         """Log a decision."""
-        at, key = round(now, _SECONDS_DIGITS), decision.pod.key
+        at, key = round(started, _SECONDS_DIGITS), decision.pod.key
         match decision:
             case Placed(node_name=node_name, feasible=feasible):
                 self._put(DecisionLine(at, "placed", key, node_name, feasible))

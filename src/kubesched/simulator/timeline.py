@@ -218,11 +218,11 @@ class Timeline(LedgerReader, Observer):
 
     # From the loop.
 
-    def decided(self, decision: Decision, now: float) -> None:
+    def decided(self, decision: Decision, started: float) -> None:
         """Count a decision."""
-        self._rates["attempts"].add(now)
+        self._rates["attempts"].add(started)
         if isinstance(decision, Rejected):
-            self._rates["rejections"].add(now)
+            self._rates["rejections"].add(started)
         elif isinstance(decision, Failed):
             self._failed += 1
 

@@ -102,9 +102,9 @@ class SchedulerMetrics(Instruments):
 
     # The loop: `Observer`.
 
-    def decided(self, decision: Decision, now: float) -> None:
+    def decided(self, decision: Decision, started: float) -> None:
         """Time the algorithm."""
-        self._algorithm_seconds[()].observe(self.now() - now)
+        self._algorithm_seconds[()].observe(self.now() - started)
 
     def bound(self, assumed: Assumed, now: float) -> None:
         """Count a pod that got its node."""

@@ -153,9 +153,7 @@ def encode_binding_args(pod: PodInfo, node_name: str) -> bytes:
 
 def decode_filter_result(body: bytes) -> FilterResult:
     """Decode the response to filter; raises WireError if it does not match the protocol."""
-    answer = _Place()
-    fields = _object(_first_value(body), answer, "v1.ExtenderFilterResult")
-    at = answer.field("ExtenderFilterResult")
+    fields, at = _struct(_first_value(body), _TOP, "ExtenderFilterResult")
     nodes, names = fields.get("nodes"), fields.get("nodenames")
     unresolvable = fields.get("failedandunresolvablenodes")
     return FilterResult(
@@ -173,7 +171,7 @@ def decode_host_priorities(body: bytes) -> tuple[tuple[str, int], ...]:
     Raises:
         WireError: if the body does not match the protocol.
     """
-    return _list(_first_value(body), _Place(), "v1.HostPriorityList", _host_priority)
+    return _list(_first_value(body), _TOP, "v1.HostPriorityList", _host_priority)
 
 
 def decode_preemption_result(body: bytes) -> dict[str, MetaVictims]:
@@ -182,11 +180,10 @@ def decode_preemption_result(body: bytes) -> dict[str, MetaVictims]:
     Raises:
         WireError: if the body does not match the protocol.
     """
-    answer = _Place()
-    fields = _object(_first_value(body), answer, "v1.ExtenderPreemptionResult")
-    at = answer.field("ExtenderPreemptionResult")("NodeNameToMetaVictims")
-    nodes = _map(fields.get("nodenametometavictims"), at, "map[string]*v1.MetaVictims")
-    return {name: _decoded_victims(victims, at) for name, victims in nodes.items()}
+    fields, at = _struct(_first_value(body), _TOP, "ExtenderPreemptionResult")
+    place = at("NodeNameToMetaVictims")
+    nodes = _map(fields.get("nodenametometavictims"), place, "map[string]*v1.MetaVictims")
+    return {name: _decoded_victims(victims, place) for name, victims in nodes.items()}
 
 
 def decode_binding_error(body: bytes) -> str:
@@ -195,38 +192,35 @@ def decode_binding_error(body: bytes) -> str:
     Raises:
         WireError: if the body does not match the protocol.
     """
-    answer = _Place()
-    fields = _object(_first_value(body), answer, "v1.ExtenderBindingResult")
-    return _text(fields.get("error"), answer.field("ExtenderBindingResult")("Error"))
+    fields, at = _struct(_first_value(body), _TOP, "ExtenderBindingResult")
+    return _text(fields.get("error"), at("Error"))
 
 
 def _host_priority(value: object, place: _Place) -> tuple[str, int]:
-    fields = _object(value, place, "v1.HostPriority")
-    at = place.field("HostPriority")
+    fields, at = _struct(value, place, "HostPriority")
     return _text(fields.get("host"), at("Host")), _int64(fields.get("score"), at("Score"))
 
 
 def _decoded_victims(value: object, place: _Place) -> MetaVictims:
-    fields = _object(value, place, "v1.MetaVictims")
-    at = place.field("MetaVictims")
+    fields, at = _struct(value, place, "MetaVictims")
     pods = _list(fields.get("pods"), at("Pods"), "[]*v1.MetaPod", _uid)
     return MetaVictims(pods, _int64(fields.get("numpdbviolations"), at("NumPDBViolations")))
 
 
 def _uid(value: object, place: _Place) -> str:
-    uid = _object(value, place, "v1.MetaPod").get("uid")
-    return _text(uid, place.field("MetaPod")("UID"))
+    fields, at = _struct(value, place, "MetaPod")
+    return _text(fields.get("uid"), at("UID"))
 
 
 def _node_list(value: object, place: _Place) -> tuple[str, ...]:
-    items = _object(value, place, "v1.NodeList").get("items")
-    return _list(items, place.field("NodeList")("items"), "[]v1.Node", _node_name)
+    fields, at = _struct(value, place, "NodeList")
+    return _list(fields.get("items"), at("items"), "[]v1.Node", _node_name)
 
 
 def _node_name(value: object, place: _Place) -> str:
-    within = place.field("Node")("metadata")
-    metadata = _object(_object(value, place, "v1.Node").get("metadata"), within, "v1.ObjectMeta")
-    return _text(metadata.get("name"), within.field("ObjectMeta")("name"))
+    fields, of_node = _struct(value, place, "Node")
+    metadata, at = _struct(fields.get("metadata"), of_node("metadata"), "ObjectMeta")
+    return _text(metadata.get("name"), at("name"))
 
 
 # Decoding as in Go: the first value counts, field names in any case, null equals absent.
@@ -238,14 +232,13 @@ class _Place(NamedTuple):
     type: str = ""
     path: str = ""
 
-    def field(self, type_: str) -> Callable[[str], _Place]:
-        """Return a function that gives the place of each field of a type at this place."""
-        return lambda name: _Place(type_, f"{self.path}.{name}")
-
     def error(self, value: object, type_: str) -> WireError:
         """Return the error for a value of the wrong type."""
         into = f"struct field {self.type}{self.path}" if self.type else "value"
         return WireError(f"json: cannot unmarshal {_kind(value)} into Go {into} of type {type_}")
+
+
+_TOP: Final = _Place()
 
 
 class _Decimal(NamedTuple):
@@ -283,8 +276,12 @@ def _refuse_constant(name: str) -> None:
 _JSON: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_Decimal)
 
 
-def _object(value: object, place: _Place, type_: str) -> dict[str, object]:
-    return {name.casefold(): found for name, found in _map(value, place, type_).items()}
+def _struct(
+    value: object, place: _Place, type_: str
+) -> tuple[dict[str, object], Callable[[str], _Place]]:
+    """Return a struct's fields by name in lower case, and what gives the place of each by name."""
+    found = {name.casefold(): field for name, field in _map(value, place, f"v1.{type_}").items()}
+    return found, lambda name: _Place(type_, f"{place.path}.{name}")
 
 
 def _map(value: object, place: _Place, type_: str) -> dict[str, object]:

@@ -99,7 +99,7 @@ class QueueingHints:
 
     def is_of_interest(self, event: ClusterEvent) -> bool:
         """Whether any plugin of any profile registered the event, or it is a wildcard."""
-        return event.is_wildcard or bool(self.plugins_of(event))
+        return bool(self._matches_of(event).plugins) or event.is_wildcard
 
     def plugins_of(self, event: ClusterEvent) -> frozenset[str]:
         """Return the plugins of any profile that registered the event."""

@@ -106,7 +106,8 @@ class Answers:
         if self.normalizing:
             rows = np.flatnonzero(feasible)
             for plugin in self.normalizing:
-                totals[rows] += self._normalized(plugin, pod, rows)
+                raw = self.raw[plugin.name][rows]
+                totals[rows] += self._normalized(plugin, pod, raw, rows)
         return totals
 
     # Filling in.
@@ -173,17 +174,15 @@ class Answers:
         self.usable &= are_valid_scores(raw)
 
     def _normalized(
-        self, plugin: ScorePlugin[object], pod: PodInfo, rows: NDArray[np.intp]
+        self,
+        plugin: ScorePlugin[object],
+        pod: PodInfo,
+        raw: NDArray[np.int64],
+        rows: NDArray[np.intp],
     ) -> NDArray[np.int64]:
         """Return the weighted, normalized scores of `rows`, the feasible rows."""
-        scores = self._profile.ask(
-            plugin,
-            plugin.normalize_score,
-            self.plan.score_states.get(plugin.name),
-            pod,
-            self.raw[plugin.name][rows],
-            rows,
-        )
+        state = self.plan.score_states.get(plugin.name)
+        scores = self._profile.ask(plugin, plugin.normalize_score, state, pod, raw, rows)
         check_scores(plugin.name, scores)
         return scores * self._profile.score_weights[plugin.name]
 
@@ -211,9 +210,8 @@ class NodeAnswers(Answers):
             raw = self.ask_score(plugin, pod, nodes)
             if plugin.normalizes and len(raw) and raw.min() == raw.max():
                 # All rows have the same raw score, so the normalized score is known beforehand.
-                self.raw[plugin.name] = raw
-                self.plain += self._normalized(plugin, pod, _FIRST_ROW).item(0)
-                del self.raw[plugin.name]
+                one = raw[_FIRST_ROW]
+                self.plain += self._normalized(plugin, pod, one, _FIRST_ROW).item(0)
             else:
                 self.add_score(plugin, raw)
         self.leave_out_infeasible()

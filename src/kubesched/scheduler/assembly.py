@@ -107,7 +107,7 @@ def assemble(
         scheduler.activate(requested)
 
     binder = ApiBinder(api, bindings_at_once)
-    following = [*observers] if instruments is None else [*observers, instruments]
+    all_observers = [*observers] if instruments is None else [*observers, instruments]
     instruments = instruments or Instruments()
     evictions = Evictions(
         api,
@@ -116,7 +116,7 @@ def assemble(
         waiting_pods,
         StatusWriter(api),
         activate,
-        following,
+        all_observers,
         in_background=gates.enabled("SchedulerAsyncPreemption"),
     )
     services = replace(
@@ -144,7 +144,7 @@ def assemble(
         ask=instruments.ask_hint,
     )
     scheduler = Scheduler(
-        profiles, cache, queue, pods, api, binder, waiting_pods, evictions, following, extenders
+        profiles, cache, queue, pods, api, binder, waiting_pods, evictions, all_observers, extenders
     )
     queue.hints.report_plugin_error = report_plugin_error
     instruments.attach(scheduler)

@@ -81,7 +81,8 @@ class StatusWriter:
         """Whether the pod has this state already, and no write to it is under way."""
         if _key("pod", pod.metadata) in self._last:
             return False
-        return not _changes(self._latest(pod), condition, nominated_node_name)
+        before = self._not_observed_yet("pod", pod.metadata)
+        return not _changes(_as_written(pod, before), condition, nominated_node_name)
 
     def pending_write(self, pod: Pod) -> asyncio.Task[bool] | None:
         """Return the last change of a pod that is still being sent, or None."""
@@ -92,8 +93,7 @@ class StatusWriter:
     ) -> None:
         """Send a change as a patch against the server's current state. Raises ApiError."""
         before = self._not_observed_yet("pod", pod.metadata)
-        if before is not None:
-            pod = _as_written(pod, before)
+        pod = _as_written(pod, before)
         if not _changes(pod, condition, nominated_node_name):
             return
         self._written.pop(_key("pod", pod.metadata), None)
@@ -121,10 +121,6 @@ class StatusWriter:
         before = self._written.get(_key(kind, metadata)) if self._written else None
         version = metadata.resource_version
         return before if before is not None and version and before.version == version else None
-
-    def _latest(self, pod: Pod) -> Pod:
-        before = self._not_observed_yet("pod", pod.metadata)
-        return pod if before is None else _as_written(pod, before)
 
     def write_pod_group(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Send a group's condition after earlier ones; a group that was scheduled once keeps it."""
@@ -204,8 +200,10 @@ def _changes_group(group: PodGroup, condition: ConditionPatch) -> bool:
     return not is_observed or written != msgspec.structs.astuple(condition)
 
 
-def _as_written(pod: Pod, written: _Written) -> Pod:
+def _as_written(pod: Pod, written: _Written | None) -> Pod:
     """Return the pod as it is on the server after a write whose watch event is still to come."""
+    if written is None:
+        return pod
     status, patch = pod.status, written.condition
     if patch is not None:
         conditions = patch.set_in(status.conditions, PodCondition, pod.metadata.generation, None)

@@ -369,13 +369,6 @@ def test_other_objects_are_in_the_snapshot_at_once() -> None:
     assert objects.get(Service, "s", "n") is None
 
 
-def test_a_pod_without_uid_is_identified_by_name() -> None:
-    """Its namespace and name stand for the uid."""
-    cache = _cache("a")
-    cache.add_pod(make_pod("p", uid="", node_name="a"))
-    assert cache.get_pod("default/p") is not None
-
-
 @pytest.mark.parametrize("harm", ["place", "row", "state"])
 def test_check_finds_contradictions(harm: str) -> None:
     """Each broken invariant raises."""

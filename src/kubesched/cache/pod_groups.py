@@ -135,9 +135,6 @@ class PodGroupStore(PodGroupStates):
         self.is_enabled = is_enabled
         self._groups: dict[tuple[str, str], PodGroupMembers] = {}
 
-    def __len__(self) -> int:
-        return len(self._groups)
-
     def get(self, namespace: str, name: str) -> PodGroupMembers | None:
         """Return a group's state, None if it has no pod."""
         return self._groups.get((namespace, name))

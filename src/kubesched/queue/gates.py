@@ -82,9 +82,9 @@ class Gates:
         hints: QueueingHints,
         strategy_of: StrategyOf,
     ) -> Iterator[list[QueuedPodInfo]]:
-        """Yield pods that stay gated after a change that is worth moving them, equal ones together.
+        """Yield equal pods that a change would move, but that stay gated.
 
-        Pods about which hints have to be asked one by one are left out.
+        Pods whose hints have to be called one by one are left out.
         """
         by_kind: dict[tuple[str, PodKind], list[QueuedPodInfo]] = {}
         for queued in gated:

@@ -1,8 +1,7 @@
 """QueueParts are activeQ, backoffQ and unschedulablePods, with the cohorts of equal pods in them.
 
-A pod that leads a cohort stands for its followers, which are in no part themselves. What concerns
-one of them alone takes it out of its cohort before (`single_out`): it then is where its leader is,
-in the order in which it arrived.
+A pod that leads a cohort stands for its followers, which are in no part themselves. An operation on
+one pod first takes it out of its cohort (`single_out`); it is then in the part of its leader.
 
 Invariants: a pod is in at most one part, or follows a pod that is in one (`check()`).
 """

@@ -9,8 +9,8 @@
     (gated) unschedulablePods ── move_all, update ◀────────┘ for it, else to unschedulablePods
 
 Equal pods that were rejected together move together, as a cohort (`queue.cohorts`): the first of
-them is in a part of the queue, the others follow it. `take_again` and `put_back_again` try a cohort
-in one step. Every operation that concerns one of its pods alone takes that pod out of it before.
+them is in a part of the queue, the others follow it. `take_again` and `try_again` try a cohort in
+one step. An operation on one pod first takes it out of its cohort.
 
 PreEnqueue plugins run before a pod enters activeQ or backoffQ; a pod that one of them rejects goes
 to unschedulablePods. The queue has no clock: every operation takes `now`, in seconds. Nothing here

@@ -76,8 +76,7 @@ class _Trial:
     def ask(self, name: str, outcomes: dict[Hashable, Status]) -> Status:
         """Return the status of a node with the pods nominated to it.
 
-        `outcomes` has the statuses of rows with equal amounts whose nominated pods are alike, and
-        is added to.
+        `outcomes` keeps statuses by the amounts of the row and of the pods nominated to it.
         """
         nominated = self.snapshot.nominated.ahead_of(self.pod, name)
         if not nominated:

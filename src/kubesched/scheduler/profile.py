@@ -298,7 +298,7 @@ class Profile:
     def ask_still_gates(
         self, plugin: PreEnqueuePlugin, pods: Sequence[PodInfo], snapshot: Snapshot
     ) -> Sequence[bool]:
-        """Return which of the pods that a PreEnqueue plugin holds back it still does."""
+        """Return, for each of some pods that a PreEnqueue plugin gates, whether it still does."""
         try:
             return self.ask(plugin, plugin.still_gates, pods, snapshot)
         except PluginFailure:

@@ -34,7 +34,7 @@ class Rejecting:
         self._last: dict[PodTemplate, Rejected] = {}
 
     def last_diagnosis(self, pod: PodInfo) -> Diagnosis | None:
-        """Return that of the last rejection of a pod like this one; None if it is not known."""
+        """Return the last diagnosis of a pod of this template; None if it is not known."""
         last = self._last.get(pod.template)
         return None if last is None or self._restriction.skips_post_filters else last.diagnosis
 

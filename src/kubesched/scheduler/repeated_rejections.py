@@ -28,9 +28,9 @@ class RepeatedRejections:
         self._steps = steps
 
     def carry_out(self) -> Decision | None:
-        """Reject the next pods in one step, up to the first one for which this is not known.
+        """Reject the next pods in one step, up to the first whose rejection is not a repeated one.
 
-        Return what was decided about that pod, which has to be popped yet; None if nothing was.
+        Return what was decided about that pod, which is still queued; None if nothing was.
         """
         queue = self._steps.queue
         first = queue.peek()

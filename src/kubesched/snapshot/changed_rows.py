@@ -67,9 +67,9 @@ class RowVersions:
 
 
 def fitted(kept: NDArray[Number], table: NodeColumns) -> NDArray[Number]:
-    """Return the numbers that are kept per row, in the last axis, for the table's rows of now.
+    """Return the numbers that are kept per row, in the last axis, cut or extended to the table.
 
-    Those of new rows are 0, which is no row's version.
+    New rows get 0, which is no row's version.
     """
     added = len(table) - kept.shape[-1]
     if added > 0:

@@ -259,11 +259,10 @@ class Scene:
         event: ClusterEvent,
         *,
         helps: Iterable[str] = (),
-        raises: Iterable[str] = (),
         pre_check: Callable[[QueuedPodInfo], bool] | None = None,
     ) -> bool:
         """Send an event whose hints queue pods that these plugins rejected."""
-        self.answers.helped, self.answers.raising = set(helps), set(raises)
+        self.answers.helped = set(helps)
         return self.queue.move_all(event, None, object(), self.now, pre_check)
 
     def waiting(self, name: str) -> QueuedPodInfo:

@@ -55,7 +55,6 @@ def rejected(by: str = "", pending: str = "", scheduler: str = PROFILE) -> Queue
         pytest.param(rejected("Fit"), NODE_ADD, "Fit", LATER, "Fit", id="hint-queues"),
         pytest.param(rejected("Fit"), NODE_ADD, "Spread", SKIP, "Fit", id="hint-skips"),
         pytest.param(rejected("Fit"), NODE_LABEL, "Fit", SKIP, "", id="not-registered"),
-        pytest.param(rejected("Fit"), NODE_ADD, "Spread", SKIP, "Fit", id="only-who-rejected"),
         pytest.param(
             rejected("Fit Spread"), NODE_ADD, "Fit Spread", LATER, "Fit", id="first-is-enough"
         ),

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,28 +51,3 @@ def test_in_flight_equals_one_list_of_pods_and_events(steps: list[tuple[str, int
             e.event.label if isinstance(e, ClusterChange) else "PodPopped" for e in log
         )
         assert counts == Counter(in_flight.counts())
-
-
-@pytest.mark.parametrize(
-    ("story", "left"),
-    [
-        pytest.param("+a 1 -a", "", id="nobody-needs-it"),
-        pytest.param("1 +a 2", "2", id="before-anybody"),
-        pytest.param("+a 1 +b 2 -b", "1 2", id="the-first-still-needs-all"),
-        pytest.param("+a 1 +b 2 -a", "2", id="the-second-needs-the-rest"),
-        pytest.param("+a +b 1 -a", "1", id="same-place"),
-        pytest.param("+a 1 -a +a 2", "2", id="popped-again"),
-    ],
-)
-def test_the_log_is_trimmed(story: str, left: str) -> None:
-    """It starts at the position of the first popped pod."""
-    in_flight = InFlight()
-    for word in story.split():
-        if word.startswith("+"):
-            in_flight.add(QueuedPodInfo(make_pod_info(word[1:])))
-        elif word.startswith("-"):
-            in_flight.done(f"default/{word[1:]}")
-        else:
-            in_flight.record(ClusterChange(EVENTS[0], new=word))
-        in_flight.check()
-    assert left.split() == [change.new for change in in_flight._changes]

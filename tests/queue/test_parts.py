@@ -226,9 +226,7 @@ def test_rejected_pods_are_flushed_before_errors(scene: Scene) -> None:
     scene.answers.helped = {"Fit"}
     end_one(scene)
     scene.queue.flush_backoff(2.0)
-    assert ["rejected", "error"] == [
-        queued.pod_info.name for queued in scene.queue.pods(QueuePlace.ACTIVE)
-    ]
+    assert ["rejected", "error"] == scene.names(QueuePlace.ACTIVE)
 
 
 def test_a_pod_does_not_follow_one_rejected_for_another_reason() -> None:
@@ -249,5 +247,4 @@ def test_a_pod_does_not_follow_one_rejected_for_another_reason() -> None:
     scene.add("p1", labels={"app": "web"}, spec={"schedulerName": PROFILE})
     reject("Fit")
     end_one(scene)
-    moved = [queued.key for queued in scene.queue.pods(QueuePlace.BACKOFF)]
-    assert ["default/p1"] == moved
+    assert ["p1"] == scene.names(QueuePlace.BACKOFF)

@@ -435,13 +435,6 @@ def test_move_all_does_not_wake_for_backoff_without_early_pops() -> None:
     assert BACKOFF is scene.place_of("p")
 
 
-def test_move_all_treats_a_failing_hint_as_queue(scene: Scene) -> None:
-    """A hint that raises moves the pod."""
-    scene.to_unschedulable("p", "Fit")
-    assert scene.event(NODE_ADD, raises=["Fit"])
-    assert BACKOFF is scene.place_of("p")
-
-
 def test_move_all_with_pre_check(scene: Scene) -> None:
     """Hints are not called for pods that the check excludes."""
     scene.to_unschedulable("p", "Fit", priority=1)

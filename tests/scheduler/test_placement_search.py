@@ -26,10 +26,9 @@ from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 from tests.loops import on_virtual_time
 from tests.scheduler.running import GANGS, Running, make_group, make_member, running, with_scheduler
+from tests.scheduler.scripted import GROUP, SCHEDULED
 
 GATES = {**GANGS, "TopologyAwareWorkloadScheduling": True}
-GROUP = "pod group is unschedulable"
-SCHEDULED = ("True", "Scheduled", "")
 
 
 def zoned(name: str, zone: str, cpu: int) -> Node:

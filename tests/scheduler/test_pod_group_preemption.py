@@ -24,9 +24,9 @@ from tests.scheduler.running import (
     running,
     with_scheduler,
 )
+from tests.scheduler.scripted import GROUP, REJECTED
 
 GATES = {**GANGS, "WorkloadAwarePreemption": True}
-GROUP = "pod group is unschedulable"
 
 
 def group_of(min_count: int, priority: int | None = 9, key: str = "") -> PodGroup:
@@ -55,7 +55,7 @@ async def test_the_gang_preempts_as_a_whole(cluster: Running) -> None:
     preempted = [event for event in cluster.api.events if event.startswith("Preempted")]
     note = "Preempted by podgroup uid-gang on node cluster"
     assert [f"Preempted v1: {note}", f"Preempted v2: {note}"] == preempted
-    assert ("False", "Unschedulable", GROUP) == cluster.group("gang")
+    assert REJECTED == cluster.group("gang")
     await cluster.settle(5)
     assert {"p0": "node", "p1": "node"} == cluster.nodes
 

@@ -129,12 +129,11 @@ def test_the_next_search_starts_where_the_last_one_stopped() -> None:
     assert 300 == len(seen)
 
 
-@pytest.mark.parametrize("remembers", [False, True])
-def test_sampling_decides_the_same_with_memory(remembers: bool) -> None:
+def test_sampling_decides_the_same_with_memory() -> None:
     """Remembered answers are for searches of all nodes."""
     snapshot = make_snapshot(make_node(name) for name in _names(150))
     plain = cycle_of(toy("P", filter={}, score={}), percentage=67)
-    cycle = cycle_of(toy("P", filter={}, score={}), percentage=67, remembers=remembers)
+    cycle = cycle_of(toy("P", filter={}, score={}), percentage=67, remembers=True)
     for _ in range(5):
         expected = placed(plain.schedule_one(POD, snapshot))
         decision = placed(cycle.schedule_one(POD, snapshot))

@@ -65,18 +65,6 @@ def test_draws_equal_those_of_select_host(
             assert best.select(totals, random) == select_host(totals, same_random)
 
 
-def test_the_next_best_rows_are_listed_when_none_is_left() -> None:
-    """Each of the best totals is lowered in turn."""
-    totals, best = np.array([5, 5, 3], np.int64), BestRows()
-    drawn = []
-    for _ in range(5):
-        row = best.select(totals, Random(1))
-        drawn.append((row, int(totals[row])))
-        totals[row] -= 3
-        best.changed(totals, row, int(totals[row]) + 3, int(totals[row]))
-    assert [total for _, total in drawn] == [5, 5, 3, 2, 2]
-
-
 def test_a_row_that_rises_and_falls_keeps_the_list() -> None:
     """The column is not read again."""
     totals, best = np.array([5, 5, 3], np.int64), BestRows()

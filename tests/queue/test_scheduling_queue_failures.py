@@ -32,7 +32,7 @@ def test_a_failure_without_events(
     assert (expected is BACKOFF) == woke
     assert "" == scene.pop()
     assert "ScheduleAttemptFailure" == scene.moves[-1].event
-    assert 0 == scene.queue.statistics().in_flight
+    assert [] == scene.names(QueuePlace.IN_FLIGHT)
     queued = scene.waiting("p")
     is_error = expected is BACKOFF
     assert (int(not is_error), int(is_error)) == (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kubesched.api.field_errors import ConfigError
+from kubesched.queue.moves import QueuePlace
 from kubesched.testing.builders import make_node, make_pod
 from tests.loops import on_virtual_time
 from tests.scheduler.fake_extender import FakeExtender, keep
@@ -158,7 +159,7 @@ async def test_a_pod_deleted_during_a_request_is_not_requeued() -> None:
         thinking.answers.set()
         await cluster.settle()
         assert cluster.scheduler.queue.get_pod("default/p") is None
-        assert 0 == cluster.scheduler.queue.statistics().in_flight
+        assert [] == cluster.scheduler.queue.pods(QueuePlace.IN_FLIGHT)
 
 
 @on_virtual_time

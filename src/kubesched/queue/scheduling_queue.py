@@ -67,20 +67,16 @@ class QueueStatistics(msgspec.Struct, frozen=True):
         active, backoff: Pods in activeQ and backoffQ.
         unschedulable: Pods in unschedulablePods that no plugin gates.
         gated: Pods in unschedulablePods that a PreEnqueue plugin gates.
-        in_flight: Pods that were popped and are not done.
         in_flight_events: (event label, count), sorted; `PodPopped` counts the pods in flight.
         unschedulable_plugins: (plugin, profile, number of pods it rejected), sorted.
-        scheduling_cycle: How many pods have been popped so far.
     """
 
     active: int
     backoff: int
     unschedulable: int
     gated: int
-    in_flight: int
     in_flight_events: tuple[tuple[str, int], ...]
     unschedulable_plugins: tuple[tuple[str, str, int], ...]
-    scheduling_cycle: int
 
 
 class SchedulingQueue:
@@ -175,10 +171,8 @@ class SchedulingQueue:
             backoff=sizes[QueuePlace.BACKOFF],
             unschedulable=sizes[QueuePlace.UNSCHEDULABLE] - self._unschedulable.gated,
             gated=self._unschedulable.gated,
-            in_flight=len(self._in_flight),
             in_flight_events=tuple(sorted(self._in_flight.counts().items())),
             unschedulable_plugins=tuple(sorted((*of, n) for of, n in self._rejections.items())),
-            scheduling_cycle=self.scheduling_cycle,
         )
 
     def check(self) -> None:

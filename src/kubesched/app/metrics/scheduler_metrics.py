@@ -233,7 +233,7 @@ class SchedulerMetrics(Instruments):
         yield self._own.family("unschedulable_pods").metric(
             [((plugin, profile), pods) for plugin, profile, pods in sizes.unschedulable_plugins]
         )
-        if sizes.scheduling_cycle:
+        if scheduler.queue.scheduling_cycle:
             yield self._own.family("inflight_events").metric(
                 [((event,), count) for event, count in sizes.in_flight_events]
             )

@@ -29,9 +29,6 @@ class InFlight:
         self._start = 0
         self._counts: Counter[str] = Counter()
 
-    def __len__(self) -> int:
-        return len(self._pods)
-
     def __contains__(self, uid: str) -> bool:
         return uid in self._pods
 

@@ -12,7 +12,7 @@ from kubesched.framework.status import unschedulable
 from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
-from tests.scheduler.toys import cycle_of, placed, rejected, rejections, toy
+from tests.scheduler.toys import cluster, cycle_of, placed, rejected, rejections, toy
 
 POD = make_pod_info("pod")
 NO = unschedulable("no")
@@ -118,7 +118,7 @@ def test_three_searches_equal_a_slow_twin(
 
 def test_the_next_search_starts_where_the_last_one_stopped() -> None:
     """Every node is evaluated in time."""
-    snapshot = make_snapshot(make_node(name) for name in _names(300))
+    snapshot = cluster(*_names(300))
     cycle = cycle_of(toy("P", filter={}, score={}), percentage=34)
     seen: set[int] = set()
     for _ in range(3):
@@ -131,7 +131,7 @@ def test_the_next_search_starts_where_the_last_one_stopped() -> None:
 
 def test_sampling_decides_the_same_with_memory() -> None:
     """Remembered answers are for searches of all nodes."""
-    snapshot = make_snapshot(make_node(name) for name in _names(150))
+    snapshot = cluster(*_names(150))
     plain = cycle_of(toy("P", filter={}, score={}), percentage=67)
     cycle = cycle_of(toy("P", filter={}, score={}), percentage=67, remembers=True)
     for _ in range(5):
@@ -143,7 +143,7 @@ def test_sampling_decides_the_same_with_memory() -> None:
 def test_a_rejection_is_about_all_nodes() -> None:
     """The percentage does not matter."""
     names = _names(120)
-    snapshot = make_snapshot(make_node(name) for name in names)
+    snapshot = cluster(*names)
     cycle = cycle_of(toy("P", filter=dict.fromkeys(names, NO)), percentage=10)
     decision = rejected(cycle.schedule_one(POD, snapshot))
     assert dict.fromkeys(names, ("P", "no")) == rejections(decision)
@@ -154,7 +154,7 @@ def test_a_search_of_all_nodes_keeps_the_start() -> None:
     """It ends where it began."""
     cycle = cycle_of(toy("P", filter={}), percentage=100)
     cycle.sampler.next_start = 7
-    cycle.schedule_one(POD, make_snapshot(make_node(name) for name in _names(120)))
+    cycle.schedule_one(POD, cluster(*_names(120)))
     assert 7 == cycle.sampler.next_start
 
 
@@ -162,5 +162,5 @@ def test_a_restricted_search_moves_the_start() -> None:
     """It moves by the number of nodes that the search evaluated."""
     few = frozenset(_names(120)[:5])
     cycle = cycle_of(toy("P", pre_filter=PreFilterResult[None](node_names=few), filter={}))
-    cycle.schedule_one(POD, make_snapshot(make_node(name) for name in _names(120)))
+    cycle.schedule_one(POD, cluster(*_names(120)))
     assert 5 == cycle.sampler.next_start

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubesched.framework.plugin import PreFilterResult, PreScoreResult
 from kubesched.framework.status import SKIP, SUCCESS, failure, unschedulable
 from kubesched.scheduler.trace import Trace
-from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
-from tests.scheduler.toys import cycle_of, failed, placed, rejected, toy
+from kubesched.testing.builders import make_pod_info
+from tests.scheduler.toys import cluster, cycle_of, failed, placed, rejected, toy
 
 POD = make_pod_info("pod")
 NO = unschedulable("no")
@@ -14,7 +14,7 @@ NO = unschedulable("no")
 
 def test_trace_of_a_placement() -> None:
     """Every step: PreFilter, restrictions, rows, scores, totals."""
-    snapshot = make_snapshot(make_node(name) for name in "abcd")
+    snapshot = cluster(*"abcd")
     only = PreFilterResult[None](node_names=frozenset("abc"))
     plugins = [
         toy("Skips", pre_filter=PreFilterResult[None](status=SKIP), filter={}),
@@ -47,7 +47,7 @@ def test_trace_of_a_nominated_node_that_fits() -> None:
     pod = make_pod_info("pod", nominated_node_name="b")
     trace = Trace()
     cycle = cycle_of(toy("P", filter={}))
-    placed(cycle.schedule_one(pod, make_snapshot(make_node(name) for name in "abc"), trace))
+    placed(cycle.schedule_one(pod, cluster(), trace))
     assert trace.nominated_hit
     assert ([1], [1]) == (trace.tried_rows.tolist(), trace.feasible_rows.tolist())
     assert trace.totals is None
@@ -57,7 +57,7 @@ def test_trace_of_a_rejection_by_pre_filter() -> None:
     """It has the combined status, and no later step."""
     trace = Trace()
     cycle = cycle_of(toy("P", pre_filter=PreFilterResult[None](status=NO)))
-    rejected(cycle.schedule_one(POD, make_snapshot([make_node()]), trace))
+    rejected(cycle.schedule_one(POD, cluster(), trace))
     assert NO.by("P") == trace.pre_filter_status
     assert (0, 0, 0) == (len(trace.tried_rows), len(trace.feasible_rows), len(trace.statuses))
 
@@ -69,7 +69,7 @@ def test_trace_of_a_failure() -> None:
         toy("First", filter={"a": NO}, pre_score=PreScoreResult()),
         toy("Second", pre_score=PreScoreResult[None](status=failure("x")), score={}),
     ]
-    snapshot = make_snapshot(make_node(name) for name in "abc")
+    snapshot = cluster()
     failed(cycle_of(*plugins).schedule_one(POD, snapshot, trace))
     assert [1, 2] == trace.feasible_rows.tolist()
     assert ["First", "Second"] == list(trace.pre_score)

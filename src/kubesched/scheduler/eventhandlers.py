@@ -247,20 +247,16 @@ class EventHandlers:
         before = PodInfo(old)
         info = PodInfo(new, before)
         with self._handling(*dict.fromkeys((UNSCHEDULED_POD_UPDATE, *pod_events(before, info)))):
-            self._apply_unscheduled_update(before, info)
-
-    def _apply_unscheduled_update(self, before: PodInfo, info: PodInfo) -> None:
-        old, new = before.pod, info.pod
-        self._steps.cache.pod_groups.update(before, info)
-        if self._steps.cache.is_assumed(info.uid):
-            if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
-                self._assumed_deleted(info)
-            return
-        if self._steps.queue.update(before, info, self._steps.now()):
-            self._steps.wake()
-        nominated = old.status.nominated_node_name
-        if nominated and nominated != new.status.nominated_node_name:
-            self._nomination_freed(before)
+            self._steps.cache.pod_groups.update(before, info)
+            if self._steps.cache.is_assumed(info.uid):
+                if info.is_terminating and not before.is_terminating:
+                    self._assumed_deleted(info)
+                return
+            if self._steps.queue.update(before, info, self._steps.now()):
+                self._steps.wake()
+            nominated = old.status.nominated_node_name
+            if nominated and nominated != new.status.nominated_node_name:
+                self._nomination_freed(before)
 
     def _unscheduled_deleted(self, pod: Pod) -> None:
         log_observed(V3, "Delete event for unscheduled pod", pod)
@@ -276,8 +272,7 @@ class EventHandlers:
     def _assumed_deleted(self, info: PodInfo) -> None:
         """Handle the deletion of an assumed pod, whose binding is expected to fail."""
         assumed = self._steps.cache.get_pod(info.uid)
-        if assumed is None:
-            return
+        assert assumed is not None, "an assumed pod is in the cache"
         waiting = self._steps.waiting_pods.get(info.uid)
         if waiting is not None:
             waiting.reject("", "removed")

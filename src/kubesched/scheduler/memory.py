@@ -50,7 +50,7 @@ _SIGNATURES_MIN: Final = 8
 _TEMPLATES_MAX: Final = 2048
 
 _Stamp = tuple[Objects, int, OwnedTerms, int]
-"""Versions of what Skips depend on that last."""
+"""What lasting answers Skip depend on: objects and affinity terms, with their versions."""
 
 K = TypeVar("K")
 V = TypeVar("V")

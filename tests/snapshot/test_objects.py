@@ -47,7 +47,7 @@ def test_changes_since_a_version(changes: list[tuple[bool, tuple[str, str]]], ve
         _ = store.put(item) if puts else store.delete(item)
         store.put(Namespace(metadata=ObjectMeta(name="a")))
     expected = tuple(moved[version:]) if 0 <= version <= len(moved) else None
-    assert expected == store.log(Service).since(version)
+    assert expected == store.changed_since(Service, version)
 
 
 def test_log_of_changes_is_limited() -> None:
@@ -55,9 +55,9 @@ def test_log_of_changes_is_limited() -> None:
     store = ObjectStore()
     for _ in range(5000):
         store.put(service("a", "x"))
-    assert store.log(Service).since(0) is None
-    assert (("x", "a"),) == store.log(Service).since(4999)
-    assert () == store.log(Service).since(5000)
+    assert store.changed_since(Service, 0) is None
+    assert (("x", "a"),) == store.changed_since(Service, 4999)
+    assert () == store.changed_since(Service, 5000)
 
 
 def test_reader_of_changes() -> None:

@@ -125,7 +125,7 @@ def build_plugins(
     placement_weights: dict[str, int] = {}
     sets, place = configuration.plugins, f"{path}.plugins"
     try:
-        implemented = {name: _points_of(plugin) for name, plugin in registry.items()}
+        implemented = implemented_points(registry)
         points = expand(sets, implemented, scheduler_name=configuration.scheduler_name, path=place)
         weights, placement_weights = (
             score_weights(sets, implemented, point, path=place)
@@ -197,6 +197,11 @@ def _named(configuration: ProfileConfiguration, registry: Registry) -> Iterator[
         for plugin in plugin_set.enabled:
             if plugin.name in registry:
                 yield plugin.name
+
+
+def implemented_points(registry: Registry) -> dict[str, tuple[ExtensionPoint, ...]]:
+    """Return the extension points that each plugin implements, by name."""
+    return {name: _points_of(plugin) for name, plugin in registry.items()}
 
 
 @cache

@@ -5,12 +5,12 @@ Invariants: iteration is in the order of arrival of namespaces, then of names in
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final, Generic, TypeVar
 
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, ObjectMeta
 
 K = TypeVar("K", bound=KubeObject)
 T = TypeVar("T")
@@ -61,13 +61,16 @@ class ChangeReader(Generic[T]):
         return changed
 
 
+_NO_CHANGES: Final[ChangeLog[tuple[str, str]]] = ChangeLog()
+
+
 class Objects:
     """Read access by class, namespace and name, "" for cluster-scoped kinds; counts all changes."""
 
     def __init__(self) -> None:
         self.changes = 0
         self._kinds: dict[type, dict[str, dict[str, KubeObject]]] = {}
-        self._logs: defaultdict[type, ChangeLog[tuple[str, str]]] = defaultdict(ChangeLog)
+        self._logs: dict[type, ChangeLog[tuple[str, str]]] = {}
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """Return the object, None if it does not exist."""
@@ -96,25 +99,36 @@ class Objects:
 
     def version(self, kind: type[K]) -> int:
         """Return a number that increases with every change of the kind, for use as a cache key."""
-        return self._logs[kind].version
+        log = self._logs.get(kind)
+        return 0 if log is None else log.version
 
-    def log(self, kind: type[K]) -> ChangeLog[tuple[str, str]]:
-        """Return the log of the kind's changes: (namespace, name) of each."""
-        return self._logs[kind]
+    def changed_since(self, kind: type[K], version: int) -> Sequence[tuple[str, str]] | None:
+        """Return (namespace, name) of each change of the kind since a version, oldest first.
+
+        None if the version is older than the log of changes.
+        """
+        return self._logs.get(kind, _NO_CHANGES).since(version)
 
 
 class ChangedObjects:
     """A reader of the changes of one kind."""
 
-    __slots__ = ("_kind", "_reader")
+    __slots__ = ("_kind", "_objects", "_version")
 
     def __init__(self, kind: type[KubeObject]) -> None:
         self._kind = kind
-        self._reader: ChangeReader[tuple[str, str]] = ChangeReader()
+        self._objects: Objects | None = None
+        self._version = 0
 
     def read(self, objects: Objects) -> Sequence[tuple[str, str]] | None:
-        """Return (namespace, name) of each change since the last call, as `ChangeReader.read`."""
-        return self._reader.read(objects.log(self._kind))
+        """Return (namespace, name) of each change since the last call, oldest first.
+
+        None if any object may have changed: the first time, and after too many changes.
+        """
+        is_known = objects is self._objects
+        changed = objects.changed_since(self._kind, self._version) if is_known else None
+        self._objects, self._version = objects, objects.version(self._kind)
+        return changed
 
 
 class ObjectStore(Objects):
@@ -130,7 +144,7 @@ class ObjectStore(Objects):
         space = self._kinds.setdefault(type(item), {}).setdefault(metadata.namespace, {})
         previous = space.get(metadata.name)
         space[metadata.name] = item
-        self._note_change(item)
+        self._moved(type(item), metadata)
         return previous
 
     def delete(self, item: KubeObject) -> KubeObject | None:
@@ -141,9 +155,12 @@ class ObjectStore(Objects):
         if previous is not None:
             if not space:
                 del spaces[item.metadata.namespace]
-            self._note_change(item)
+            self._moved(type(item), item.metadata)
         return previous
 
-    def _note_change(self, item: KubeObject) -> None:
-        self._logs[type(item)].add((item.metadata.namespace, item.metadata.name))
+    def _moved(self, kind: type, metadata: ObjectMeta) -> None:
+        log = self._logs.get(kind)
+        if log is None:
+            log = self._logs[kind] = ChangeLog()
+        log.add((metadata.namespace, metadata.name))
         self.changes += 1

@@ -71,8 +71,8 @@ class PodReports(ABC):
     def ended(self, pod: Pod, exit_code: int) -> Pod:
         """All containers ended for good."""
 
-    def resized(self, pod: Pod) -> None:  # noqa: B027 - most write nothing
-        """A running pod changed; its containers get the resources that it asks for now."""
+    def changed(self, pod: Pod) -> None:  # noqa: B027 - most write nothing
+        """A client may have changed a running pod, whose status may follow from that."""
 
     def forget(self, pod_uid: str) -> None:  # noqa: B027
         """A pod is gone."""
@@ -167,7 +167,7 @@ class Kubelets(Watching):
         elif pod.metadata.deletion_timestamp:
             self._stop_soon(work, pod)
         elif (current := self._active(work)) and current.status.phase == "Running":
-            self._reports.resized(current)
+            self._reports.changed(current)
 
     def _forget(self, work: _Work) -> None:
         work.cancel()

@@ -484,17 +484,33 @@ async def test_a_namespace_is_emptied_before_it_is_deleted(world: World) -> None
     assert ("Terminating", True, 0) == (phase, left is None, world.client.store.count("pods"))
 
 
+def watch_states(world: World) -> list[tuple[str, str, str]]:
+    """Return a list of what a watch reports of pods: phase, why and by whom they are disrupted."""
+    states: list[tuple[str, str, str]] = []
+
+    def note(_key: Key, _before: Plain | None, pod: Plain | None) -> None:
+        if pod is not None:
+            conditions = {one["type"]: one for one in pod["status"]["conditions"]}
+            told = conditions.get("DisruptionTarget", {"reason": "", "message": ""})
+            states.append((pod["status"]["phase"], told["reason"], told["message"]))
+
+    world.client.follow("pods", note).start()
+    return states
+
+
 @controlled
 async def test_pods_of_a_removed_node_are_collected(world: World) -> None:
     """After a delay in which the node may be added again."""
     world.add_pod()
     await asyncio.sleep(2)
     world.client.delete(Key("nodes", "", "node-0"))
+    states = watch_states(world)
     counts = []
     for seconds in (30, 15):
         await asyncio.sleep(seconds)
         counts.append(world.client.store.count("pods"))
     assert [1, 0] == counts
+    assert {("Failed", "DeletionByPodGC", "PodGC: node no longer exists")} == {*states[1:]}
 
 
 @pytest.mark.parametrize(
@@ -521,11 +537,14 @@ async def test_no_execute_taints_evict_pods(
     taints = [{"key": "a", "value": "b", "effect": "NoExecute"}]
     node = {**node, "spec": {**node["spec"], "taints": taints}}
     world.client.write(Key("nodes", "", "node-0"), node)
+    states = watch_states(world)
     seconds = 0
     while seconds < 100 and world.client.store.count("pods"):
         await asyncio.sleep(1)
         seconds += 1
     assert gone_after - 2 <= seconds <= gone_after + 1
+    reason, message = "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"
+    assert (("Running", reason, message) in states) == (seconds < 100)
 
 
 @controlled

@@ -660,6 +660,9 @@ async def test_a_cron_job_creates_jobs_at_its_times(
     add_cron_job(world, annotations, schedule="*/2 * * * *", concurrencyPolicy=policy)
     await asyncio.sleep(6 * 60 + 10)
     assert "2026-01-01T00:0" in status_of(world, "cronjobs.batch")["lastScheduleTime"]
+    [first, *_] = [one["metadata"]["annotations"] for one in world.client.list("jobs.batch")]
+    time = f"2026-01-01T00:0{jobs[0][-1]}:00Z"
+    assert time == first["batch.kubernetes.io/cronjob-scheduled-timestamp"]
     assert jobs == names(world, "jobs.batch")
 
 

@@ -344,6 +344,21 @@ async def test_a_suspended_job_is_resumed(world: World) -> None:
 
 
 @controlled
+async def test_a_job_counts_pods_that_are_being_deleted(world: World) -> None:
+    """Until they are gone."""
+    kind = "jobs.batch"
+    world.client.create(*workload(kind, pod=ONCE, parallelism=2, completions=2))
+    await asyncio.sleep(2)
+    change(world, kind, suspend=True)
+    seen = []
+    for seconds in (0.2, 2):
+        await asyncio.sleep(seconds)
+        status = status_of(world, kind)
+        seen.append((status["active"], status["terminating"]))
+    assert [(0, 2), (0, 0)] == seen
+
+
+@controlled
 async def test_a_budgets_status_is_counted(world: World) -> None:
     """Healthy and desired pods, and allowed disruptions."""
     selector = {"matchLabels": {"app": NAME}}

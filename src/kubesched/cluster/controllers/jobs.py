@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.times import second_time
 from kubesched.cluster.controllers.controller import (
     BURST,
@@ -97,8 +97,11 @@ class JobController(PodsController):
     ) -> None:
         now = self.server.timestamp()
         status = {**owner.get("status", {}), **counts}
-        active = [pod for pod in self.pods.of(owner) if is_active(pod)]
+        unfinished = [pod for pod in self.pods.of(owner) if pod.status.phase not in FINISHED]
+        active = [pod for pod in unfinished if is_active(pod)]
         status["active"] = len(active)
+        # Nothing is counted after the end.
+        status["terminating"] = len(unfinished) - len(active) if end is None else 0
         status["ready"] = sum(ready_since(pod) is not None for pod in active)
         conditions = {one["type"]: one for one in status.get("conditions", ())}
         was_suspended = conditions.get("Suspended", {}).get("status") == "True"

@@ -250,6 +250,31 @@ def test_growing_claims(may_grow: bool, volume: str, is_refused: bool) -> None:
     assert 403 == caught.value.code
 
 
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
+def test_admin_access_needs_a_label_of_the_namespace(kind: str) -> None:
+    """A claim that asks for it, or a template of such claims, is refused elsewhere."""
+    resource = resource_of(kind, "resource.k8s.io")
+
+    def ask(label: str, *, asks: bool) -> None:
+        labels = {"resource.kubernetes.io/admin-access": label}
+        namespace = {"metadata": {"name": "ns", "labels": labels}}
+        requests = [{"name": "a", "exactly": {"adminAccess": one}} for one in (False, asks)]
+        spec: Plain = {"devices": {"requests": requests}}
+        claim = {
+            "metadata": {"name": "c", "namespace": "ns"},
+            "spec": spec if kind == "ResourceClaim" else {"spec": spec},
+        }
+        check(AdmissionRequest(resource, Objects(namespaces=[namespace])), claim)
+
+    ask("true", asks=True)
+    ask("false", asks=False)
+    with pytest.raises(StatusError) as caught:
+        ask("false", asks=True)
+    assert caught.value.details is not None
+    [cause] = caught.value.details["causes"]
+    assert (422, "spec.devices.requests[1].adminAccess") == (caught.value.code, cause["field"])
+
+
 # Limit ranges and runtime classes.
 
 

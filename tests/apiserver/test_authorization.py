@@ -406,3 +406,43 @@ async def test_changing_only_metadata_of_a_role() -> None:
     assert [201, 201, 201, 200, 403] == [
         (await server.handle(request)).status for request in requests
     ]
+
+
+USER_OF_CLAIM = {"resource": "pods", "name": "p", "uid": "u"}
+
+
+@pytest.mark.parametrize(
+    ("more", "changes", "expected"),
+    [
+        pytest.param([], {"reservedFor": [USER_OF_CLAIM]}, 422, id="reserves"),
+        pytest.param([], {"allocation": {}}, 422, id="allocates"),
+        pytest.param([], {"devices": []}, 200, id="neither"),
+        pytest.param(
+            ["resourceclaims/binding"], {"reservedFor": [USER_OF_CLAIM]}, 200, id="may-bind"
+        ),
+    ],
+)
+@in_real_time
+async def test_binding_a_claim_needs_a_right_of_its_own(
+    more: list[str], changes: Plain, expected: int
+) -> None:
+    """Who writes its status must also be allowed to write the subresource `binding`."""
+    json = {"content-type": "application/json"}
+    merge = {"content-type": "application/merge-patch+json"}
+    group = "resource.k8s.io"
+    resources = ["resourceclaims/status", *more]
+    rule = {"verbs": ["patch"], "apiGroups": [group], "resources": resources}
+    claims = f"/apis/{group}/v1/namespaces/default/resourceclaims"
+    requests = [{"name": "a", "exactly": {"deviceClassName": "gpus"}}]
+    claim = {"metadata": {"name": "c"}, "spec": {"devices": {"requests": requests}}}
+    server = ApiServer()
+    for path, obj in (
+        (f"{RBAC}/clusterroles", {"metadata": {"name": "held"}, "rules": [rule]}),
+        (f"{RBAC}/clusterrolebindings", {**_new_binding("held"), "metadata": {"name": "held"}}),
+        (claims, claim),
+    ):
+        request = ApiRequest("POST", path, {}, json, encode(obj), ADMIN)
+        assert 201 == (await server.handle(request)).status
+    body = encode({"status": changes})
+    request = ApiRequest("PATCH", f"{claims}/c/status", {}, merge, body, ALICE)
+    assert expected == (await server.handle(request)).status

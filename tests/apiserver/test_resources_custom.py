@@ -152,15 +152,17 @@ async def test_fields_are_stored_as_sent() -> None:
 
 @in_real_time
 async def test_a_body_that_is_no_object_of_the_kind_is_refused() -> None:
-    """Name, namespace and labels follow the rules of all objects."""
+    """Name, namespace and labels follow the rules of all objects; finalizers need no domain."""
     server = await with_cats()
+    held = cat() | {"metadata": {"name": "held", "finalizers": ["own"]}}
     wrong_name = cat("Bad_Name")
     wrong_kind = cat() | {"kind": "Dog"}
     wrong_metadata = cat() | {"metadata": {"name": "a", "labels": {"a": 1}}}
     found = [
-        await ask(server, "POST", CATS, one) for one in (wrong_name, wrong_kind, wrong_metadata)
+        await ask(server, "POST", CATS, one)
+        for one in (held, wrong_name, wrong_kind, wrong_metadata)
     ]
-    assert [422, 400, 400] == [answer.status for answer in found]
+    assert [201, 422, 400, 400] == [answer.status for answer in found]
 
 
 @in_real_time

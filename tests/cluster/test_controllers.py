@@ -344,6 +344,21 @@ async def test_a_suspended_job_is_resumed(world: World) -> None:
 
 
 @controlled
+async def test_a_job_counts_pods_that_are_being_deleted(world: World) -> None:
+    """Until they are gone."""
+    kind = "jobs.batch"
+    world.client.create(*workload(kind, pod=ONCE, parallelism=2, completions=2))
+    await asyncio.sleep(2)
+    change(world, kind, suspend=True)
+    seen = []
+    for seconds in (0.2, 2):
+        await asyncio.sleep(seconds)
+        status = status_of(world, kind)
+        seen.append((status["active"], status["terminating"]))
+    assert [(0, 2), (0, 0)] == seen
+
+
+@controlled
 async def test_a_budgets_status_is_counted(world: World) -> None:
     """Healthy and desired pods, and allowed disruptions."""
     selector = {"matchLabels": {"app": NAME}}
@@ -484,17 +499,33 @@ async def test_a_namespace_is_emptied_before_it_is_deleted(world: World) -> None
     assert ("Terminating", True, 0) == (phase, left is None, world.client.store.count("pods"))
 
 
+def watch_states(world: World) -> list[tuple[str, str, str]]:
+    """Return a list of what a watch reports of pods: phase, why and by whom they are disrupted."""
+    states: list[tuple[str, str, str]] = []
+
+    def note(_key: Key, _before: Plain | None, pod: Plain | None) -> None:
+        if pod is not None:
+            conditions = {one["type"]: one for one in pod["status"]["conditions"]}
+            told = conditions.get("DisruptionTarget", {"reason": "", "message": ""})
+            states.append((pod["status"]["phase"], told["reason"], told["message"]))
+
+    world.client.follow("pods", note).start()
+    return states
+
+
 @controlled
 async def test_pods_of_a_removed_node_are_collected(world: World) -> None:
     """After a delay in which the node may be added again."""
     world.add_pod()
     await asyncio.sleep(2)
     world.client.delete(Key("nodes", "", "node-0"))
+    states = watch_states(world)
     counts = []
     for seconds in (30, 15):
         await asyncio.sleep(seconds)
         counts.append(world.client.store.count("pods"))
     assert [1, 0] == counts
+    assert {("Failed", "DeletionByPodGC", "PodGC: node no longer exists")} == {*states[1:]}
 
 
 @pytest.mark.parametrize(
@@ -521,11 +552,14 @@ async def test_no_execute_taints_evict_pods(
     taints = [{"key": "a", "value": "b", "effect": "NoExecute"}]
     node = {**node, "spec": {**node["spec"], "taints": taints}}
     world.client.write(Key("nodes", "", "node-0"), node)
+    states = watch_states(world)
     seconds = 0
     while seconds < 100 and world.client.store.count("pods"):
         await asyncio.sleep(1)
         seconds += 1
     assert gone_after - 2 <= seconds <= gone_after + 1
+    reason, message = "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint"
+    assert (("Running", reason, message) in states) == (seconds < 100)
 
 
 @controlled
@@ -641,6 +675,9 @@ async def test_a_cron_job_creates_jobs_at_its_times(
     add_cron_job(world, annotations, schedule="*/2 * * * *", concurrencyPolicy=policy)
     await asyncio.sleep(6 * 60 + 10)
     assert "2026-01-01T00:0" in status_of(world, "cronjobs.batch")["lastScheduleTime"]
+    [first, *_] = [one["metadata"]["annotations"] for one in world.client.list("jobs.batch")]
+    time = f"2026-01-01T00:0{jobs[0][-1]}:00Z"
+    assert time == first["batch.kubernetes.io/cronjob-scheduled-timestamp"]
     assert jobs == names(world, "jobs.batch")
 
 

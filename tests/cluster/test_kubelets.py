@@ -23,6 +23,13 @@ def conditions(pod: Json) -> Json:
     return {one["type"]: one["status"] for one in pod["status"]["conditions"]}
 
 
+def condition(pod: Json, type_: str) -> Json:
+    """Return the condition of a type."""
+    found: Json
+    [found] = [one for one in pod["status"]["conditions"] if one["type"] == type_]
+    return found
+
+
 @on_nodes
 async def test_a_bound_pod_runs_after_the_start_latency(world: World) -> None:
     """Then it is ready, with addresses and times."""
@@ -39,6 +46,7 @@ async def test_a_bound_pod_runs_after_the_start_latency(world: World) -> None:
         "Initialized": "True",
         "Ready": "True",
         "ContainersReady": "True",
+        "PodScheduled": "True",
     }.items() <= conditions(after).items()
     assert ("10.64.0.1", "10.128.0.1") == (status["hostIP"], status["podIP"])
     assert [{"ip": "10.128.0.1"}] == status["podIPs"]
@@ -86,6 +94,8 @@ async def test_the_restart_policy_decides_how_a_pod_ends(
     else:
         assert int(exit_code) == container["state"]["terminated"]["exitCode"]
         assert "False" == conditions(pod)["Ready"]
+        reason = "PodCompleted" if phase == "Succeeded" else "PodFailed"
+        assert reason == condition(pod, "Ready")["reason"]
 
 
 @pytest.mark.parametrize(
@@ -212,6 +222,31 @@ async def test_in_place_resizes_are_granted(world: World) -> None:
     container, other = world.pod()["status"]["containerStatuses"]
     assert {"cpu": "2"} == container["allocatedResources"]
     assert {"name": "other", "restartCount": 0} == other
+    assert 2 == condition(world.pod(), "Ready")["observedGeneration"]
+
+
+@on_nodes
+async def test_readiness_gates_decide_whether_a_running_pod_is_ready(world: World) -> None:
+    """It becomes ready when somebody writes the last condition that it waits for."""
+    world.add_pod(readinessGates=[{"conditionType": "a"}, {"conditionType": "b"}])
+    await asyncio.sleep(2)
+    pod = world.pod()
+    before = condition(pod, "Ready")
+    told = []
+    for status in ("False", "True"):
+        gates = [{"type": one, "status": status} for one in ("a", "b")]
+        others = [one for one in pod["status"]["conditions"] if one["type"] not in {"a", "b"}]
+        world.client.write(POD, {**pod, "status": {**pod["status"], "conditions": gates + others}})
+        await asyncio.sleep(0.1)
+        pod = world.pod()
+        told.append((condition(pod, "Ready")["status"], condition(pod, "Ready").get("message")))
+    missing = 'corresponding condition of pod readiness gate "{}" does not exist.'
+    assert ("ReadinessGatesNotReady", ", ".join(map(missing.format, "ab"))) == (
+        before["reason"],
+        before["message"],
+    )
+    no = 'the status of pod readiness gate "{}" is not "True", but False'
+    assert [("False", ", ".join(map(no.format, "ab"))), ("True", None)] == told
 
 
 @on_nodes

@@ -1,10 +1,11 @@
 """Tokens of users, authorization by the stored RBAC roles and bindings, and reviews of both.
 
 Upstream: plugin/pkg/auth/authorizer/rbac, pkg/registry/rbac/validation,
-          pkg/registry/core/serviceaccount/storage/token.go (v1.36)
+          pkg/registry/resource/utils.go, pkg/registry/core/serviceaccount/storage/token.go (v1.36)
 Reads:    ClusterRoleBinding, ClusterRole, RoleBinding and Role objects
 Differs:  a refusal to grant rights lists actions, not rules. Tokens of service accounts are random
-          texts that end with the server; audiences and bound objects do not matter.
+          texts that end with the server; audiences and bound objects do not matter. Drivers need no
+          right of their own to write `status.devices` of a ResourceClaim.
 """
 
 from __future__ import annotations
@@ -145,6 +146,18 @@ class StoredRoles:
                 f"{', '.join(missing)}; it needs these rights, or the verb {verb} on {kinds}"
             )
             raise forbidden(resource, name, why)
+
+    def check_claim(self, user: User, verb: str, old: Plain, new: Plain) -> None:
+        """Raise StatusError if a user binds or frees a ResourceClaim and may not do that."""
+        before, after = (one.get("status") or {} for one in (old, new))
+        is_bound = any(
+            before.get(name) != after.get(name) for name in ("allocation", "reservedFor")
+        )
+        wanted = Attributes(user, verb, "resource.k8s.io", "resourceclaims", "binding")
+        if is_bound and not self.decide(wanted).is_allowed:
+            errors = FieldErrors()
+            errors.forbidden("status.allocation", f'"{user.name}" lacks the right to {wanted}')
+            raise invalid_kind(wanted.group, "ResourceClaim", new["metadata"]["name"], errors)
 
     def rules(self, user: User, namespace: str) -> list[Plain]:
         """Return all rules that apply to a user in a namespace."""

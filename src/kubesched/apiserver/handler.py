@@ -185,8 +185,11 @@ class Handler:
         return Response(201 if is_new else 200, call.presentation.one(stored))
 
     def _granting(self, call: _Call, old: Plain | None, new: Plain) -> Plain:
-        """Return an object to write, unless it grants rights that the user does not have."""
-        self._reviewer.roles.check_grants(call.request.user, call.resource, old, new)
+        """Return an object to write, unless it grants what the user may not grant."""
+        roles, user = self._reviewer.roles, call.request.user
+        roles.check_grants(user, call.resource, old, new)
+        if call.resource.built_in_kind == "ResourceClaim" and call.target.subresource:
+            roles.check_claim(user, call.target.verb, old or {}, new)
         return new
 
     async def _delete(self, call: _Call) -> Response:

@@ -4,7 +4,7 @@ Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/{request,handlers} (Request
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (CreateOptions, UpdateOptions,
           PatchOptions, validation, v1.36)
 Rejects:  unknown validation modes, partial dry runs, managers with unprintable names.
-Differs:  nothing.
+Differs:  the parameter `timeout` is not read.
 """
 
 from __future__ import annotations

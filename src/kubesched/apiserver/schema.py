@@ -30,7 +30,8 @@ Rules follow a bar; `validation.rules` interprets them.
 Upstream: staging/src/k8s.io/api/*/*/{types.go,generated.proto}, api/openapi-spec/v3,
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (v1.36)
 Differs:  of two fields of the same name in one body only the last is read; they are not merged.
-          Schemas in CustomResourceDefinitions are kept as they are sent.
+          Messages name repeated fields of an object before unknown ones, upstream in the order of
+          the text. Schemas in CustomResourceDefinitions are kept as they are sent.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ from kubesched.cluster.eviction import (
     grant,
     plain_status,
 )
-from kubesched.cluster.server import since_changed
+from kubesched.cluster.server import with_condition
 from kubesched.cluster.store import Key
 
 
@@ -122,16 +122,6 @@ def _bound(pod: Plain, binding: Plain, labels: Plain, now: str) -> Plain:
     status.pop("nominatedNodeName", None)
     spec = {**pod["spec"], "nodeName": binding["target"]["name"]}
     return {**pod, "metadata": metadata, "spec": spec, "status": status}
-
-
-def with_condition(status: Plain, condition: Plain, now: str) -> Plain:
-    """Return a pod's status with a condition; its time changes only with its status."""
-    conditions = list(status.get("conditions", []))
-    types = [one["type"] for one in conditions]
-    at = types.index(condition["type"]) if condition["type"] in types else len(types)
-    old = conditions[at] if at < len(types) else None
-    conditions[at : at + 1] = [since_changed({"lastProbeTime": None, **condition}, old, now)]
-    return {**status, "conditions": conditions}
 
 
 _BUDGETS: Final = "poddisruptionbudgets.policy"

@@ -4,7 +4,8 @@ Upstream: pkg/kubelet, as the API server sees it (v1.36)
 Invariants: a pod that starts is bound to a node that is there and ready; a deleted pod is gone when
             its grace period ends at the latest.
 Differs:  nodes never refuse a pod; containers that end are restarted without backing off; there are
-          no probes, static pods, deadlines or ephemeral containers.
+          no probes, static pods, deadlines or ephemeral containers. A deleted pod ends before it is
+          removed only if it has finalizers.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class PodReports(ABC):
     def ended(self, pod: Pod, exit_code: int) -> Pod:
         """All containers ended for good."""
 
-    def resized(self, pod: Pod) -> None:  # noqa: B027 - most write nothing
-        """A running pod changed; its containers get the resources that it asks for now."""
+    def changed(self, pod: Pod) -> None:  # noqa: B027 - most write nothing
+        """A client may have changed a running pod, whose status may follow from that."""
 
     def forget(self, pod_uid: str) -> None:  # noqa: B027
         """A pod is gone."""
@@ -167,7 +168,7 @@ class Kubelets(Watching):
         elif pod.metadata.deletion_timestamp:
             self._stop_soon(work, pod)
         elif (current := self._active(work)) and current.status.phase == "Running":
-            self._reports.resized(current)
+            self._reports.changed(current)
 
     def _forget(self, work: _Work) -> None:
         work.cancel()

@@ -230,6 +230,16 @@ def since_changed(condition: Plain, old: Plain | None, now: str) -> Plain:
     return {**condition, "lastTransitionTime": since}
 
 
+def with_condition(status: Plain, condition: Plain, now: str) -> Plain:
+    """Return a pod's status with a condition; its time changes only with its status."""
+    conditions = list(status.get("conditions", []))
+    types = [one["type"] for one in conditions]
+    at = types.index(condition["type"]) if condition["type"] in types else len(types)
+    old = conditions[at] if at < len(types) else None
+    conditions[at : at + 1] = [since_changed({"lastProbeTime": None, **condition}, old, now)]
+    return {**status, "conditions": conditions}
+
+
 def reference_to(obj: Plain) -> Plain:
     """Return an ObjectReference to a plain object that is stored."""
     metadata = obj["metadata"]

@@ -112,11 +112,9 @@ class StoredReports(PodReports):
         """Report that all containers ended for good."""
         return self._report(pod, lambda plain, now: _ended(plain, now, exit_code))
 
-    def resized(self, pod: Pod) -> None:
-        """Report the resources that the containers of a changed pod request now."""
-        generation = pod.metadata.generation
-        if generation and generation != pod.status.observed_generation:
-            self._report(pod, lambda plain, _now: _resized(plain))
+    def changed(self, pod: Pod) -> None:
+        """Report what a running pod requests now, and whether its gates let it be ready."""
+        self._report(pod, _changed)
 
     def forget(self, pod_uid: str) -> None:
         """Free the address of a pod that is gone."""
@@ -135,13 +133,15 @@ class StoredReports(PodReports):
         key = Key("pods", pod.metadata.namespace, pod.metadata.name)
         plain = self._client.find(*key)
         assert plain is not None, "kubelets report pods that are there"
-        self._client.patch_status(key, status_of(plain, self._client.timestamp()))
+        status = status_of(plain, self._client.timestamp())
+        if status != plain.get("status"):
+            self._client.patch_status(key, status)
         written = self._client.read(Pod, key.namespace, key.name)
         assert written is not None, "a status does not remove a pod"
         return written
 
 
-_COMPLETED: Final = "PodCompleted"
+_REASONS: Final = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
 _FIELDS: Final = (
     ("initContainerStatuses", "initContainers"),
     ("containerStatuses", "containers"),
@@ -160,7 +160,7 @@ def _running(pod: Plain, now: str, host: str, address: str) -> Plain:
             status[name] = one
             status[names] = [{"ip": one}]
     status["phase"] = "Running"
-    status["conditions"] = _conditions(pod, now, is_running=True)
+    status["conditions"] = _conditions(pod, now, "Running")
     _put_containers(status, pod, {"running": {"startedAt": now}}, now)
     return status
 
@@ -169,7 +169,7 @@ def _ended(pod: Plain, now: str, exit_code: int) -> Plain:
     """Return the status of a pod whose containers have ended for good."""
     status = dict(pod.get("status", {}))
     status["phase"] = "Failed" if exit_code else "Succeeded"
-    status["conditions"] = _conditions(pod, now, is_running=False)
+    status["conditions"] = _conditions(pod, now, status["phase"])
     _put_containers(status, pod, _terminated(pod, now, exit_code), now)
     return status
 
@@ -186,9 +186,12 @@ def _restarted(pod: Plain, now: str, exit_code: int) -> Plain:
     return status
 
 
-def _resized(pod: Plain) -> Plain:
-    """Return the status of a running pod with the resources that its spec asks for now."""
-    status = dict(pod.get("status", {}))
+def _changed(pod: Plain, now: str) -> Plain:
+    """Return the status of a running pod whose spec or status a client may have changed."""
+    status = dict(pod["status"])
+    is_observed = pod["metadata"].get("generation") == status.get("observedGeneration")
+    if is_observed and not pod["spec"].get("readinessGates"):
+        return status
     for field, containers in _FIELDS:
         found = {one["name"]: one for one in pod["spec"].get(containers, [])}
         if field in status:
@@ -196,36 +199,49 @@ def _resized(pod: Plain) -> Plain:
             status[field] = [
                 {**one, **_resources(found.get(one["name"], {}))} for one in status[field]
             ]
+    status["conditions"] = _conditions(pod, now, "Running")
     return _observed(status, pod)
 
 
 def _observed(status: Plain, pod: Plain) -> Plain:
+    """Return a status or condition with the generation of the pod that it is about."""
     generation = pod["metadata"].get("generation")
     return {**status, "observedGeneration": generation} if generation else status
 
 
-def _conditions(pod: Plain, now: str, *, is_running: bool) -> list[Plain]:
+def _conditions(pod: Plain, now: str, phase: str) -> list[Plain]:
     """Return the conditions in the kubelet's order; those of others stay."""
     before = {one["type"]: one for one in pod.get("status", {}).get("conditions", [])}
+    is_running, ended = phase == "Running", _REASONS.get(phase, "")
+    closed = _closed_gates(pod, before) if is_running else ""
     wanted = [
-        ("PodReadyToStartContainers", is_running, ""),
-        ("Initialized", True, "" if is_running else _COMPLETED),
-        ("Ready", is_running and _passes_gates(pod, before), "" if is_running else _COMPLETED),
-        ("ContainersReady", is_running, "" if is_running else _COMPLETED),
+        ("PodReadyToStartContainers", is_running, "", ""),
+        ("Initialized", True, ended if phase == "Succeeded" else "", ""),
+        ("Ready", is_running and not closed, "ReadinessGatesNotReady" if closed else ended, closed),
+        ("ContainersReady", is_running, ended, ""),
+        ("PodScheduled", True, "", ""),
     ]
     found: dict[str, Plain] = {}
-    for type_, is_true, reason in wanted:
+    for type_, is_true, reason, message in wanted:
         status = "True" if is_true else "False"
         condition: Plain = {"type": type_, "status": status, "lastProbeTime": None}
-        found[type_] = since_changed(condition, before.get(type_), now)
-        if reason:
-            found[type_]["reason"] = reason
+        told = {"reason": reason, "message": message}
+        condition |= {name: text for name, text in told.items() if text}
+        found[type_] = since_changed(_observed(condition, pod), before.get(type_), now)
     return [*found.values(), *(one for type_, one in before.items() if type_ not in found)]
 
 
-def _passes_gates(pod: Plain, conditions: dict[str, Plain]) -> bool:
-    gates = pod["spec"].get("readinessGates", ())
-    return all(conditions.get(gate["conditionType"], {}).get("status") == "True" for gate in gates)
+def _closed_gates(pod: Plain, conditions: dict[str, Plain]) -> str:
+    """Return which readiness gates keep a pod from being ready, and why; "" if none does."""
+    found = []
+    for gate in pod["spec"].get("readinessGates", ()):
+        name = gate["conditionType"]
+        status = conditions.get(name, {}).get("status")
+        if status is None:
+            found.append(f'corresponding condition of pod readiness gate "{name}" does not exist.')
+        elif status != "True":
+            found.append(f'the status of pod readiness gate "{name}" is not "True", but {status}')
+    return ", ".join(found)
 
 
 def _put_containers(status: Plain, pod: Plain, state: Plain, now: str) -> None:

@@ -173,3 +173,71 @@ async def test_a_resource_claim_template_makes_a_claim_per_pod(world: World) -> 
     name = claim["metadata"]["name"]
     assert {"name": "gpu", "resourceClaimName": name} == status
     assert name.startswith("user-gpu-")
+
+
+def _add_device_claim(world: World, *users: Json, **metadata: Any) -> Key:
+    """Create an allocated ResourceClaim, as the scheduler leaves it."""
+    kind = "resourceclaims.resource.k8s.io"
+    metadata = {"name": "gpu", "namespace": "default", **metadata}
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]
+    claim = {
+        "metadata": {**metadata, "finalizers": ["resource.kubernetes.io/delete-protection"]},
+        "spec": {"devices": {"requests": requests}},
+    }
+    world.client.create(kind, claim)
+    key = Key(kind, "default", metadata["name"])
+    world.client.patch_status(key, {"allocation": {"devices": {}}, "reservedFor": list(users)})
+    return key
+
+
+def _user(pod: Json) -> Json:
+    return {"resource": "pods", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+
+
+@controlled
+async def test_devices_are_free_when_no_pod_of_their_claim_is_left(world: World) -> None:
+    """The claim stays, without an allocation; other users than pods keep it."""
+    first, second = world.add_pod("a"), world.add_pod("b", restartPolicy="Never")
+    key = _add_device_claim(world, _user(first), _user(second))
+    group = {"apiGroup": "example.com", "resource": "pods", "name": "a", "uid": "u"}
+    kept = _add_device_claim(world, _user(first), group, name="kept")
+    await asyncio.sleep(2)
+    world.client.delete(Key("pods", "default", "a"))
+    await asyncio.sleep(2)
+    claim = world.get(key.kind, "gpu")
+    assert [_user(second)] == claim["status"]["reservedFor"]
+    assert "allocation" in claim["status"]
+    await asyncio.sleep(10)
+    claim = world.get(key.kind, "gpu")
+    assert "Succeeded" == world.phase("b")
+    assert ({}, []) == (claim["status"], claim["metadata"].get("finalizers", []))
+    assert [group] == world.get(kept.kind, "kept")["status"]["reservedFor"]
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["ended", "deleted"])
+@controlled
+async def test_the_resource_claim_of_a_pod_goes_with_it(world: World, ends: bool) -> None:
+    """When the pod has ended, or is deleted."""
+    pod = world.add_pod(restartPolicy="Never" if ends else "Always")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": pod["metadata"]["uid"]}
+    key = _add_device_claim(world, _user(pod), ownerReferences=[{**owner, "controller": True}])
+    await asyncio.sleep(2)
+    before = world.client.find(*key)
+    if not ends:
+        world.client.delete(Key("pods", "default", "p"))
+    await asyncio.sleep(10)
+    assert (True, None) == (before is not None, world.client.find(*key))
+
+
+@controlled
+async def test_a_deleted_resource_claim_waits_for_its_pods(world: World) -> None:
+    """One that no pod uses goes at once."""
+    used = _add_device_claim(world, _user(world.add_pod()))
+    unused = _add_device_claim(world, name="unused")
+    for key in (used, unused):
+        world.client.delete(key)
+    await asyncio.sleep(1)
+    before = [world.client.find(*key) is not None for key in (used, unused)]
+    world.client.delete(Key("pods", "default", "p"))
+    await asyncio.sleep(2)
+    assert ([True, False], None) == (before, world.client.find(*used))

@@ -59,6 +59,8 @@ _CHECKS: Final[Mapping[tuple[str, str], Sequence[_Check]]] = {
     ("Pod", "resize"): (limit_ranges.check,),
     ("PriorityClass", CREATE): (pods.check_default_class,),
     ("PriorityClass", UPDATE): (pods.check_default_class,),
+    ("ResourceClaim", CREATE): (storage_and_services.check_admin_access,),
+    ("ResourceClaimTemplate", CREATE): (storage_and_services.check_admin_access,),
 }
 
 

@@ -1,9 +1,11 @@
 """Admission of claims, volumes and services.
 
-Claims get the default class; claims and volumes in use are protected by a finalizer. Services get
-an address and node ports that no other service has.
+Claims get the default class; claims and volumes in use are protected by a finalizer. Admin access
+to devices needs a label of the namespace. Services get an address and node ports that no other
+service has.
 
-Upstream: plugin/pkg/admission/storage, pkg/registry/core/service/storage/alloc.go (v1.36)
+Upstream: plugin/pkg/admission/storage, pkg/registry/core/service/storage/alloc.go,
+          pkg/registry/resource/utils.go (v1.36)
 Differs:  claims whose class is named by the old annotation do not grow; no annotation of a beta
           marks a default class. Addresses of services are IPv4 and of one range; the first that is
           free is taken, not a random one. Addresses and ports that a service asks for are not
@@ -21,6 +23,7 @@ from typing import Final
 from kubesched.api.quantity import parse_quantity
 from kubesched.apiserver.admission.request import AdmissionRequest
 from kubesched.apiserver.plain import Plain, get, without
+from kubesched.apiserver.status import FieldErrors, invalid_kind
 
 _CLASSES: Final = "storageclasses.storage.k8s.io"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
@@ -85,6 +88,27 @@ def check_growth(request: AdmissionRequest, claim: Plain) -> None:
             "the pvc must support resize"
         )
         raise request.refusal(claim, why)
+
+
+_ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
+
+
+def check_admin_access(request: AdmissionRequest, claim: Plain) -> None:
+    """Raise StatusError for a ResourceClaim, or its template, whose admin access is not allowed."""
+    metadata, kind = claim["metadata"], request.resource.built_in_kind
+    namespace = request.lookup.get("namespaces", "", metadata["namespace"]) or {}
+    spec = claim["spec"]["spec"] if kind == "ResourceClaimTemplate" else claim["spec"]
+    asked = [
+        bool(get(one, "exactly", "adminAccess")) for one in get(spec, "devices", "requests") or ()
+    ]
+    if any(asked) and get(namespace, "metadata", "labels", _ADMIN_LABEL) != "true":
+        errors = FieldErrors()
+        errors.forbidden(
+            f"spec.devices.requests[{asked.index(True)}].adminAccess",
+            f"admin access to devices requires the `{_ADMIN_LABEL}: true` label on the containing "
+            "namespace",
+        )
+        raise invalid_kind(request.resource.group, kind, metadata.get("name", ""), errors)
 
 
 # Services.

@@ -7,7 +7,8 @@ Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go, pkg/p
           apiserver/pkg/registry/rest/table.go (v1.36)
 Differs:  a list of metadata without items is [], where upstream writes null. Columns of kinds that
           scheduling does not read have other descriptions. An event whose series has no time or no
-          count shows the event's own; upstream shows <unknown> and 0.
+          count shows the event's own; upstream shows <unknown> and 0. Reviews of access are sent as
+          they are where a table is asked for; upstream refuses that.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ def check_metadata(
     check_labels(metadata.get("labels"), "metadata.labels", errors)
     check_annotations(metadata.get("annotations"), "metadata.annotations", errors)
     _check_owners(metadata.get("ownerReferences") or (), errors)
-    _check_finalizers(metadata.get("finalizers") or (), errors, is_plain="plain" in resource.flags)
+    is_plain = "plain" in resource.flags or resource.definition is not None
+    _check_finalizers(metadata.get("finalizers") or (), errors, is_plain=is_plain)
 
 
 def _check_owners(owners: Sequence[Plain], errors: FieldErrors) -> None:

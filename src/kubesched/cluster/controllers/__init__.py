@@ -13,7 +13,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kubesched.cluster.controllers.access import ClusterRoleAggregation, NamespaceDefaults
-from kubesched.cluster.controllers.claims import PodClaimController, VolumeController
+from kubesched.cluster.controllers.claims import (
+    PodClaimController,
+    ResourceClaimController,
+    VolumeController,
+)
 from kubesched.cluster.controllers.controller import OwnedPods
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.deployments import DeploymentController
@@ -60,6 +64,7 @@ class Controllers(Watching):
             CronJobController(server("cronjob-controller")),
             DisruptionBudgetController(server("disruption-controller")),
             PodClaimController(server("pod-claim-controller")),
+            ResourceClaimController(server("resource-claim-controller")),
             VolumeController(server("persistent-volume-binder")),
             ClusterRoleAggregation(server("clusterrole-aggregation-controller")),
             NamespaceController(server("namespace-controller")),

@@ -1,4 +1,4 @@
-"""Controllers of claims: they bind claims to volumes, and create the claims of single pods.
+"""Controllers of claims: they bind claims to volumes, create those of single pods, free devices.
 
 Missing volumes are provisioned in name only: with any provisioner but
 `kubernetes.io/no-provisioner` a claim gets a volume of its own; no data is stored anywhere.
@@ -8,8 +8,8 @@ Upstream: pkg/controller/volume/{persistentvolume,pvcprotection,pvprotection}; e
 Reads:    claims and volumes, their class, size, access modes, mode and selector; what the scheduler
           wrote: `volume.kubernetes.io/selected-node`, `spec.claimRef`
 Differs:  a provisioned volume is reachable from the zone of the selected node, or from everywhere;
-          allowed topologies, capacities and expansion are not supported. ResourceClaims are deleted
-          with their pod only; reservations of pods that have ended stay until the pod is deleted.
+          allowed topologies, capacities and expansion are not supported. Reservations of pod groups
+          stay until somebody else removes them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kubesched.api.meta import (
     ObjectMeta,
 )
 from kubesched.api.quantity import parse_quantity
-from kubesched.api.resource import POD_CLAIM_ANNOTATION
+from kubesched.api.resource import FINALIZER, POD_CLAIM_ANNOTATION
 from kubesched.api.selectors import matches_label_selector
 from kubesched.api.volume import (
     CSIPersistentVolumeSource,
@@ -46,7 +46,12 @@ from kubesched.api.well_known import (
     SELECTED_NODE,
     ZONE,
 )
-from kubesched.cluster.controllers.controller import Controller, KeyIndex, with_owner
+from kubesched.cluster.controllers.controller import (
+    Controller,
+    KeyIndex,
+    controller_of_plain,
+    with_owner,
+)
 from kubesched.cluster.server import AnyKindServer, Plain, annotated, key_of_plain, reference_to
 from kubesched.cluster.store import Key
 
@@ -425,3 +430,84 @@ def device_claim_of(pod: Plain, name: str, template: Plain) -> Plain:
         "annotations": {**given.get("annotations", {}), POD_CLAIM_ANNOTATION: name},
     }
     return with_owner(pod, {"metadata": metadata, "spec": spec.get("spec", {})})
+
+
+# Devices.
+
+
+class ResourceClaimController(Controller):
+    """Frees the devices of ResourceClaims that no pod needs, and deletes those of ended pods."""
+
+    server: AnyKindServer
+
+    def __init__(self, server: AnyKindServer) -> None:
+        super().__init__(server)
+        # Claims by the UIDs of pods that they are reserved for, or were created for.
+        self._claims: KeyIndex[str] = KeyIndex()
+        self._followed = [server.watch(Pod, self._pod_changed)]
+        if _DEVICE_CLAIMS in server.kinds():
+            self._followed.append(server.follow(_DEVICE_CLAIMS, self._claim_changed))
+
+    def _pod_changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
+        if before is not None and (after is None or _is_done(after)):
+            for key in self._claims.of(before.metadata.uid):
+                self._enqueue(key)
+
+    def _claim_changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
+        for uid in _pod_uids(before):
+            self._claims.drop(uid, key)
+        for uid in _pod_uids(after):
+            self._claims.add(uid, key)
+        if after is not None:
+            self._enqueue(key)
+
+    def _reconcile(self, key: Key) -> None:
+        claim = self.server.find(*key)
+        if claim is None:
+            return
+        status = claim.get("status", {})
+        reserved = status.get("reservedFor", [])
+        users = [one for one in reserved if self._is_in_use(key.namespace, one)]
+        if users:
+            if users != reserved:
+                self.server.patch_status(key, {**status, "reservedFor": users})
+        elif reserved or claim["metadata"].get("deletionTimestamp"):
+            free = {name: status[name] for name in status if name not in _OF_ALLOCATED}
+            if free != status:
+                self.server.patch_status(key, free)
+            self.server.release(key, FINALIZER)
+        elif (owner := _owning_pod(claim)) is not None:
+            pod = self.server.read(Pod, key.namespace, owner["name"])
+            # The garbage collector deletes the claims of pods that are gone.
+            if pod is not None and pod.metadata.uid == owner["uid"] and _is_done(pod):
+                self.server.delete(key, claim["metadata"]["uid"])
+
+    def _is_in_use(self, namespace: str, user: Plain) -> bool:
+        """Whether a user of a claim needs it; of users that are no pods, that is not known."""
+        if user["resource"] != "pods" or user.get("apiGroup"):
+            return True
+        pod = self.server.read(Pod, namespace, user["name"])
+        return pod is not None and pod.metadata.uid == user["uid"] and not _is_done(pod)
+
+
+_OF_ALLOCATED: Final = ("allocation", "devices", "reservedFor")
+
+
+def _pod_uids(claim: Plain | None) -> set[str]:
+    if claim is None:
+        return set()
+    uids = {one["uid"] for one in claim.get("status", {}).get("reservedFor", ())}
+    owner = _owning_pod(claim)
+    return uids if owner is None else uids | {owner["uid"]}
+
+
+def _owning_pod(claim: Plain) -> Plain | None:
+    """Return the reference to the pod that a claim was created for, None if there is none."""
+    owner = controller_of_plain(claim)
+    return owner if owner is not None and owner["kind"] == "Pod" else None
+
+
+def _is_done(pod: Pod) -> bool:
+    """Whether a pod will not run any more."""
+    is_dropped = bool(pod.metadata.deletion_timestamp) and not pod.spec.node_name
+    return pod.status.phase in FINISHED or is_dropped

@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.times import second_time
 from kubesched.cluster.controllers.controller import (
     BURST,
@@ -29,7 +29,7 @@ from kubesched.cluster.controllers.controller import (
     ready_since,
     seconds_of,
 )
-from kubesched.cluster.server import Plain, reference_to
+from kubesched.cluster.server import Plain, annotated, reference_to
 from kubesched.cluster.store import Key
 
 
@@ -97,8 +97,11 @@ class JobController(PodsController):
     ) -> None:
         now = self.server.timestamp()
         status = {**owner.get("status", {}), **counts}
-        active = [pod for pod in self.pods.of(owner) if is_active(pod)]
+        unfinished = [pod for pod in self.pods.of(owner) if pod.status.phase not in FINISHED]
+        active = [pod for pod in unfinished if is_active(pod)]
         status["active"] = len(active)
+        # Nothing is counted after the end.
+        status["terminating"] = len(unfinished) - len(active) if end is None else 0
         status["ready"] = sum(ready_since(pod) is not None for pod in active)
         conditions = {one["type"]: one for one in status.get("conditions", ())}
         was_suspended = conditions.get("Suspended", {}).get("status") == "True"
@@ -256,6 +259,7 @@ def _number(text: str, names: dict[str, int]) -> int:
 log = logging.getLogger(__name__)
 
 _JOBS: Final = "jobs.batch"
+_SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 # Times that were missed longer ago are skipped.
 _MISSED_SECONDS_MAX: Final = 7 * 86_400.0
 _SECONDS_PER_MINUTE: Final = 60
@@ -313,7 +317,9 @@ class CronJobController(ObjectsController):
                 self.delete_owned(job)
         name = f"{key.name}-{int(due.timestamp()) // _SECONDS_PER_MINUTE}"
         if self.server.find(_JOBS, key.namespace, name) is None:
-            self.create_owned(owner, job_of(owner, name))
+            job = job_of(owner, name)
+            job["metadata"] = annotated(job, {_SCHEDULED: due.isoformat().replace("+00:00", "Z")})
+            self.create_owned(owner, job)
         time = second_time(due)
         self._write(key, self.owned_by(owner), {"lastScheduleTime": time})
 

@@ -1,8 +1,7 @@
 """Controllers of pods on nodes: they delete pods that do not tolerate taints, or lost their node.
 
 Upstream: pkg/controller/{tainteviction,podgc} (v1.36)
-Differs:  no condition of the pod gives the reason for its deletion; pods that have ended are kept,
-          however many there are.
+Differs:  pods that have ended are kept, however many there are.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kubesched.api.core import FINISHED, Node, Pod, Taint
 from kubesched.api.errors import NotFoundError
 from kubesched.api.tolerations import NO_EXECUTE, tolerates
 from kubesched.cluster.controllers.controller import Controller, KeyIndex
-from kubesched.cluster.server import OnChange, Server, Watching
+from kubesched.cluster.server import OnChange, Plain, Server, Watching, with_condition
 from kubesched.cluster.store import Key
 
 
@@ -106,6 +105,7 @@ class TaintEviction(Controller):
         self._since.pop(key, None)
         self.on_evicted(pod)
         with suppress(NotFoundError):
+            _record(self.server, key, _TAINTED, {})
             self.server.delete(key, pod.metadata.uid)
 
 
@@ -163,4 +163,31 @@ class PodCollector(Controller):
                 pod = self.server.read(Pod, key.namespace, key.name)
                 if pod is not None:
                     self.on_collected(pod)
+                    if pod.status.phase not in FINISHED:
+                        failed = {"phase": "Failed", "observedGeneration": pod.metadata.generation}
+                        _record(self.server, key, _ORPHANED, failed)
                     self.server.delete(key, grace_seconds=0)
+
+
+# Why a pod is deleted: reason and message.
+_TAINTED: Final = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
+_ORPHANED: Final = ("DeletionByPodGC", "PodGC: node no longer exists")
+
+
+def _record(server: Server, key: Key, why: tuple[str, str], fields: Plain) -> None:
+    """Write into a pod's status why it is about to be deleted, and other fields.
+
+    Nothing happens if it is gone, or where statuses are not kept.
+    """
+    pod = server.find(*key) if server.keeps_statuses else None
+    if pod is not None:
+        reason, message = why
+        condition = {
+            "type": "DisruptionTarget",
+            "observedGeneration": pod["metadata"]["generation"],
+            "status": "True",
+            "reason": reason,
+            "message": message,
+        }
+        status = with_condition(pod["status"], condition, server.timestamp())
+        server.patch_status(key, {**status, **fields})

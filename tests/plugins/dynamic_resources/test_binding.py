@@ -68,6 +68,34 @@ def test_pre_bind_writes_the_claim() -> None:
     assert not cluster.filter(user_of("c2", name="q"))[1]["n1"].is_success
 
 
+@pytest.mark.parametrize("gate", ["DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"])
+def test_without_binding_conditions_no_time_is_written(gate: str) -> None:
+    """The allocation has no timestamp if one of the two gates is off."""
+    cluster = Cluster(claim(request()), device_class(), local("s1", "n1"), gates={gate: False})
+    cluster.place(user_of("c1"))
+    allocation = cluster.claim().status.allocation
+    assert allocation is not None
+    assert allocation.allocation_timestamp is None
+
+
+@pytest.mark.parametrize(
+    ("is_on", "message"),
+    [
+        pytest.param(True, "claim default/c1 got deallocated elsewhere in the meantime", id="on"),
+        pytest.param(False, "", id="off"),
+    ],
+)
+def test_a_claim_that_was_deallocated_meanwhile(is_on: bool, message: str) -> None:
+    """Only with binding conditions the plugin notices; otherwise the API server refuses."""
+    cluster = Cluster(
+        claim(request(), allocation=allocation_of("d0")),
+        gates={"DRADeviceBindingConditions": is_on},
+    )
+    cycle, _ = cluster.filter(user_of("c1"))
+    cluster.store.put(claim(request()))
+    assert message == asyncio.run(cluster.plugin.pre_bind(cycle, user_of("c1"), "n1")).message
+
+
 def test_a_shared_claim_is_reserved_for_both() -> None:
     """The second pod only adds itself."""
     cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))

@@ -57,6 +57,7 @@ class ClaimBinder:
     _pod: Pod
     _node_name: str
     _observer: PluginObserver
+    _binding_conditions: bool
 
     async def bind(self) -> None:
         """Write all claims that are not reserved for the pod yet. Raises ClaimBindingError."""
@@ -152,10 +153,11 @@ class ClaimBinder:
                 update = self._writer.update(with_finalizer(claim))
                 claim = await _worded(f"add finalizer to claim {key}", update)
             current = current or allocation
-        if current is None:
-            raise ClaimBindingError(f"claim {key} got deallocated elsewhere in the meantime")
-        if current.allocation_timestamp is None:
-            current = replace(current, allocation_timestamp=self._writer.now())
+        if self._binding_conditions:
+            if current is None:
+                raise ClaimBindingError(f"claim {key} got deallocated elsewhere in the meantime")
+            if current.allocation_timestamp is None:
+                current = replace(current, allocation_timestamp=self._writer.now())
         users = (*claim.status.reserved_for, consumer_reference(self._pod))
         status = replace(claim.status, allocation=current, reserved_for=users)
         what = "reservation" if allocation is None else "allocation and reservation"
@@ -167,7 +169,9 @@ class ClaimBinder:
     @property
     def must_wait(self) -> bool:
         """Whether a device is not ready yet."""
-        return any(has_binding_conditions(one.claim) for one in self._claims)
+        return self._binding_conditions and any(
+            has_binding_conditions(one.claim) for one in self._claims
+        )
 
     async def wait(self, timeout_seconds: float) -> None:
         """Wait until all devices are ready. Raises ClaimBindingError on failure or timeout."""

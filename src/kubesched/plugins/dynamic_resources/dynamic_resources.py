@@ -397,10 +397,11 @@ class DynamicResources(
             pod.pod,
             node_name,
             observer,
+            self._features.binding_conditions,
         )
         try:
             await binder.bind()
-            if self._features.binding_conditions and binder.must_wait:
+            if binder.must_wait:
                 await binder.wait(self._binding_timeout_seconds)
         except ClaimBindingError as error:
             return failure(str(error))

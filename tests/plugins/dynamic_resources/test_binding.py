@@ -230,8 +230,8 @@ def test_explain_does_not_name_a_claim_that_is_not_created_yet() -> None:
     [
         pytest.param(waiting(Condition(type="ready", status="True")), "", "success", id="ready"),
         pytest.param(
-            waiting(Condition(type="broken", status="True", reason="R", message="m")),
-            'device binding failed: claim=c1, reason=R, message="m"',
+            waiting(Condition(type="broken", status="True", reason="R", message='no "m"')),
+            r'device binding failed: claim=c1, reason=R, message="no \"m\""',
             "failure",
             id="failed",
         ),

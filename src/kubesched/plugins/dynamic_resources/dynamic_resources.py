@@ -12,6 +12,7 @@ Differs:  the search for devices ends after a number of tries proportional to `f
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from math import ceil
 from typing import ClassVar, Final
 from uuid import UUID
 
@@ -174,7 +175,8 @@ class DynamicResources(
             timeout = 0.0
         elif timeout is None:
             timeout = _FILTER_TIMEOUT_SECONDS
-        self._tries_max = int(timeout * _TRIES_PER_SECOND)
+        # Rounded up, because 0 tries mean no limit.
+        self._tries_max = ceil(timeout * _TRIES_PER_SECOND)
         self._binding_timeout_seconds = args.binding_timeout_seconds or _BINDING_TIMEOUT_SECONDS
         self._tracker = handle.services.claim_tracker
         self._index: tuple[Objects, tuple[int, int], PoolIndex, DeviceMatcher] | None = None

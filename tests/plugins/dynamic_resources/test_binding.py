@@ -170,6 +170,8 @@ def waiting(*conditions: Condition, timestamp: str = "2026-06-01T11:59:00Z") -> 
         pytest.param(waiting(Condition(type="ready", status="True")), True, id="ready"),
         pytest.param(waiting(Condition(type="broken", status="True")), False, id="failed"),
         pytest.param(waiting(timestamp="2026-06-01T11:00:00Z"), False, id="timed-out"),
+        pytest.param(waiting(timestamp="2026-06-01T11:50:00Z"), False, id="just-timed-out"),
+        pytest.param(waiting(timestamp="2026-06-01T11:50:01Z"), True, id="almost-timed-out"),
     ],
 )
 def test_devices_that_are_not_ready(stored: ResourceClaim, is_available: bool) -> None:
@@ -305,6 +307,25 @@ async def test_wait_is_reported(
         ("used", DRIVER, label),
         ("awaited", DRIVER, label, seconds),
     ] == cluster.observed.calls
+
+
+@pytest.mark.parametrize(
+    ("timeout_seconds", "message"),
+    [
+        pytest.param(15.0, "", id="when a poll is due"),
+        pytest.param(14.0, "device binding timeout: context deadline exceeded", id="before"),
+    ],
+)
+@on_virtual_time
+async def test_devices_are_looked_at_once_more(timeout_seconds: float, message: str) -> None:
+    """A device that becomes ready after the last but one look is in time if a look is due."""
+    args = DynamicResourcesArgs(binding_timeout_seconds=timeout_seconds)
+    cluster, pod = Cluster(waiting(timestamp="2026-06-01T12:00:00Z"), args=args), user_of("c1")
+    cycle, _ = cluster.pre_filter(pod)
+    work = asyncio.ensure_future(cluster.plugin.pre_bind(cycle, pod, "n1"))
+    await asyncio.sleep(12)
+    make_ready(cluster, work)
+    assert message == (await work).message
 
 
 def test_devices_without_conditions_are_not_waited_for() -> None:

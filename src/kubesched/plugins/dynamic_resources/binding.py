@@ -179,21 +179,29 @@ class ClaimBinder:
         now = asyncio.get_running_loop().time
         began, status = now(), BindingConditionsStatus.ERROR
         try:
-            async with asyncio.timeout(timeout_seconds):
-                # As upstream, poll, because no event reports that a device is ready.
-                while not self._read_claims(timeout_seconds):  # noqa: ASYNC110
-                    await asyncio.sleep(_POLL_SECONDS)
+            await self._poll(timeout_seconds)
             status = BindingConditionsStatus.SUCCESS
         except TimeoutError as error:
             status = BindingConditionsStatus.TIMEOUT
-            # That of asyncio has no text.
-            words = str(error) or "context deadline exceeded"
-            raise ClaimBindingError(f"device binding timeout: {words}") from error
+            raise ClaimBindingError(f"device binding timeout: {error}") from error
         except BindingFailedError as error:
             status = BindingConditionsStatus.FAILURE
             raise ClaimBindingError(str(error)) from error
         finally:
             self._report_wait(status, now() - began)
+
+    async def _poll(self, timeout_seconds: float) -> None:
+        """Look at the claims until all are ready, as no event reports it. Raises TimeoutError.
+
+        As upstream does most of the time, look once more if a look is due at the timeout itself.
+        """
+        now = asyncio.get_running_loop().time
+        began, due = now(), 0.0
+        while not self._read_claims(timeout_seconds):
+            due += _POLL_SECONDS
+            await asyncio.sleep(began + min(due, timeout_seconds) - now())
+            if due > timeout_seconds:
+                raise TimeoutError("context deadline exceeded")
 
     def _report_wait(self, status: BindingConditionsStatus, seconds: float) -> None:
         for one in self._claims:
@@ -251,4 +259,5 @@ def is_timed_out(claim: ResourceClaim, timeout_seconds: float, now: Callable[[],
     if not has_binding_conditions(claim):
         return False
     deadline = parse_time(allocation.allocation_timestamp) + timeout_seconds * _NANOSECONDS
-    return deadline < parse_time(now())
+    # The clock shows whole seconds, so the deadline has passed once it shows that second.
+    return deadline <= parse_time(now())

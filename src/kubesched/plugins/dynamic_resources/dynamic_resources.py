@@ -7,6 +7,7 @@ Rejects:  UnschedulableAndUnresolvable, because evicting a pod does not free a d
 Differs:  the search for devices ends after a number of tries proportional to `filterTimeout`; the
           claims of pod groups and node allocatable resources by claims, both alpha, are not
           supported; pods of a group share pending allocations in the group's next cycle, too.
+          PostFilter does not wait for its write, so a failure is logged and not reported.
 """
 
 from __future__ import annotations

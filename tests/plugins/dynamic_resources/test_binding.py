@@ -338,6 +338,21 @@ def test_devices_without_conditions_are_not_waited_for() -> None:
 # Extended resources.
 
 
+def test_resources_of_the_node_beside_a_claim_fail_as_upstream() -> None:
+    """If the pod's own claim is allocated too, the special claim is written without requests."""
+    offers = make_node("n1", allocatable={"cpu": "4", GPU: "2"})
+    cluster = Cluster(
+        claim(request()), device_class(), gpu_class(), local("s1", "n1"), nodes=[offers]
+    )
+    pod = user_of("c1", requests={GPU: "1"})
+    cycle, status = cluster.place(pod)
+    expected = "nil or empty request mappings, no update of pod default/p"
+    assert f"{expected} ExtendedResourceClaimStatus" == status.message
+    assert [] == cluster.writer.calls
+    cluster.plugin.unreserve(cycle, pod, "n1")
+    assert "delete p-extended-resources-x" == cluster.writer.requests[-1]
+
+
 def test_extended_resource_by_devices_or_by_the_node() -> None:
     """NodeResourcesFit handles nodes that offer the resource; others need devices."""
     offers = make_node("n2", allocatable={"cpu": "4", GPU: "2"})

@@ -115,6 +115,12 @@ class ClaimBinder:
         return created
 
     async def _write_pod_status(self, claim: ResourceClaim) -> None:
+        key = self._pod.metadata.key
+        if not self._special.mappings:
+            # As upstream: other claims were allocated, and the node offers the resources itself.
+            raise ClaimBindingError(
+                f"nil or empty request mappings, no update of pod {key} ExtendedResourceClaimStatus"
+            )
         status = PodExtendedResourceClaimStatus(
             request_mappings=self._special.mappings, resource_claim_name=claim.metadata.name
         )
@@ -122,7 +128,7 @@ class ClaimBinder:
             await self._writer.patch_extended_resource_claim_status(self._pod, status)
         except ApiError as error:
             raise ClaimBindingError(
-                f"update pod {self._pod.metadata.key} ExtendedResourceClaimStatus: {error}"
+                f"update pod {key} ExtendedResourceClaimStatus: {error}"
             ) from error
 
     async def _write(

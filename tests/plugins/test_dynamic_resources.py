@@ -167,7 +167,8 @@ def test_filter_error_ends_the_cycle() -> None:
     ) == answers["n1"]
 
 
-def test_search_without_end_is_an_error() -> None:
+@pytest.mark.parametrize("timeout_seconds", [0.01, 1e-9], ids=["short", "shorter-than-a-try"])
+def test_search_without_end_is_an_error(timeout_seconds: float) -> None:
     """A search that exceeds its tries is an error."""
     parts = [device(f"d{at}") for at in range(30)]
     wanted = [request(f"r{at}", count=8) for at in range(4)]
@@ -175,7 +176,7 @@ def test_search_without_end_is_an_error() -> None:
         claim(*wanted),
         device_class(),
         slice_of(parts, node_name="n1"),
-        args=DynamicResourcesArgs(filter_timeout_seconds=0.01),
+        args=DynamicResourcesArgs(filter_timeout_seconds=timeout_seconds),
     )
     _, answers = cluster.filter(user_of("c1"))
     assert "node n1: timed out trying to allocate devices" == answers["n1"].message

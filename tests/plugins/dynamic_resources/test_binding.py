@@ -68,6 +68,34 @@ def test_pre_bind_writes_the_claim() -> None:
     assert not cluster.filter(user_of("c2", name="q"))[1]["n1"].is_success
 
 
+@pytest.mark.parametrize("gate", ["DRADeviceBindingConditions", "DRAResourceClaimDeviceStatus"])
+def test_without_binding_conditions_no_time_is_written(gate: str) -> None:
+    """The allocation has no timestamp if one of the two gates is off."""
+    cluster = Cluster(claim(request()), device_class(), local("s1", "n1"), gates={gate: False})
+    cluster.place(user_of("c1"))
+    allocation = cluster.claim().status.allocation
+    assert allocation is not None
+    assert allocation.allocation_timestamp is None
+
+
+@pytest.mark.parametrize(
+    ("is_on", "message"),
+    [
+        pytest.param(True, "claim default/c1 got deallocated elsewhere in the meantime", id="on"),
+        pytest.param(False, "", id="off"),
+    ],
+)
+def test_a_claim_that_was_deallocated_meanwhile(is_on: bool, message: str) -> None:
+    """Only with binding conditions the plugin notices; otherwise the API server refuses."""
+    cluster = Cluster(
+        claim(request(), allocation=allocation_of("d0")),
+        gates={"DRADeviceBindingConditions": is_on},
+    )
+    cycle, _ = cluster.filter(user_of("c1"))
+    cluster.store.put(claim(request()))
+    assert message == asyncio.run(cluster.plugin.pre_bind(cycle, user_of("c1"), "n1")).message
+
+
 def test_a_shared_claim_is_reserved_for_both() -> None:
     """The second pod only adds itself."""
     cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
@@ -142,6 +170,8 @@ def waiting(*conditions: Condition, timestamp: str = "2026-06-01T11:59:00Z") -> 
         pytest.param(waiting(Condition(type="ready", status="True")), True, id="ready"),
         pytest.param(waiting(Condition(type="broken", status="True")), False, id="failed"),
         pytest.param(waiting(timestamp="2026-06-01T11:00:00Z"), False, id="timed-out"),
+        pytest.param(waiting(timestamp="2026-06-01T11:50:00Z"), False, id="just-timed-out"),
+        pytest.param(waiting(timestamp="2026-06-01T11:50:01Z"), True, id="almost-timed-out"),
     ],
 )
 def test_devices_that_are_not_ready(stored: ResourceClaim, is_available: bool) -> None:
@@ -202,8 +232,8 @@ def test_explain_does_not_name_a_claim_that_is_not_created_yet() -> None:
     [
         pytest.param(waiting(Condition(type="ready", status="True")), "", "success", id="ready"),
         pytest.param(
-            waiting(Condition(type="broken", status="True", reason="R", message="m")),
-            'device binding failed: claim=c1, reason=R, message="m"',
+            waiting(Condition(type="broken", status="True", reason="R", message='no "m"')),
+            r'device binding failed: claim=c1, reason=R, message="no \"m\""',
             "failure",
             id="failed",
         ),
@@ -279,6 +309,25 @@ async def test_wait_is_reported(
     ] == cluster.observed.calls
 
 
+@pytest.mark.parametrize(
+    ("timeout_seconds", "message"),
+    [
+        pytest.param(15.0, "", id="when a poll is due"),
+        pytest.param(14.0, "device binding timeout: context deadline exceeded", id="before"),
+    ],
+)
+@on_virtual_time
+async def test_devices_are_looked_at_once_more(timeout_seconds: float, message: str) -> None:
+    """A device that becomes ready after the last but one look is in time if a look is due."""
+    args = DynamicResourcesArgs(binding_timeout_seconds=timeout_seconds)
+    cluster, pod = Cluster(waiting(timestamp="2026-06-01T12:00:00Z"), args=args), user_of("c1")
+    cycle, _ = cluster.pre_filter(pod)
+    work = asyncio.ensure_future(cluster.plugin.pre_bind(cycle, pod, "n1"))
+    await asyncio.sleep(12)
+    make_ready(cluster, work)
+    assert message == (await work).message
+
+
 def test_devices_without_conditions_are_not_waited_for() -> None:
     """Nothing is reported for a pod that does not wait."""
     cluster = Cluster(claim(request()), device_class(), local("s1", "n1"))
@@ -287,6 +336,21 @@ def test_devices_without_conditions_are_not_waited_for() -> None:
 
 
 # Extended resources.
+
+
+def test_resources_of_the_node_beside_a_claim_fail_as_upstream() -> None:
+    """If the pod's own claim is allocated too, the special claim is written without requests."""
+    offers = make_node("n1", allocatable={"cpu": "4", GPU: "2"})
+    cluster = Cluster(
+        claim(request()), device_class(), gpu_class(), local("s1", "n1"), nodes=[offers]
+    )
+    pod = user_of("c1", requests={GPU: "1"})
+    cycle, status = cluster.place(pod)
+    expected = "nil or empty request mappings, no update of pod default/p"
+    assert f"{expected} ExtendedResourceClaimStatus" == status.message
+    assert [] == cluster.writer.calls
+    cluster.plugin.unreserve(cycle, pod, "n1")
+    assert "delete p-extended-resources-x" == cluster.writer.requests[-1]
 
 
 def test_extended_resource_by_devices_or_by_the_node() -> None:

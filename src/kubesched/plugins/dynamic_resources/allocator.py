@@ -7,7 +7,9 @@ Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/inc
           allocator_incubating.go (v1.36)
 Reads:    claims, ResourceSlices, DeviceClasses, allocated devices
 Differs:  the search ends after a number of tries, where upstream uses the clock; share ids are
-          generated when the node is chosen.
+          generated when the node is chosen. If shared capacity and binding conditions are both
+          turned off, upstream runs an older allocator, which tries pools and slices in random order
+          and ignores what devices and requests say about these features.
 """
 
 from collections.abc import Iterator, Sequence

@@ -57,6 +57,7 @@ class ClaimBinder:
     _pod: Pod
     _node_name: str
     _observer: PluginObserver
+    _binding_conditions: bool
 
     async def bind(self) -> None:
         """Write all claims that are not reserved for the pod yet. Raises ClaimBindingError."""
@@ -114,6 +115,12 @@ class ClaimBinder:
         return created
 
     async def _write_pod_status(self, claim: ResourceClaim) -> None:
+        key = self._pod.metadata.key
+        if not self._special.mappings:
+            # As upstream: other claims were allocated, and the node offers the resources itself.
+            raise ClaimBindingError(
+                f"nil or empty request mappings, no update of pod {key} ExtendedResourceClaimStatus"
+            )
         status = PodExtendedResourceClaimStatus(
             request_mappings=self._special.mappings, resource_claim_name=claim.metadata.name
         )
@@ -121,7 +128,7 @@ class ClaimBinder:
             await self._writer.patch_extended_resource_claim_status(self._pod, status)
         except ApiError as error:
             raise ClaimBindingError(
-                f"update pod {self._pod.metadata.key} ExtendedResourceClaimStatus: {error}"
+                f"update pod {key} ExtendedResourceClaimStatus: {error}"
             ) from error
 
     async def _write(
@@ -152,10 +159,11 @@ class ClaimBinder:
                 update = self._writer.update(with_finalizer(claim))
                 claim = await _worded(f"add finalizer to claim {key}", update)
             current = current or allocation
-        if current is None:
-            raise ClaimBindingError(f"claim {key} got deallocated elsewhere in the meantime")
-        if current.allocation_timestamp is None:
-            current = replace(current, allocation_timestamp=self._writer.now())
+        if self._binding_conditions:
+            if current is None:
+                raise ClaimBindingError(f"claim {key} got deallocated elsewhere in the meantime")
+            if current.allocation_timestamp is None:
+                current = replace(current, allocation_timestamp=self._writer.now())
         users = (*claim.status.reserved_for, consumer_reference(self._pod))
         status = replace(claim.status, allocation=current, reserved_for=users)
         what = "reservation" if allocation is None else "allocation and reservation"
@@ -170,21 +178,29 @@ class ClaimBinder:
         now = asyncio.get_running_loop().time
         began, status = now(), BindingConditionsStatus.ERROR
         try:
-            async with asyncio.timeout(timeout_seconds):
-                # As upstream, poll, because no event reports that a device is ready.
-                while not self._read_claims(timeout_seconds):  # noqa: ASYNC110
-                    await asyncio.sleep(_POLL_SECONDS)
+            await self._poll(timeout_seconds)
             status = BindingConditionsStatus.SUCCESS
         except TimeoutError as error:
             status = BindingConditionsStatus.TIMEOUT
-            # That of asyncio has no text.
-            words = str(error) or "context deadline exceeded"
-            raise ClaimBindingError(f"device binding timeout: {words}") from error
+            raise ClaimBindingError(f"device binding timeout: {error}") from error
         except BindingFailedError as error:
             status = BindingConditionsStatus.FAILURE
             raise ClaimBindingError(str(error)) from error
         finally:
             self._report_wait(status, now() - began)
+
+    async def _poll(self, timeout_seconds: float) -> None:
+        """Look at the claims until all are ready, as no event reports it. Raises TimeoutError.
+
+        As upstream does most of the time, look once more if a look is due at the timeout itself.
+        """
+        now = asyncio.get_running_loop().time
+        began, due = now(), 0.0
+        while not self._read_claims(timeout_seconds):
+            due += _POLL_SECONDS
+            await asyncio.sleep(began + min(due, timeout_seconds) - now())
+            if due > timeout_seconds:
+                raise TimeoutError("context deadline exceeded")
 
     def _report_wait(self, status: BindingConditionsStatus, seconds: float) -> None:
         for one in self._claims:
@@ -242,4 +258,5 @@ def is_timed_out(claim: ResourceClaim, timeout_seconds: float, now: Callable[[],
     if not has_binding_conditions(claim):
         return False
     deadline = parse_time(allocation.allocation_timestamp) + timeout_seconds * _NANOSECONDS
-    return deadline < parse_time(now())
+    # The clock shows whole seconds, so the deadline has passed once it shows that second.
+    return deadline <= parse_time(now())

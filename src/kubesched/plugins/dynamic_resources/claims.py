@@ -11,6 +11,7 @@ from typing import Final
 
 from kubesched.api.conditions import find_condition, is_condition_true
 from kubesched.api.core import Pod, PodResourceClaim
+from kubesched.api.go_text import go_quote
 from kubesched.api.meta import Condition, controller_of
 from kubesched.api.resource import (
     DeviceRequestAllocationResult,
@@ -137,7 +138,7 @@ def _raise_failure(claim: ResourceClaim, result: DeviceRequestAllocationResult) 
         if found is not None and found.status == "True":
             raise BindingFailedError(
                 f"device binding failed: claim={claim.metadata.name}, reason={found.reason},"
-                f' message="{found.message}"'
+                f" message={go_quote(found.message)}"
             )
 
 

@@ -7,11 +7,13 @@ Rejects:  UnschedulableAndUnresolvable, because evicting a pod does not free a d
 Differs:  the search for devices ends after a number of tries proportional to `filterTimeout`; the
           claims of pod groups and node allocatable resources by claims, both alpha, are not
           supported; pods of a group share pending allocations in the group's next cycle, too.
+          PostFilter does not wait for its write, so a failure is logged and not reported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from math import ceil
 from typing import ClassVar, Final
 from uuid import UUID
 
@@ -175,7 +177,8 @@ class DynamicResources(
             timeout = 0.0
         elif timeout is None:
             timeout = _FILTER_TIMEOUT_SECONDS
-        self._tries_max = int(timeout * _TRIES_PER_SECOND)
+        # Rounded up, because 0 tries mean no limit.
+        self._tries_max = ceil(timeout * _TRIES_PER_SECOND)
         self._binding_timeout_seconds = args.binding_timeout_seconds or _BINDING_TIMEOUT_SECONDS
         self._tracker = handle.services.claim_tracker
         # What searches read of the cluster, with the versions that it was made from.
@@ -396,6 +399,7 @@ class DynamicResources(
             pod.pod,
             node_name,
             observer,
+            self._features.binding_conditions,
         )
         try:
             await binder.bind()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, NamedTuple
 
@@ -68,6 +69,32 @@ async def _converse(conversation: Callable[[Listening], Awaitable[object]]) -> N
 def over_http(story: Callable[..., Awaitable[object]]) -> Callable[..., None]:
     """Run a test with a new server that listens, which is its first argument."""
     return as_test(story, lambda conversation: asyncio.run(_converse(conversation)))
+
+
+@in_real_time
+async def test_events_stay_for_an_hour() -> None:
+    """After the last time that they are written; older ones go when the next one comes."""
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    server = new_server(now=lambda: now[0])
+    events = "/api/v1/namespaces/default/events"
+
+    async def create(minute: int, name: str) -> int:
+        now[0] = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=minute)
+        involved = {"kind": "Pod", "name": "p", "namespace": "default"}
+        event = {"metadata": {"name": name}, "involvedObject": involved, "reason": "R"}
+        return (await ask(server, "POST", events, event)).status
+
+    created = [await create(0, "old"), await create(0, "written"), await create(0, "deleted")]
+    await ask(server, "DELETE", f"{events}/deleted")
+    now[0] += timedelta(minutes=30)
+    merge = {"content-type": "application/merge-patch+json"}
+    await ask(server, "PATCH", f"{events}/written", {"count": 2}, headers=merge)
+    created += [await create(60, "last"), await create(61, "next")]
+    assert [201] * 5 == created
+    body = (await ask(server, "GET", events)).body
+    assert isinstance(body, bytes)
+    names = [one["metadata"]["name"] for one in json.loads(body)["items"]]
+    assert ["last", "next", "written"] == sorted(names)
 
 
 @in_real_time

@@ -3,13 +3,15 @@
 Upstream: staging/src/k8s.io/apiserver/pkg/registry/generic/registry/store.go, registry/rest (v1.36)
 Invariants: an object that admission or validation refuses is not stored; a write without a change
             keeps the version; only the server sets identities, versions and creation times.
-Differs:  a generated name that is taken is not drawn again; events stay until they are deleted,
-          where upstream removes them after an hour.
+Differs:  a generated name that is taken is not drawn again; events that nobody has written for an
+          hour are removed when the next one is written.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
@@ -41,6 +43,8 @@ from kubesched.apiserver.warnings import warnings_of_new, warnings_of_update
 from kubesched.cluster.store import Key, Store, Watch
 
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+_EVENTS: Final = "events"
+_EVENTS_STAY: Final = timedelta(hours=1)
 _REPEATED_OWNERS: Final = (
     ".metadata.ownerReferences contains duplicate entries{}; API server dedups owner references in "
     "1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "
@@ -69,6 +73,8 @@ class ObjectRegistry:
         self.lookup = StoredObjects(store)
         self.resources = resources
         self.clock = clock
+        # When events were written, the last one at the end.
+        self._written: OrderedDict[Key, datetime] = OrderedDict()
         self.follow_definitions()
 
     def follow_definitions(self) -> None:
@@ -127,7 +133,10 @@ class ObjectRegistry:
             is_ending = "deletionTimestamp" in found.plain["metadata"]
             raise already_exists(resource, name, is_ending=is_ending)
         stored = StoredObject(_storage_form(resource, obj))
-        return stored if operation.is_dry_run else self.store.create(key, stored)
+        if operation.is_dry_run:
+            return stored
+        self._remove_old_events(key)
+        return self.store.create(key, stored)
 
     def _prepared(self, operation: Operation, obj: Plain) -> Plain:
         metadata = obj["metadata"]
@@ -220,7 +229,24 @@ class ObjectRegistry:
         if kept == found.plain:
             return found
         stored = StoredObject(kept)
-        return stored if operation.is_dry_run else self.store.update(key, stored)
+        if operation.is_dry_run:
+            return stored
+        self._remove_old_events(key)
+        return self.store.update(key, stored)
+
+    def _remove_old_events(self, key: Key) -> None:
+        """Remove events that nobody has written for an hour, if `key` is an event's."""
+        if key.kind != _EVENTS:
+            return
+        now, written = self.clock.now(), self._written
+        if not written:
+            written.update(dict.fromkeys(self.store.keyed(_EVENTS), now))
+        written[key] = now
+        written.move_to_end(key)
+        while written[oldest := next(iter(written))] < now - _EVENTS_STAY:
+            del written[oldest]
+            if self.store.find(oldest) is not None:
+                self.store.delete(oldest)
 
     def write(self, key: Key, plain: Plain) -> StoredObject:
         """Store a new state of an object without checks; for the server's own writes."""

@@ -229,7 +229,7 @@ async def running(
     observers: Sequence[Observer] = (),
     instruments: Instruments | None = None,
     writers: Writers = NO_WRITERS,
-    bindings_at_once: float = inf,
+    writes_at_once: float = inf,
     extenders: Sequence[Mapping[str, Any]] = (),
     connect: Connect | None = None,
 ) -> AsyncIterator[Running]:
@@ -243,7 +243,7 @@ async def running(
         observers: The loop's.
         instruments: Measure the scheduler.
         writers: Write claims and volumes.
-        bindings_at_once: While so many Bindings are unanswered, no further pod is decided.
+        writes_at_once: While so many writes are unanswered, no further pod is decided.
         extenders: The configurations of extenders.
         connect: Creates the transport of an extender.
     """
@@ -261,7 +261,7 @@ async def running(
         connect=connect,
         instruments=instruments,
         writers=writers,
-        bindings_at_once=bindings_at_once,
+        writes_at_once=writes_at_once,
     )
     task = asyncio.create_task(scheduler.run())
     try:

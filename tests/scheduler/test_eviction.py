@@ -13,6 +13,7 @@ from kubesched.api.core import Pod
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.cache.cache import Cache
 from kubesched.framework.waiting_pods import WaitingPods
+from kubesched.scheduler.api_client import UnansweredWrites
 from kubesched.scheduler.eviction import Evictions, Preemption, Preemptor
 from kubesched.scheduler.observer import Observer
 from kubesched.scheduler.status_writer import StatusWriter
@@ -89,7 +90,7 @@ class Scene:
             cache,
             Nominator(),
             WaitingPods(),
-            StatusWriter(api),
+            StatusWriter(api, UnansweredWrites()),
             lambda pods: self.activated.extend(pod.name for pod in pods),
             [self.outcomes],
             in_background=in_background,

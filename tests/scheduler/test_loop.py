@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from math import inf
 from typing import Any, ClassVar, Final
 
@@ -237,7 +238,7 @@ async def test_the_end_is_immediate_without_bindings(cluster: Running) -> None:
     assert 0.0 == asyncio.get_running_loop().time() - began
 
 
-# No further pod is decided while the API server has many Bindings to answer.
+# No further pod is decided while the API server has many writes to answer.
 
 
 AT_ONCE: Final = 4
@@ -255,10 +256,10 @@ class Hesitates(PermitPlugin):
 
 
 class SlowServer:
-    """Answers Bindings after a second, or never.
+    """Answers Bindings and status patches after a second, or never.
 
     Attributes:
-        unanswered: The number of Bindings without an answer.
+        unanswered: The number of writes without an answer.
         most: The largest number there was.
         answers: Whether it answers at all.
     """
@@ -266,16 +267,16 @@ class SlowServer:
     def __init__(self, cluster: Running) -> None:
         self.unanswered = self.most = 0
         self.answers = True
-        self._bind = cluster.api.bind
-        cluster.api.bind = self.bind  # type: ignore[method-assign]
+        api: Any = cluster.api
+        api.bind = partial(self._answer, api.bind)
+        api.patch_pod_status = partial(self._answer, api.patch_pod_status)
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        """Answer after a second, or never."""
+    async def _answer(self, write: Callable[..., Awaitable[None]], *args: Any) -> None:
         self.unanswered += 1
         self.most = max(self.most, self.unanswered)
         try:
             await (asyncio.sleep(1) if self.answers else asyncio.Event().wait())
-            await self._bind(pod, node_name)
+            await write(*args)
         finally:
             self.unanswered -= 1
 
@@ -283,15 +284,15 @@ class SlowServer:
 @asynccontextmanager
 async def slow(at_once: float = AT_ONCE) -> AsyncIterator[tuple[Running, SlowServer]]:
     """Run a scheduler on four nodes, with a slow server and the plugin."""
-    async with running(**with_plugin(Hesitates), bindings_at_once=at_once) as cluster:
+    async with running(**with_plugin(Hesitates), writes_at_once=at_once) as cluster:
         server = SlowServer(cluster)
         cluster.api.create(*(make_node(f"node-{number}") for number in range(4)))
         yield cluster, server
 
 
-def pods(prefix: str) -> list[Pod]:
+def pods(prefix: str, cpu: str = "0") -> list[Pod]:
     """Build as many pods as a test needs."""
-    return [make_pod(f"{prefix}-{number}") for number in range(PODS)]
+    return [make_pod(f"{prefix}-{number}", requests={"cpu": cpu}) for number in range(PODS)]
 
 
 @on_virtual_time
@@ -307,6 +308,17 @@ async def test_the_limit_changes_no_decision() -> None:
     assert bindings[0] == bindings[1]
     assert PODS == len(bindings[0]) == most[1]
     assert AT_ONCE <= most[0] <= AT_ONCE + Scheduler.pods_per_slice
+
+
+@on_virtual_time
+async def test_rejected_pods_are_not_decided_faster_than_written() -> None:
+    """All get their condition, a few at a time."""
+    async with slow() as (cluster, server):
+        cluster.api.create(*pods("huge", cpu="1000"))
+        await cluster.settle(PODS)
+        conditions = {cluster.condition(name)[0] for name in cluster.api.pods}
+        assert {"Unschedulable"} == conditions
+        assert AT_ONCE <= server.most <= AT_ONCE + Scheduler.pods_per_slice
 
 
 @on_virtual_time

@@ -14,6 +14,7 @@ from kubesched.api.errors import ApiError
 from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PodGroupStatus
 from kubesched.client.pod_client import pod_status_patch
+from kubesched.scheduler.api_client import UnansweredWrites
 from kubesched.scheduler.status_writer import StatusWriter
 from kubesched.testing.builders import make_node, make_pod
 from tests.loops import on_virtual_time
@@ -95,7 +96,7 @@ async def test_a_patch_is_the_difference_to_the_last_write(
     """The server ends with the last status, though no write has been observed yet."""
     api = _Patches()
     api.refused.update(refused)
-    writer = StatusWriter(api)
+    writer = StatusWriter(api, UnansweredWrites())
     for pod, message in writes:
         writer.write(pod, _wanted(message))
     await writer.drain()
@@ -106,7 +107,7 @@ async def test_a_patch_is_the_difference_to_the_last_write(
 async def test_a_written_nomination_is_cleared() -> None:
     """The next status without a nomination clears it."""
     api = _Patches()
-    writer = StatusWriter(api)
+    writer = StatusWriter(api, UnansweredWrites())
     writer.write(CPU, _wanted("taint"), "alpha")
     writer.write(CPU, nominated_node_name="")
     writer.write(CPU, _wanted("taint"))
@@ -119,7 +120,7 @@ async def test_a_group_that_was_scheduled_once_keeps_the_condition() -> None:
     """Also while the watch has not returned it: a later pod of the group may fit nowhere."""
     group = PodGroup(metadata=ObjectMeta(name="gang", uid="g", resource_version="10"))
     api = _Patches()
-    writer = StatusWriter(api)
+    writer = StatusWriter(api, UnansweredWrites())
     for status, reason in (("False", "Unschedulable"), ("True", "Scheduled")) * 2:
         writer.write_pod_group(group, ConditionPatch("PodGroupScheduled", status, reason, ""))
     await writer.drain()
@@ -138,7 +139,7 @@ async def test_a_group_that_is_rejected_as_before_after_another_reason() -> None
         status=PodGroupStatus(conditions=(known,)),
     )
     api = _Patches()
-    writer = StatusWriter(api)
+    writer = StatusWriter(api, UnansweredWrites())
     for condition in (first, second, first):
         writer.write_pod_group(group, condition)
     await writer.drain()

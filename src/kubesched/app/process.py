@@ -64,8 +64,8 @@ EXIT_FAILED: Final = 1
 
 _DRAIN_SECONDS_MAX: Final = 10.0
 _PREPARE_SECONDS_MAX: Final = 0.5
-# A server that answers in 100 ms gets 2,500 Bindings a second; each takes some 10 KiB of memory.
-_BINDINGS_AT_ONCE: Final = 256
+# A server that answers in 100 ms gets 2,500 writes a second; each takes some 10 KiB of memory.
+_WRITES_AT_ONCE: Final = 256
 
 log = logging.getLogger(__name__)
 
@@ -305,7 +305,7 @@ class SchedulerProcess:
             instruments=self.metrics.scheduler,
             pods=pods,
             writers=writers,
-            bindings_at_once=_BINDINGS_AT_ONCE,
+            writes_at_once=_WRITES_AT_ONCE,
         )
 
     # Phases.

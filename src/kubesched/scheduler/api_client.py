@@ -7,6 +7,8 @@ Differs:  one narrow protocol instead of a clientset.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import inf
 from typing import Protocol
 
 from kubesched.api.conditions import ConditionPatch
@@ -36,3 +38,37 @@ class ApiClient(Protocol):
 
     def record_event(self, event: EventRecord) -> None:
         """Queue an event to be written; return at once and never raise."""
+
+
+class UnansweredWrites:
+    """Counts Bindings and status patches that the API server has not answered.
+
+        with unanswered:
+            await api.bind(pod, node_name)
+
+    Attributes:
+        is_full: Whether no further pod should be decided: the limit was reached, and more than
+            half of these writes are still unanswered.
+        on_room: Called when `is_full` becomes False.
+    """
+
+    def __init__(self, at_once: float = inf) -> None:
+        """Set up without a write; `at_once` is the limit."""
+        self._at_once = at_once
+        self._count = 0
+        self.is_full = False
+        self.on_room: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> None:
+        """Count a write that is being sent."""
+        self._count += 1
+        if self._count == self._at_once:
+            self.is_full = True
+
+    def __exit__(self, *_raised: object) -> None:
+        """Count its answer."""
+        self._count -= 1
+        # To decide many pods in a row takes less CPU time than to wake up for each.
+        if self.is_full and self._count <= self._at_once / 2:
+            self.is_full = False
+            self.on_room()

@@ -25,7 +25,7 @@ from kubesched.queue.backoff_queue import QueueOptions
 from kubesched.queue.gates import ProfileRules
 from kubesched.queue.registrations import registrations_of
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.api_client import ApiClient
+from kubesched.scheduler.api_client import ApiClient, UnansweredWrites
 from kubesched.scheduler.binding import ApiBinder
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.eviction import Evictions
@@ -71,7 +71,7 @@ def assemble(
     instruments: Instruments | None = None,
     pods: PodLister | None = None,
     writers: Writers = NO_WRITERS,
-    bindings_at_once: float = inf,
+    writes_at_once: float = inf,
     report_plugin_error: ReportPluginError = log_plugin_error,
 ) -> tuple[Scheduler, EventHandlers]:
     """Build a scheduler and the event handlers that feed it the cluster's changes.
@@ -86,8 +86,8 @@ def assemble(
         instruments: Measure all parts; by default nothing is measured.
         pods: The lister that keeps observed pods; by default a new one.
         writers: Functions with which plugins write claims and volumes.
-        bindings_at_once: While so many Bindings are unanswered, no further pod is decided. Pods
-            that wait on Permit or in PreBind do not count.
+        writes_at_once: While so many Bindings and status patches are unanswered, no further pod
+            is decided. Pods that wait on Permit or in PreBind do not count.
         report_plugin_error: Called with every exception of a plugin.
 
     Raises:
@@ -106,7 +106,8 @@ def assemble(
     def activate(requested: Sequence[PodInfo]) -> None:
         scheduler.activate(requested)
 
-    binder = ApiBinder(api, bindings_at_once)
+    unanswered = UnansweredWrites(writes_at_once)
+    binder = ApiBinder(api, unanswered)
     all_observers = [*observers] if instruments is None else [*observers, instruments]
     instruments = instruments or Instruments()
     evictions = Evictions(
@@ -114,7 +115,7 @@ def assemble(
         cache,
         nominator,
         waiting_pods,
-        StatusWriter(api),
+        StatusWriter(api, unanswered),
         activate,
         all_observers,
         in_background=gates.enabled("SchedulerAsyncPreemption"),

@@ -24,7 +24,7 @@ from kubesched.framework.plugin import PreBindPlugin
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, failure
 from kubesched.framework.waiting_pods import WaitingPod
-from kubesched.scheduler.api_client import ApiClient
+from kubesched.scheduler.api_client import ApiClient, UnansweredWrites
 from kubesched.scheduler.plugin_failure import PluginFailure, failed_with, failure_of, reported
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.status_writer import StatusWriter
@@ -57,34 +57,21 @@ class ApiBinder:
     """Binds through an API server.
 
     Attributes:
-        is_full: Whether no further pod should be decided: the limit of unanswered Bindings was
-            reached, and more than half of them are still unanswered.
-        on_room: Called when `is_full` becomes False.
+        unanswered: The writes that the server has to answer, these Bindings and others.
     """
 
-    def __init__(self, api: ApiClient, at_once: float) -> None:
-        """Set up; `at_once` is the limit of unanswered Bindings."""
+    def __init__(self, api: ApiClient, unanswered: UnansweredWrites) -> None:
+        """Set up without a Binding."""
         self._api = api
-        self._at_once = at_once
-        self._unanswered = 0
-        self.is_full = False
-        self.on_room: Callable[[], None] = lambda: None
+        self.unanswered = unanswered
 
     async def bind(self, pod: Pod, node_name: str) -> Status:
         """Create the Binding; a refusal becomes a status with the server's message."""
-        self._unanswered += 1
-        if self._unanswered == self._at_once:
-            self.is_full = True
         try:
-            await self._api.bind(pod, node_name)
+            with self.unanswered:
+                await self._api.bind(pod, node_name)
         except ApiError as error:
             return failure(error.message)
-        finally:
-            self._unanswered -= 1
-            # To decide many pods in a row takes less CPU time than to wake up for each.
-            if self.is_full and self._unanswered <= self._at_once / 2:
-                self.is_full = False
-                self.on_room()
         return SUCCESS
 
 

@@ -9,8 +9,9 @@ Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/scheduler.go,
           pkg/scheduler/backend/queue/scheduling_queue.go, Run (v1.36)
 Invariants: a popped pod ends in exactly one of: binding, back in the queue, gone; pods move in the
             same second as upstream.
-Differs:  in `kubesched run`, no further pod is decided while the API server has 256 Bindings to
-          answer (and up to `pods_per_slice` more); upstream has no limit.
+Differs:  in `kubesched run`, no further pod is decided while the API server has 256 Bindings and
+          status patches to answer (and up to `pods_per_slice` more); upstream waits for each
+          status patch, and has no limit of Bindings.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ class Scheduler(PodScheduling):
     pods_per_slice: int = 16
 
     def __post_init__(self) -> None:
-        """Set up the loop; no pod is popped while the binder is full."""
+        """Set up the loop; no pod is popped while too many writes are unanswered."""
         super().__post_init__()
-        self.binder.on_room = self.wake
+        self.binder.unanswered.on_room = self.wake
         self.repeated_rejections = RepeatedRejections(self)
         self._stopped = False
         self._flushing = Flushing(self.queue, self.wake)
@@ -61,7 +62,7 @@ class Scheduler(PodScheduling):
         popped = 0
         try:
             while not self._stopped:
-                if self.binder.is_full:
+                if self.binder.unanswered.is_full:
                     await self._awakened()
                     continue
                 decision = self.repeated_rejections.carry_out()

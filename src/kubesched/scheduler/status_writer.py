@@ -7,7 +7,7 @@ Upstream: pkg/scheduler/schedule_one.go, updatePod; pkg/scheduler/util/utils.go,
           PatchPodGroupStatus (v1.36)
 Invariants: changes of one object are sent in order, each as a patch against the result of the one
             before; a pod is bound after them.
-Differs:  the loop does not wait for the response; without SchedulerAsyncAPICalls, upstream's does;
+Differs:  the loop does not wait for each response; without SchedulerAsyncAPICalls, upstream's does;
           retries have no jitter, upstream's up to a tenth of the delay.
 """
 
@@ -27,7 +27,7 @@ from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.scheduler.api_client import ApiClient
+from kubesched.scheduler.api_client import ApiClient, UnansweredWrites
 
 _TRIES_MAX: Final = 4
 _FIRST_DELAY_SECONDS: Final = 0.01
@@ -50,8 +50,9 @@ class _Written(NamedTuple):
 class StatusWriter:
     """Writes conditions and nominations."""
 
-    def __init__(self, api: ApiClient) -> None:
+    def __init__(self, api: ApiClient, unanswered: UnansweredWrites) -> None:
         self._api = api
+        self._unanswered = unanswered
         self._last: dict[str, asyncio.Task[bool]] = {}
         self._written: OrderedDict[str, _Written] = OrderedDict()
 
@@ -166,7 +167,8 @@ class StatusWriter:
         if before is not None:
             await asyncio.wait([before])
         try:
-            await with_retries(send)
+            with self._unanswered:
+                await with_retries(send)
         except ApiError as error:
             log.warning("Failed to patch status of %s: %s", _subject(kind, metadata), error)
             return False

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kubesched.apiserver.plain import Plain, without
@@ -40,8 +41,12 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
+@lru_cache(1024)
 def to_fields_v1(fields: FieldSet) -> Plain:
-    """Return a set in its written form: objects in objects, named by elements."""
+    """Return a set in its written form: objects in objects, named by elements.
+
+    Thousands of objects have equal fields, and share one written form.
+    """
     written: Plain = {}
     for path in fields:
         node = written

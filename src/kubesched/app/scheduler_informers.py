@@ -5,8 +5,7 @@ one of them. Single failures are logged from verbosity 2 on.
 
 Upstream: pkg/scheduler/scheduler.go, eventhandlers.go, and the factories of the plugins;
           staging/src/k8s.io/client-go/tools/cache/reflector.go, DefaultWatchErrorHandler (v1.36)
-Differs:  kinds that only a plugin's own client knows are not watched; upstream logs every failure
-          of every kind.
+Differs:  upstream logs every failure of every kind.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceTaintRule
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.scheme import KINDS, Kind, kind_of
+from kubesched.api.scheme import KINDS, Kind, custom_kinds, kind_of
 from kubesched.api.storage import CSIDriver, StorageClass
 from kubesched.api.volume import PersistentVolume
 from kubesched.client.informers import Informers
@@ -70,9 +69,9 @@ def scheduler_informers(
 def watched_kinds(plugins: Iterable[Plugin], gates: FeatureGates) -> tuple[Kind, ...]:
     """Return the kinds that the plugins of all profiles need, pods last.
 
-    So the dependencies of pods are listed first.
+    So the dependencies of pods are listed first. Custom resources are those that are declared.
     """
-    found = {type_: kind_of(type_) for type_ in _ALWAYS}
+    found = {kind.type: kind for kind in (*map(kind_of, _ALWAYS), *custom_kinds().values())}
     for plugin in plugins:
         read = _READ_WITHOUT_EVENTS.get(plugin.name, ())
         found.update((type_, kind_of(type_)) for type_ in read)
@@ -143,7 +142,7 @@ def _problem(informers: Informers, server: str) -> str:
         return (
             f"The API server at {server} does not serve {len(missing)} of {len(found)} kinds, "
             f"such as {missing[0]}: {errors[missing[0]]}; turn off the plugins and feature gates "
-            "that read them"
+            "that read them, or create their CustomResourceDefinitions"
         )
     example = next((f", such as {name}: {error}" for name, error in errors.items()), "")
     if unsynced:

@@ -5,6 +5,8 @@ Its names are what a plugin imports; they and their meaning stay within a major 
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.field_errors import FieldError, child, invalid, required
+from kubesched.api.meta import KubeObject, KubeStruct
+from kubesched.api.scheme import custom_resource
 from kubesched.config.args import PluginArgs, decode_args
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cluster_event import (
@@ -96,6 +98,8 @@ __all__ = [
     "FilterPlugin",
     "FilterReads",
     "Handle",
+    "KubeObject",
+    "KubeStruct",
     "NeededKind",
     "NoState",
     "Node",
@@ -134,6 +138,7 @@ __all__ = [
     "WaitingPod",
     "WaitingPods",
     "child",
+    "custom_resource",
     "decode_args",
     "failure",
     "invalid",

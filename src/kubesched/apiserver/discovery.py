@@ -3,7 +3,8 @@
 Upstream: staging/src/k8s.io/kube-openapi, staging/src/k8s.io/apiserver/pkg/endpoints/discovery
           (v1.36)
 Differs:  of paths there are patches only. Fields have no descriptions. The document of
-          version 2 is empty. Schemas of custom resources are those of their definitions, as they are.
+          version 2 is empty. Schemas of custom resources are those of their definitions, as they
+          are.
 """
 
 from __future__ import annotations

@@ -109,7 +109,8 @@ def test_rejecting_takes_a_mask() -> None:
         NodeToStatus.rejecting(np.array([8, 16]), A)
     with pytest.raises(TypeError, match=r"by a mask of bools, not by the shape \(2, 1\)"):
         NodeToStatus.rejecting(np.array([[True], [False]]), A)
-    assert [SUCCESS, A] == list(NodeToStatus.rejecting([False, True], A))  # type: ignore[arg-type]
+    column = NodeToStatus.rejecting([False, True], A)  # type: ignore[arg-type]
+    assert [SUCCESS, A] == [column[row] for row in range(2)]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=8))

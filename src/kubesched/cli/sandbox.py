@@ -171,7 +171,7 @@ class _Sandbox:
             self._announce(server)
             await self.stop.wait()
             code = 0
-        return code or _EXIT_FAILED * self.has_failed
+        return code or (_EXIT_FAILED if self.has_failed else 0)
 
     def _announce(self, server: ApiServer) -> None:
         nodes = server.registry.store.count("nodes")

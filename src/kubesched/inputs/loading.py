@@ -389,7 +389,8 @@ def _checked(found: object, option: str) -> type[Plugin]:
         raise UserError(f"{option}: the class inherits no extension point, such as FilterPlugin")
     if not isinstance(found.scope, Scope) or not isinstance(found.score_scope, Scope | None):
         raise UserError(f"{option}: scope and score_scope must be members of Scope")
-    if not (found.args_type is None or issubclass(found.args_type, PluginArgs)):
+    args = found.args_type
+    if args is not None and not (inspect.isclass(args) and issubclass(args, PluginArgs)):
         raise UserError(f"{option}: args_type must inherit PluginArgs")
     for name in dir(found):
         if problem := _problem_of_method(found, name):

@@ -265,6 +265,12 @@ def test_nothing_is_suggested_for_a_pod_that_fits() -> None:
     assert report.sentence == "Pod default/pod fits the only node now, and would go to n."
 
 
+def test_a_nominated_node_that_fits_is_the_only_one_tried() -> None:
+    """Of the others nothing is said."""
+    report = ask(make_pod(nominated_node_name="b"), make_node("a"), make_node("b"))
+    assert report.sentence == "Pod default/pod fits b now, to which it is nominated."
+
+
 def test_preemption_names_its_victims() -> None:
     """The sentence has the pod and its node."""
     full = make_pod("idle", requests={"cpu": "2"}, node_name="n")

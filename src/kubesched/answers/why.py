@@ -306,6 +306,8 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
             fitting, nodes = explanation.feasible_count, explanation.node_count
             where = "the only node" if nodes == 1 else f"{count(fitting, 'node')} of {nodes:,}"
             text = f"{subject} fits {where} now, and would go to {explanation.node}."
+            if explanation.nominated_hit:
+                text = f"{subject} fits {explanation.node} now, to which it is nominated."
             return as_far_as_known(explanation, text)
         case PodState.NOMINATED:
             return (

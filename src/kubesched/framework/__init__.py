@@ -3,7 +3,7 @@
 Its names are what a plugin imports; they and their meaning stay within a major version.
 """
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Namespace, Node, Pod
 from kubesched.api.field_errors import FieldError, child, invalid, required
 from kubesched.config.args import PluginArgs, decode_args
 from kubesched.config.feature_gates import FeatureGates
@@ -96,6 +96,7 @@ __all__ = [
     "FilterPlugin",
     "FilterReads",
     "Handle",
+    "Namespace",
     "NeededKind",
     "NoState",
     "Node",

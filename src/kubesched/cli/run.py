@@ -114,6 +114,7 @@ def run(**flags: Any) -> int | None:
             flags=shown_flags(click.get_current_context()),
             recorder=recorder,
         )
+        _log_start(configuration, options)
         reports.on_failure = process.stop
         if options.dry_run:
             reports.follow_reader()
@@ -131,7 +132,6 @@ def run(**flags: Any) -> int | None:
     tune_collector()
     logs.start()
     try:
-        _log_start(configuration, options)
         with (
             recording_to(flags["record"], RecordedBy.RUN) as recorder,
             asyncio.Runner(loop_factory=new_event_loop) as runner,

@@ -76,7 +76,8 @@ class LastAttempt(DocumentPart, frozen=True):
     """What the scheduler wrote about its last attempt into the pod's condition PodScheduled.
 
     Attributes:
-        time: When the condition last changed, as Kubernetes writes it; empty if unknown.
+        time: Since when the condition is False, whatever attempts followed, as Kubernetes writes
+            it; empty if unknown.
         reason: The condition's reason.
         message: The condition's message.
     """

@@ -121,6 +121,14 @@ def test_a_lost_zone() -> None:
     assert (2, 1) == (report.before.nodes, report.after.nodes)
 
 
+def test_pods_that_were_being_deleted_are_not_lost() -> None:
+    """They would be gone without the plan, too."""
+    going = make_pod("x", node_name="a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    report = planned([node("a"), node("b"), going], {"removeNode": "a"})
+    assert report.works
+    assert () == report.lost + report.removed
+
+
 def test_steps_that_help_pending_pods() -> None:
     """An uncordoned node, a label, and a shorter taint list."""
     objects: list[KubeObject] = [

@@ -200,7 +200,7 @@ class _Difference:
                 self._add(uid, last, found, was_first=was_first)
             elif uid in removed or last in removed:
                 self.removed.append(MovedPod(key, node, "", ""))
-            elif not is_daemon(was):
+            elif not (is_daemon(was) or was.metadata.deletion_timestamp):
                 self.lost.append(MovedPod(key, node, "", ""))
         for uid, pod in now.items():
             key = pod.metadata.key

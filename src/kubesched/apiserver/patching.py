@@ -45,13 +45,19 @@ _Container: TypeAlias = dict[str, Any] | list[Any]
 _Operation: TypeAlias = Mapping[str, Any]
 
 _OPERATIONS_MAX: Final = 10_000
-_INDEX: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_COPIED_BYTES_MAX: Final = 3 << 20
+_INDEX: Final = re.compile(r"[+-]?[0-9]{1,1000}", re.ASCII)
 
 
 def apply_json_patch(current: Any, operations: Any) -> Any:
     """Return a patched copy of a JSON value; raises StatusError if the patch does not apply."""
-    document = deep_copy(current)
+    document, copied_bytes = deep_copy(current), 0
     for operation in _checked(operations):
+        if operation.get("op") == "copy":
+            # Each may double the document.
+            copied_bytes += len(msgspec.json.encode(_get(*_find(document, operation.get("from")))))
+            if copied_bytes > _COPIED_BYTES_MAX:
+                raise rejected_patch()
         document = _applied(document, operation)
     return document
 

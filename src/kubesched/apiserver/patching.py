@@ -13,7 +13,6 @@ Differs:  the `test` of a JSON patch compares numbers by type and value; upstrea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +21,7 @@ import msgspec
 from kubesched.api.codec import without_nulls
 from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.api.media_types import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from kubesched.api.requirements import parse_int64
 from kubesched.apiserver import managed_fields, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
 from kubesched.apiserver.defaults import completed
@@ -46,7 +46,6 @@ _Operation: TypeAlias = Mapping[str, Any]
 
 _OPERATIONS_MAX: Final = 10_000
 _COPIED_BYTES_MAX: Final = 3 << 20
-_INDEX: Final = re.compile(r"[+-]?[0-9]{1,1000}", re.ASCII)
 
 
 def apply_json_patch(current: Any, operations: Any) -> Any:
@@ -168,10 +167,8 @@ def _delete(container: _Container, key: str) -> None:
 
 def _index(container: list[Any], key: str) -> int:
     """Return the index in a key; negative indices count from the end."""
-    if not _INDEX.fullmatch(key):
-        raise rejected_patch()
-    index = int(key)
-    if not -len(container) <= index < len(container):
+    index = parse_int64(key)
+    if index is None or not -len(container) <= index < len(container):
         raise rejected_patch()
     return index % len(container)
 

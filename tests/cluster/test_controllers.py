@@ -42,7 +42,7 @@ def in_order(story: Callable[[World], Awaitable[T]], nodes: int = 3) -> T:
         def bind(key: Key, _before: Plain | None, pod: Plain | None) -> None:
             nonlocal turn
             pod = world.client.find(*key)
-            if pod is not None and not pod["spec"].get("nodeName"):
+            if pod is not None and pod["spec"].keys().isdisjoint(("nodeName", "schedulingGates")):
                 turn += 1
                 spec = {**pod["spec"], "nodeName": _meant_for(pod) or f"node-{turn % nodes}"}
                 world.client.write(key, {**pod, "spec": spec})

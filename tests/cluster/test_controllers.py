@@ -268,6 +268,14 @@ async def test_a_daemon_set_has_a_pod_on_every_tolerated_node(world: World) -> N
 
 
 @controlled
+async def test_a_daemon_set_that_names_a_node_has_a_pod_there_only(world: World) -> None:
+    """Its template has nodeName."""
+    world.client.create(*workload("daemonsets.apps", pod={**SPEC, "nodeName": "node-1"}))
+    await asyncio.sleep(2)
+    assert ["node-1"] == [pod["spec"]["nodeName"] for pod in running(world)]
+
+
+@controlled
 async def test_a_daemon_set_is_updated_pod_by_pod(world: World) -> None:
     """At most one is missing at a time."""
     kind = "daemonsets.apps"
@@ -538,6 +546,14 @@ async def test_pods_of_a_removed_node_are_collected(world: World) -> None:
             id="some-time",
         ),
         pytest.param([{"operator": "Exists"}], 100, id="for-ever"),
+        pytest.param(
+            [
+                {"operator": "Exists"},
+                {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20},
+            ],
+            100,
+            id="the-first-counts",
+        ),
         pytest.param([{"key": "other", "operator": "Exists"}], 1, id="another"),
     ],
 )
@@ -686,6 +702,7 @@ async def test_a_cron_job_creates_jobs_at_its_times(
     [
         pytest.param({"schedule": "@every 5m"}, id="schedule"),
         pytest.param({"schedule": "* * * * *", "timeZone": "Mars/Olympus"}, id="time-zone"),
+        pytest.param({"schedule": "* * * * *", "timeZone": "Europe"}, id="part-of-a-time-zone"),
     ],
 )
 @controlled

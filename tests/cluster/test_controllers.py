@@ -270,9 +270,11 @@ async def test_a_daemon_set_has_a_pod_on_every_tolerated_node(world: World) -> N
 @controlled
 async def test_a_daemon_set_that_names_a_node_has_a_pod_there_only(world: World) -> None:
     """Its template has nodeName."""
-    world.client.create(*workload("daemonsets.apps", pod={**SPEC, "nodeName": "node-1"}))
+    kind = "daemonsets.apps"
+    world.client.create(*workload(kind, pod={**SPEC, "nodeName": "node-1"}))
     await asyncio.sleep(2)
     assert ["node-1"] == [pod["spec"]["nodeName"] for pod in running(world)]
+    assert 1 == status_of(world, kind)["desiredNumberScheduled"]
 
 
 @controlled

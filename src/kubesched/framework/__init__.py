@@ -3,7 +3,7 @@
 Its names are what a plugin imports; they and their meaning stay within a major version.
 """
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Namespace, Node, Pod
 from kubesched.api.field_errors import FieldError, child, invalid, required
 from kubesched.api.meta import KubeObject, KubeStruct
 from kubesched.api.scheme import custom_resource
@@ -100,6 +100,7 @@ __all__ = [
     "Handle",
     "KubeObject",
     "KubeStruct",
+    "Namespace",
     "NeededKind",
     "NoState",
     "Node",

@@ -29,6 +29,7 @@ from kubesched.api.codec import Loaded, Source
 from kubesched.api.core import FINISHED, Pod
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.meta import KubeObject
+from kubesched.config.args import PluginArgs
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
@@ -40,6 +41,7 @@ from kubesched.inputs.sources import SchedulerOptions
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
+from kubesched.scheduler.profile_plugins import implemented_points
 from kubesched.simulator.soundness import errors_of
 
 if TYPE_CHECKING:
@@ -383,8 +385,13 @@ def _checked(found: object, option: str) -> type[Plugin]:
         raise UserError(f"{option}: the class does not implement {missing}")
     if not isinstance(getattr(found, "name", None), str) or not found.name:
         raise UserError(f"{option}: the class has no name; add `name: ClassVar = ...`")
+    if not implemented_points(Registry(found))[found.name]:
+        raise UserError(f"{option}: the class inherits no extension point, such as FilterPlugin")
     if not isinstance(found.scope, Scope) or not isinstance(found.score_scope, Scope | None):
         raise UserError(f"{option}: scope and score_scope must be members of Scope")
+    args = found.args_type
+    if args is not None and not (inspect.isclass(args) and issubclass(args, PluginArgs)):
+        raise UserError(f"{option}: args_type must inherit PluginArgs")
     for name in dir(found):
         if problem := _problem_of_method(found, name):
             raise UserError(f"{option}: {problem}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -56,7 +55,7 @@ async def test_a_changed_quota_wakes_the_pods_of_its_namespace(
         handlers = cluster.api.handlers
         handlers.added(quota("default", 1))
         handlers.added(quota("other", 1))
-        cluster.api.create(make_node("node", allocatable={"cpu": "8", "memory": "32Gi", "pods": "110", GPU: "4"}))
+        cluster.api.create(make_node("node", allocatable={"cpu": "8", "pods": "110", GPU: "4"}))
         cluster.api.create(*(make_pod(name, requests={GPU: "1"}) for name in ("a", "b")))
         await cluster.settle(10)
         assert ["a"] == list(cluster.nodes)

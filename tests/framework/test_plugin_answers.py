@@ -119,7 +119,7 @@ def test_wrong_scores_of_placements(answer: object, message: str) -> None:
         (
             check_events,
             [ClusterEventWithHint(ClusterEvent("example.com/Quota", Action.ADD))],
-            "scheduling.k8s.io/PodGroup, *, not 'example.com/Quota'",
+            "*, or of a declared custom_resource, not 'example.com/Quota'",
         ),
         (lambda answer: check_score("score_node", answer), float("nan"), "a whole number, not nan"),
     ],

@@ -158,11 +158,11 @@ def custom_resource(
 ) -> Callable[[type[K]], type[K]]:
     """Declare the custom resource that a class describes, for plugins that read its objects.
 
+    Its kind is the name of the class. A declaration replaces an earlier one::
+
         @custom_resource("example.com/v1", "quotas")
         class Quota(KubeObject):
             spec: QuotaSpec = QuotaSpec()
-
-    Its kind is the name of the class. A declaration replaces an earlier one.
 
     Args:
         api_version: Its group and version.

@@ -22,7 +22,7 @@ from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceTaintRule
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.scheme import KINDS, Kind, custom_kinds, kind_of
+from kubesched.api.scheme import KINDS, Kind, custom_kinds, custom_name_of, kind_of
 from kubesched.api.storage import CSIDriver, StorageClass
 from kubesched.api.volume import PersistentVolume
 from kubesched.client.informers import Informers
@@ -69,14 +69,16 @@ def scheduler_informers(
 def watched_kinds(plugins: Iterable[Plugin], gates: FeatureGates) -> tuple[Kind, ...]:
     """Return the kinds that the plugins of all profiles need, pods last.
 
-    So the dependencies of pods are listed first. Custom resources are those that are declared.
+    So the dependencies of pods are listed first.
     """
-    found = {kind.type: kind for kind in (*map(kind_of, _ALWAYS), *custom_kinds().values())}
+    found = {type_: kind_of(type_) for type_ in _ALWAYS}
+    by_resource = _BY_RESOURCE | custom_kinds()
     for plugin in plugins:
         read = _READ_WITHOUT_EVENTS.get(plugin.name, ())
+        read += tuple(filter(custom_name_of, plugin.signed_kinds))
         found.update((type_, kind_of(type_)) for type_ in read)
         for registration in plugin.events_to_register() or ():
-            kind = _BY_RESOURCE.get(registration.event.resource)
+            kind = by_resource.get(registration.event.resource)
             if kind is not None and kind.type is not Pod:
                 found[kind.type] = kind
     if gates.enabled("GenericWorkload"):

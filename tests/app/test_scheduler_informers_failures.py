@@ -99,14 +99,15 @@ def test_a_start_without_delay_logs_nothing(caplog: pytest.LogCaptureFixture) ->
         pytest.param(
             FORBIDDEN,
             f"The API server at {SERVER} forbids reading 2 of 2 kinds, such as nodes: {FORBIDDEN}; "
-            "bind the user to the cluster roles system:kube-scheduler and system:volume-scheduler",
+            "bind the user to the cluster roles system:kube-scheduler and system:volume-scheduler, "
+            "and to one for the plugins' custom resources",
             id="forbidden",
         ),
         pytest.param(
             NOT_SERVED,
             f"The API server at {SERVER} does not serve 2 of 2 kinds, such as nodes: "
             "the server answered 404 Not Found; turn off the plugins and feature gates that read "
-            "them",
+            "them, or create their CustomResourceDefinitions",
             id="not-served",
         ),
     ],

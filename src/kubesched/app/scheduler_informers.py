@@ -138,7 +138,8 @@ def _problem(informers: Informers, server: str) -> str:
         return (
             f"The API server at {server} forbids reading {len(forbidden)} of {len(found)} kinds, "
             f"such as {forbidden[0]}: {errors[forbidden[0]]}; bind the user to the cluster roles "
-            "system:kube-scheduler and system:volume-scheduler"
+            "system:kube-scheduler and system:volume-scheduler, and to one for the "
+            "plugins' custom resources"
         )
     if missing:
         return (

@@ -105,19 +105,21 @@ async def report_failures(
 ) -> None:
     """Report problems of informers that last for two seconds, with growing pauses, until cancelled.
 
-    By default they are logged.
+    By default they are logged, and their end is.
     """
-    pause_seconds, is_second_look = _PAUSE_SECONDS_MIN, False
+    now = asyncio.get_running_loop().time
+    pause_seconds, quiet_until, was_failing = _PAUSE_SECONDS_MIN, 0.0, False
     while True:
         problem = _problem(informers, server)
-        if problem and is_second_look:
+        if problem and was_failing and now() >= quiet_until:
             report(problem)
-            await asyncio.sleep(pause_seconds)
+            quiet_until = now() + pause_seconds
             pause_seconds = min(2 * pause_seconds, _PAUSE_SECONDS_MAX)
-        else:
-            pause_seconds = _PAUSE_SECONDS_MIN
-            await asyncio.sleep(_LOOK_SECONDS)
-        is_second_look = bool(problem)
+        elif quiet_until and not problem and not was_failing:
+            log.info("Reading from the API server at %s works again", server)
+            pause_seconds, quiet_until = _PAUSE_SECONDS_MIN, 0.0
+        was_failing = bool(problem)
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 def _problem(informers: Informers, server: str) -> str:

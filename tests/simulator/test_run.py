@@ -318,3 +318,24 @@ def test_checks_do_not_change_the_report() -> None:
     checked, unchecked = _simulate(scenario), _simulate(scenario, checks=False)
     assert unchecked.checks == 0
     assert checked.decision_digest == unchecked.decision_digest
+
+
+def test_classes_of_workloads_are_checked_with_the_objects(tmp_path: Path) -> None:
+    """Pods of a class that does not exist would be missing without a word."""
+    file = tmp_path / "classes.yaml"
+    text = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: a}, value: 1}"
+    file.write_text(text, encoding="utf-8")
+    known, unknown = (_pods(1, priorityClassName=name) for name in "ab")
+    assert 1 == _simulate(_scenario(objects=[str(file)], workloads=[known])).totals.arrived
+    with pytest.raises(ConfigError, match=r"workloads\[0\].priorityClassName: Unsupported value: "):
+        _simulate(_scenario(objects=[str(file)], workloads=[unknown]))
+
+
+def test_a_class_in_a_row_of_a_trace_precedes_the_workloads(tmp_path: Path) -> None:
+    """The workload's is for rows without."""
+    file = tmp_path / "jobs.csv"
+    file.write_text("name,arrival,priorityClassName\na,0,\nb,0,high\n", encoding="utf-8")
+    classes = [{"name": "low", "value": 1}, {"name": "high", "value": 2}]
+    jobs = {"name": "jobs", "trace": {"pods": str(file)}, "priorityClassName": "low"}
+    report = _simulate(_scenario(priorityClasses=classes, workloads=[jobs]))
+    assert ["all", "2", "1"] == [wait.priority for wait in report.waits]

@@ -9,13 +9,14 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from kubesched.api.codec import Loaded
-from kubesched.api.decode import STANDARD_INPUT, load
+from kubesched.api.codec import DecodeError, Loaded
+from kubesched.api.decode import STANDARD_INPUT, content_of, load
 from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.config.documents import read_document
 from kubesched.config.load import encode_configuration
@@ -26,7 +27,7 @@ from kubesched.inputs.loading import check_plugins, in_file, load_scheduler, tex
 from kubesched.inputs.sources import SchedulerOptions, gates_text, read_problem
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.scenario import NodeGroup, Scenario, ScenarioWorkload, TraceSpec
-from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario
+from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario, with_places
 from kubesched.simulator.traces import RUN_SECONDS, is_openb, trace_pods
 from kubesched.simulator.virtual_loop import SECONDS_MAX
 
@@ -54,11 +55,13 @@ class Play(NamedTuple):
         """Return the same scenario with another seed and duration; None changes nothing.
 
         Raises:
-            UserError: The duration is too long.
+            UserError: The duration is too long, or not longer than nothing.
         """
         scenario = self.scenario
         if duration_seconds is not None and duration_seconds > SECONDS_MAX:
             raise UserError("--duration: it is longer than a scenario may be")
+        if duration_seconds is not None and not duration_seconds > 0:
+            raise UserError("--duration: it must be longer than 0s")
         return self._replace(
             scenario=replace(
                 scenario,
@@ -76,6 +79,8 @@ def is_scenario(file: Path) -> bool:
         data = file.read_bytes()
     except OSError:
         return False  # the error is reported when it is read
+    with suppress(DecodeError):
+        data = content_of(data, str(file))
     if _OF_OBJECTS.search(data) or not _VERSION.search(data):
         return False
     errors: list[FieldError] = []
@@ -124,13 +129,39 @@ def read_scenario(
 
     Raises:
         UserError: With one line per field error, or with what the file is instead.
+        DecodeError: The file is no text.
         OSError: The file cannot be read.
     """
     file = source if isinstance(source, Path) else None
-    if file is not None and (why := _why_no_scenario(file)):
-        raise UserError(f"{file}: {why}")
+    text: bytes | Mapping[str, Any]
+    if isinstance(source, Path):
+        if why := _why_no_scenario(source):
+            raise UserError(f"{file}: {why}")
+        text = content_of(source.read_bytes(), str(source))
+    else:
+        text = source
     with in_file(file):
-        return Play(load_scenario(source, changes), in_tree_registry(), file)
+        scenario = load_scenario(text, changes)
+        _check_templates(scenario)
+    if file is not None:
+        scenario = with_places(scenario, file.parent)
+    return Play(scenario, in_tree_registry(), file)
+
+
+def _check_templates(scenario: Scenario) -> None:
+    """Raise ConfigError if templates have fields that nodes and pods do not have."""
+    # Imported late: most scenarios have no templates.
+    from kubesched.apiserver.schema import unknown_field_paths
+
+    nodes = [("Node", "nodes", i, group.template) for i, group in enumerate(scenario.nodes)]
+    pods = [("Pod", "workloads", i, one.template) for i, one in enumerate(scenario.workloads)]
+    errors = [
+        FieldError(child(part, i, "template", path), "unknown field")
+        for kind, part, i, template in (*nodes, *pods)
+        for path in unknown_field_paths("v1", kind, dict(template))
+    ]
+    if errors:
+        raise ConfigError(errors)
 
 
 def read_trace(files: Sequence[Path]) -> Play:

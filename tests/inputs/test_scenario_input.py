@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.scenario_input import is_scenario, read_scenario
+from kubesched.inputs.scenario_input import (
+    is_scenario,
+    read_scenario,
+    with_scheduler,
+    workload_warnings,
+)
+from kubesched.inputs.sources import SchedulerOptions
 
 TEXT = "version: 1\nduration: 1h\n"
 
@@ -39,6 +45,25 @@ def test_unknown_fields_of_templates() -> None:
         "workloads[0].template.spec.nodeSelectr: unknown field",
         "workloads[0].template.spec.containers[0].resource: unknown field",
     ] == list(raised.value.messages)
+
+
+def test_errors_of_a_configuration_in_a_scenario_name_the_file(tmp_path: Path) -> None:
+    """As those of a configuration in a file of its own."""
+    file = tmp_path / "scenario.yaml"
+    file.write_text(f"{TEXT}scheduler: {{configuration: {{profile: []}}}}\n", encoding="utf-8")
+    with pytest.raises(UserError) as raised:
+        with_scheduler(read_scenario(file), SchedulerOptions())
+    assert {f"{file}: "} == {message[: len(str(file)) + 2] for message in raised.value.messages}
+
+
+def test_unknown_fields_of_objects(tmp_path: Path) -> None:
+    """They are warnings, as in clusters."""
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeSelectr: {}}\n"
+    (tmp_path / "pod.yaml").write_text(pod, encoding="utf-8")
+    file = tmp_path / "scenario.yaml"
+    file.write_text(f"{TEXT}objects: [pod.yaml]\n", encoding="utf-8")
+    wanted = f"{tmp_path}/pod.yaml: Pod p: unknown field spec.nodeSelectr"
+    assert [wanted] == workload_warnings(read_scenario(file))
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])

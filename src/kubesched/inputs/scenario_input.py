@@ -22,6 +22,7 @@ from kubesched.config.documents import read_document
 from kubesched.config.load import encode_configuration
 from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.inputs.cluster_input import check_workloads, collecting, head_of
+from kubesched.inputs.completed_input import unknown_fields
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import check_plugins, in_file, load_scheduler, texts_in_file
 from kubesched.inputs.sources import SchedulerOptions, gates_text, read_problem
@@ -240,7 +241,7 @@ def check_named(play: Play, *, has_config: bool) -> None:
 
 
 def workload_warnings(play: Play) -> list[str]:
-    """Return a warning if workloads among a scenario's objects have no pods there.
+    """Return warnings about a scenario's objects: unknown fields, and workloads without pods.
 
     Raises:
         UserError: They are manifests, whose pods nothing would create.
@@ -249,7 +250,8 @@ def workload_warnings(play: Play) -> list[str]:
     files = [Path(name) for name in play.scenario.objects]
     workloads: list[Loaded] = []
     loaded = list(collecting(load(files, Counter()), workloads))
-    return check_workloads([found.object for found in loaded], workloads)
+    warnings = check_workloads([found.object for found in loaded], workloads)
+    return [*warnings, *unknown_fields(files)]
 
 
 def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
@@ -270,7 +272,7 @@ def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
             filter(None, (gates_text(spec.feature_gates), options.feature_gates))
         ),
     )
-    scheduler = load_scheduler(merged, spec.configuration or None)
+    scheduler = load_scheduler(merged, spec.configuration or None, play.file)
     # With the written configuration: below, its defaults are entries of `pluginConfig` too.
     check_plugins(scheduler, file or play.file)
     return Play(

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
-from kubesched.api.field_errors import ConfigError
+from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.well_known import SYSTEM_CLASSES
@@ -123,12 +123,20 @@ class Script:
         """Create the objects that exist from the beginning: those given, and those of traces.
 
         Raises:
+            ConfigError: if the API server rejects an object.
             DecodeError: if a trace cannot be read.
         """
         for spec in self._scenario.priority_classes:
             self._world.server.create(priority_class_of(spec))
-        for item in objects:
-            self._try(self._create_object, item)
+        rejected = []
+        # Classes first: pods may name them before.
+        for item in sorted(objects, key=lambda item: not isinstance(item, PriorityClass)):
+            try:
+                self._create_object(item)
+            except ApiError as error:
+                rejected.append(FieldError("objects", str(error)))
+        if rejected:
+            raise ConfigError(rejected)
         for group in self._scenario.nodes:
             nodes = trace_nodes(group.trace) if group.trace else nodes_of(group)
             self._at(group.at, self._add_nodes, nodes)

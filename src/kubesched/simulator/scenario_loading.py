@@ -102,6 +102,8 @@ def _refuse_others(read: object) -> None:
             f"scenario has `version: {VERSION}`, `duration` and `nodes`, objects have `apiVersion` "
             "and `kind`"
         )
+        if "inputs" in others:
+            words = "this is a sweep, not a scenario; `kubesched sweep` runs it"
         raise ConfigError([FieldError("", words)])
 
 

@@ -151,14 +151,17 @@ def read_scenario(
 
 def _check_templates(scenario: Scenario) -> None:
     """Raise ConfigError if templates have fields that nodes and pods do not have."""
+    nodes = [("Node", "nodes", i, group.template) for i, group in enumerate(scenario.nodes)]
+    pods = [("Pod", "workloads", i, one.template) for i, one in enumerate(scenario.workloads)]
+    written = [each for each in (*nodes, *pods) if each[-1]]
+    if not written:
+        return
     # Imported late: most scenarios have no templates.
     from kubesched.apiserver.schema import unknown_field_paths
 
-    nodes = [("Node", "nodes", i, group.template) for i, group in enumerate(scenario.nodes)]
-    pods = [("Pod", "workloads", i, one.template) for i, one in enumerate(scenario.workloads)]
     errors = [
         FieldError(child(part, i, "template", path), "unknown field")
-        for kind, part, i, template in (*nodes, *pods)
+        for kind, part, i, template in written
         for path in unknown_field_paths("v1", kind, dict(template))
     ]
     if errors:

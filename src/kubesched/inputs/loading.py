@@ -116,11 +116,14 @@ def _kind(item: KubeObject) -> str:
 
 
 def load_scheduler(
-    options: SchedulerOptions, inline: Mapping[str, Any] | None = None
+    options: SchedulerOptions,
+    inline: Mapping[str, Any] | None = None,
+    inline_file: Path | None = None,
 ) -> SchedulerSetup:
     """Build registry and configuration, with the plugins of the options.
 
-    `inline` is a KubeSchedulerConfiguration to use if the options name no file.
+    `inline` is a KubeSchedulerConfiguration to use if the options name no file, and `inline_file`
+    the file that has it.
 
     Raises:
         UserError: A file, plugin or profile is invalid.
@@ -129,13 +132,15 @@ def load_scheduler(
     gates = FeatureGates.parse(options.feature_gates)
     registry = in_tree_registry()
     added = register_plugins(registry, options.plugins)
-    configuration, errors = _configuration(options.config or inline, gates)
+    file = options.config or inline_file
+    with in_file(file):
+        configuration, errors = _configuration(options.config or inline, gates)
     load_entry_points(registry, configuration)
     configuration = with_plugins(configuration, added)
     setup = SchedulerSetup(configuration, registry, gates, time.perf_counter)
     if errors:
         errors += _errors_of_plugins(setup, errors)
-        raise UserError(*texts_in_file(ConfigError(errors), options.config))
+        raise UserError(*texts_in_file(ConfigError(errors), file))
     if options.profile is not None:
         _check_profile(options.profile, configuration)
     return setup
@@ -242,8 +247,7 @@ def _configuration(
 ) -> tuple[Configuration, list[FieldError]]:
     if source is None:
         return default_configuration(gates), []
-    with in_file(source if isinstance(source, Path) else None):
-        return read_configuration(source, gates)
+    return read_configuration(source, gates)
 
 
 def _errors_of_plugins(setup: SchedulerSetup, known: Sequence[FieldError]) -> list[FieldError]:

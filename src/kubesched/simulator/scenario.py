@@ -406,7 +406,7 @@ class Scenario(_Part, frozen=True):
     version: int
     duration: DurationSeconds
     name: str = "scenario"
-    seed: int = 0
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
     nodes: tuple[NodeGroup, ...] = ()
     priority_classes: tuple[PriorityClassSpec, ...] = ()
     objects: tuple[str, ...] = ()

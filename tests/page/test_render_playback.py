@@ -78,6 +78,7 @@ def test_shares_are_those_of_the_text(file: Path, window: BrowserContext) -> Non
     with opened(window, file) as (page, wrong):
         table = page.locator("table").filter(has_text="At the end").inner_text()
         for use in report.resources:
+            assert use.mean_share is not None
             for share in (use.mean_share, use.peak_share, use.final_share):
                 assert percent(share) in table
         assert [] == wrong

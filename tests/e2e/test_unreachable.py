@@ -126,9 +126,10 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_a_missing_server_is_logged_and_retried(logs: dict[str, str]) -> None:
     """One line has the address and the reason; SIGTERM ends the process."""
-    lines = logs["missing"].splitlines()
-    assert ["Waiting", "Requested"] == [line.partition("] ")[2].split()[0] for line in lines]
-    assert f"dial tcp {_NOBODY}: connect: connection refused" in lines[0]
+    start, waiting, end = logs["missing"].splitlines()
+    first_words = [line.partition("] ")[2].split()[0] for line in (start, waiting, end)]
+    assert ['"Starting', "Waiting", "Requested"] == first_words
+    assert f"dial tcp {_NOBODY}: connect: connection refused" in waiting
 
 
 @pytest.mark.parametrize(

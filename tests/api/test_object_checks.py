@@ -55,6 +55,13 @@ from kubesched.api.volume import PersistentVolumeClaim
             id="claim",
         ),
         pytest.param(CSIStorageCapacity, {"capacity": "x"}, "$.capacity", id="one quantity"),
+        pytest.param(CSIStorageCapacity, {"capacity": ""}, "$.capacity", id="empty quantity"),
+        pytest.param(
+            Pod,
+            {"metadata": {"creationTimestamp": ""}},
+            "$.metadata.creationTimestamp",
+            id="empty time",
+        ),
     ],
 )
 def test_the_first_invalid_value_has_its_path(

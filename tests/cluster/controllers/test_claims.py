@@ -139,6 +139,38 @@ async def test_a_pending_pod_does_not_keep_its_claim(world: World) -> None:
 
 
 @controlled
+async def test_a_released_volume_without_its_claim_is_bound_again(world: World) -> None:
+    """An administrator removes the reference to the claim that is gone; another one waits."""
+    _add_class(world, "Immediate", "kubernetes.io/no-provisioner")
+    gone = {"namespace": CLAIM.namespace, "name": "gone", "uid": "u"}
+    _add_volume(world, "kept", "5Gi", claimRef=gone)
+    _add_claim(world)
+    await asyncio.sleep(1)
+    assert {"kept": "Released"} == _phases(world)
+    volume = world.get("persistentvolumes", "kept", "")
+    spec = {name: value for name, value in volume["spec"].items() if name != "claimRef"}
+    world.client.write(Key("persistentvolumes", "", "kept"), {**volume, "spec": spec})
+    await asyncio.sleep(1)
+    assert {"kept": "Bound"} == _phases(world)
+    assert "kept" == str(_claim(world)["spec"]["volumeName"])
+
+
+@controlled
+async def test_a_deleted_volume_does_not_wait_for_a_claim_of_another(world: World) -> None:
+    """It was kept for a claim that got another volume."""
+    _add_class(world, "Immediate", "kubernetes.io/no-provisioner")
+    for name in ("first", "second"):
+        reference = {"namespace": CLAIM.namespace, "name": CLAIM.name}
+        _add_volume(world, name, "5Gi", claimRef=reference)
+    _add_claim(world)
+    await asyncio.sleep(1)
+    assert "first" == str(_claim(world)["spec"]["volumeName"])
+    world.client.delete(Key("persistentvolumes", "", "second"))
+    await asyncio.sleep(1)
+    assert {"first": "Bound"} == _phases(world)
+
+
+@controlled
 async def test_a_claim_in_use_is_deleted_after_its_pods(world: World) -> None:
     """And then its provisioned volume."""
     _add_class(world, "Immediate")

@@ -101,7 +101,7 @@ class VolumeController(Controller):
         if after is not None:
             self._volumes.add(new, key)
             # A volume that is meant for one claim, such as a provisioned one, suits no other.
-            if before is None and new is None:
+            if new is None and (before is None or old is not None):
                 self._look_at_pending_claims()
 
     def _look_at_pending_claims(self) -> None:
@@ -220,19 +220,24 @@ class VolumeController(Controller):
     # Volumes.
 
     def _reconcile_volume(self, key: Key, volume: Plain) -> None:
-        reference = volume["spec"].get("claimRef")
         claim_key = _claim_of(volume)
         claim = None if claim_key is None else self.server.find(*claim_key)
-        is_mine = claim is not None and _is_free_for(volume, claim)
+        is_mine = (
+            claim is not None
+            and _is_free_for(volume, claim)
+            and claim["spec"].get("volumeName") in {None, "", key.name}
+        )
+        is_used = is_mine and _is_bound(volume)
         if volume["metadata"].get("deletionTimestamp"):
-            if not is_mine:
+            if not is_used:
                 self.server.release(key, _VOLUME_FINALIZER)
-        elif claim_key is not None and is_mine:
-            self._enqueue(claim_key)
-        elif reference and reference.get("uid"):
+        elif not is_mine and volume["spec"].get("claimRef", {}).get("uid"):
             self._reclaim(key, volume)
-        elif volume.get("status", {}).get("phase") != "Available":
-            self.server.patch_status(key, {**volume.get("status", {}), "phase": "Available"})
+        elif not is_used:
+            if claim_key is not None and is_mine:
+                self._enqueue(claim_key)
+            if volume.get("status", {}).get("phase") != "Available":
+                self.server.patch_status(key, {**volume.get("status", {}), "phase": "Available"})
 
     def _reclaim(self, key: Key, volume: Plain) -> None:
         """Delete a volume whose claim is gone, or keep it for its owner."""
@@ -243,8 +248,8 @@ class VolumeController(Controller):
             self.server.patch_status(key, {**volume.get("status", {}), "phase": "Released"})
 
 
-def _is_bound(claim: Plain) -> bool:
-    return bool(claim.get("status", {}).get("phase") == "Bound")
+def _is_bound(claim_or_volume: Plain) -> bool:
+    return bool(claim_or_volume.get("status", {}).get("phase") == "Bound")
 
 
 def _is_delayed(class_: Plain | None) -> bool:

@@ -13,6 +13,7 @@ from kubesched.cel.device_selectors import DeviceSelectorError, compile_selector
 from kubesched.cel.values import CelError
 
 DRIVER = "dra.example.com"
+_TOO_COSTLY = "operation cancelled: actual cost limit exceeded"
 DEVICE = Device(
     name="d0",
     attributes={
@@ -76,8 +77,16 @@ def test_matches(expression: str, expected: bool) -> None:
         ('device.attributes["dra.example.com"].int',
          ("CEL result of type int could not be converted to bool:"
          " unsupported type conversion from 'int' to bool")),
-        ("lists.range(2000).all(x, lists.range(2000).all(y, true))",
-         "operation cancelled: actual cost limit exceeded"),
+        ("lists.range(2000).all(x, lists.range(2000).all(y, true))", _TOO_COSTLY),
+        ("lists.range(1000001).size() > 0 || true", _TOO_COSTLY),
+        ("lists.range(5000).distinct().size() == 0", _TOO_COSTLY),
+        ("lists.range(5000).sort().size() == 0", _TOO_COSTLY),
+        ("sets.contains(lists.range(5000), lists.range(5000))", _TOO_COSTLY),
+        ("sets.intersects(lists.range(5000), lists.range(5000))", _TOO_COSTLY),
+        ("cel.bind(l, lists.range(900000), [l, l]).flatten().size() == 0", _TOO_COSTLY),
+        ("cel.bind(l, lists.range(200000).map(x, '1'), [l, l, l, l, l]).flatten().join(',') == ''",
+         _TOO_COSTLY),
+        ("lists.range(5000).map(x, lists.range(5000)).size() == 0", _TOO_COSTLY),
     ],
 )  # fmt: skip
 def test_runtime_errors(expression: str, message: str) -> None:

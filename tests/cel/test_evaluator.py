@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.cel.checker import TypeCheckError, check
-from kubesched.cel.evaluator import BUDGET, Budget, CostLimitExceededError, plan
+from kubesched.cel.evaluator import BUDGET, Budget, plan
 from kubesched.cel.parser import parse
 from kubesched.cel.syntax import CelCompileError
-from kubesched.cel.values import NONE, CelError, Optional, UInt, type_name
+from kubesched.cel.values import NONE, CelError, CostLimitExceededError, Optional, UInt, type_name
 from tests.cel.evaluation import evaluate
 
 

@@ -2,8 +2,7 @@
 
 Upstream: staging/src/k8s.io/dynamic-resource-allocation/cel/{compile,cache}.go (v1.36)
 Reads:    device.attributes, device.capacity, device.allowMultipleAllocations; the driver's name
-Differs:  only loop iterations count towards the cost limit; list-typed attributes are not
-          supported (gate DRAListTypeAttributes, off in 1.36).
+Differs:  list-typed attributes are not supported (gate DRAListTypeAttributes, off in 1.36).
 """
 
 from collections.abc import Mapping
@@ -14,10 +13,10 @@ from kubesched.api.resource import Device, DeviceAttribute
 from kubesched.cel.checker import TypeCheckError, check
 from kubesched.cel.declarations import ANY, BOOL, QUANTITY, STRING, Type, map_of
 from kubesched.cel.device_values import CelQuantity, SemverError, parse_semver
-from kubesched.cel.evaluator import BUDGET, Budget, CostLimitExceededError, Evaluation, plan
+from kubesched.cel.evaluator import BUDGET, Budget, Evaluation, plan
 from kubesched.cel.parser import parse
 from kubesched.cel.syntax import CelCompileError
-from kubesched.cel.values import CelError, DefaultMap, type_name
+from kubesched.cel.values import CelError, CostLimitExceededError, DefaultMap, type_name
 
 _DEVICE = Type("kubernetes.DRADevice")
 _OBJECT_TYPES = {

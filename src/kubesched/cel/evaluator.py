@@ -3,7 +3,8 @@
 Upstream: google/cel-go interpreter/{planner,interpretable,attributes}.go, parser/macro.go,
           ext/comprehensions.go
 Invariants: a compiled expression does not change the variables.
-Differs:  only loop iterations count towards the cost limit; upstream counts all steps.
+Differs:  loop iterations count towards the cost limit, and the work of a function that compares
+          elements or grows is limited on its own; upstream adds up all steps.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,7 @@ from kubesched.cel.values import (
     NONE,
     CelError,
     CelType,
+    CostLimitExceededError,
     DefaultMap,
     Optional,
     equal,
@@ -48,26 +50,19 @@ BUDGET: Final = "@budget"
 """The variable that holds the `Budget`; expressions cannot name it."""
 
 
-class CostLimitExceededError(Exception):
-    """The evaluation takes too long; unlike a CelError, `||` and `&&` cannot absorb this."""
-
-    def __init__(self) -> None:
-        super().__init__("operation cancelled: actual cost limit exceeded")
-
-
 class Budget:
-    """The number of loop iterations that an evaluation may still run."""
+    """The number of loop iterations that an evaluation may still run, and elements it may keep."""
 
     __slots__ = ("_iterations",)
 
     def __init__(self, iterations: int) -> None:
         self._iterations = iterations
 
-    def spend(self) -> None:
-        """Count one iteration. Raises CostLimitExceededError if there is none left."""
-        if self._iterations == 0:
+    def spend(self, count: int = 1) -> None:
+        """Count iterations or elements. Raises CostLimitExceededError if there are too few left."""
+        if self._iterations < count:
             raise CostLimitExceededError
-        self._iterations -= 1
+        self._iterations -= count
 
 
 FUNCTIONS: Final[dict[str, Function]] = declare(*LIBRARIES)
@@ -452,7 +447,10 @@ class _Loop:
     def transformed(self, scope: Variables) -> object:
         """Return what the transform makes of an iteration. Raises CelError."""
         assert self.transform is not None
-        return self.transform(scope)
+        value, budget = self.transform(scope), self.variables.get(BUDGET)
+        if isinstance(value, tuple | str) and isinstance(budget, Budget):
+            budget.spend(len(value))
+        return value
 
 
 def _quantify(loop: _Loop, *, decisive: bool) -> bool:

@@ -70,7 +70,7 @@ def _last_index_of(string: str, part: str, offset: int | None = None) -> int:
 
 
 def _replace(string: str, old: str, new: str, count: int = -1) -> str:
-    operators.check_length(len(string) + len(new) * (string.count(old) if new else 0))
+    operators.check_cost(len(string) + len(new) * (string.count(old) if new else 0))
     return string.replace(old, new, count)
 
 
@@ -106,7 +106,9 @@ def _join(strings: Values, separator: str = "") -> str:
     for string in strings:
         if not isinstance(string, str):
             raise CelError(f"join: invalid input: {text(string)}")
-    return separator.join(string for string in strings if isinstance(string, str))
+    found = [string for string in strings if isinstance(string, str)]
+    operators.check_cost(sum(map(len, found)) + len(separator) * len(found))
+    return separator.join(found)
 
 
 _SPACE = (
@@ -186,7 +188,7 @@ def _list_last_index_of(values: Values, item: object) -> int:
 
 
 def _range(count: int) -> Values:
-    operators.check_length(count)
+    operators.check_cost(count)
     return tuple(range(count))
 
 
@@ -211,10 +213,17 @@ def _flatten(values: Values, depth: int = 1) -> Values:
             flat.extend(_flatten(value, depth - 1))
         else:
             flat.append(value)
+        operators.check_cost(len(flat))
     return tuple(flat)
 
 
+def _check_comparisons(values: Values) -> None:
+    """Raise CostLimitExceededError if comparing all elements with each other costs too much."""
+    operators.check_cost(2 * len(values) * len(values))
+
+
 def _distinct(values: Values) -> Values:
+    _check_comparisons(values)
     found: list[object] = []
     for value in values:
         if not any(quietly_equal(value, other) for other in found):
@@ -226,6 +235,7 @@ def sort_by(values: Values, keys: Values) -> Values:
     """Sort the values by their keys. Raises CelError if the keys cannot be ordered."""
     if not keys:
         return values
+    _check_comparisons(keys)
     if not is_primitive(keys[0]):
         raise CelError("list elements must be comparable")
     if len({type_name(key) for key in keys}) > 1:
@@ -236,10 +246,12 @@ def sort_by(values: Values, keys: Values) -> Values:
 
 
 def _sets_contains(values: Values, others: Values) -> bool:
+    operators.check_cost(len(values) * len(others))
     return all(operators.contains(other, values) for other in others)
 
 
 def _sets_intersects(values: Values, others: Values) -> bool:
+    operators.check_cost(len(values) * len(others))
     return any(operators.contains(value, others) for value in values)
 
 

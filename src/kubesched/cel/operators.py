@@ -18,6 +18,7 @@ from kubesched.cel.values import (
     UINT_MAX,
     CelError,
     CelType,
+    CostLimitExceededError,
     UInt,
     checked_int,
     checked_uint,
@@ -29,7 +30,7 @@ from kubesched.cel.values import (
     type_name,
 )
 
-_LENGTH_MAX = 1_000_000
+_COST_MAX = 1_000_000
 
 
 def _kind(value: object) -> type | None:
@@ -49,14 +50,14 @@ def add(left: object, right: object) -> object:
     """`left + right`."""
     _check_operands("_+_", left, right, (int, UInt, float, str, tuple))
     if isinstance(left, str | tuple):
-        check_length(len(left) + len(right))  # type: ignore[arg-type]  # both are of one kind
+        check_cost(len(left) + len(right))  # type: ignore[arg-type]  # both are of one kind
     return _checked(left, operator.add(left, right))
 
 
-def check_length(length: int) -> None:
-    """Raise CelError for a length at which upstream would have exceeded its cost limit."""
-    if length > _LENGTH_MAX:
-        raise CelError("operation cancelled: actual cost limit exceeded")
+def check_cost(cost: int) -> None:
+    """Raise CostLimitExceededError for a length or a number of comparisons beyond the limit."""
+    if cost > _COST_MAX:
+        raise CostLimitExceededError
 
 
 def subtract(left: object, right: object) -> object:

@@ -22,6 +22,13 @@ class CelError(Exception):
     """An evaluation fails; the message is upstream's."""
 
 
+class CostLimitExceededError(Exception):
+    """The evaluation takes too long; unlike a CelError, `||` and `&&` cannot absorb this."""
+
+    def __init__(self) -> None:
+        super().__init__("operation cancelled: actual cost limit exceeded")
+
+
 def succeeds(function: Callable[..., object]) -> Callable[..., bool]:
     """Return a predicate that is true where `function` raises no CelError."""
 

@@ -196,17 +196,20 @@ class CronSchedule(msgspec.Struct, frozen=True):
     needs_both: bool
 
     def next_after(self, time: datetime) -> datetime | None:
-        """Return the first time of the schedule after a time, None if there is none."""
-        start = time.replace(second=0, microsecond=0) + timedelta(minutes=1)
-        for offset in range(_DAYS_MAX):
-            day = start + timedelta(days=offset)
-            if not self._has_day(day):
-                continue
-            for hour in self.hours:
-                for minute in self.minutes:
-                    found = day.replace(hour=hour, minute=minute)
-                    if found >= start:
-                        return found
+        """Return the first time of the schedule after a time, None if there is none.
+
+        When clocks change, a skipped hour has no times, and a repeated one has its times twice.
+        """
+        found = _later(time.replace(second=0, microsecond=0), 1)
+        last = found + timedelta(days=_DAYS_MAX)
+        while found < last:
+            minute = next((one for one in self.minutes if one >= found.minute), None)
+            if not self._has_day(found):
+                found = _later((found + timedelta(days=1)).replace(hour=0, minute=0, fold=0), 0)
+            elif found.hour in self.hours and minute is not None:
+                return _later(found, minute - found.minute)
+            else:
+                found = _later(found, 60 - found.minute)
         return None
 
     def _has_day(self, time: datetime) -> bool:
@@ -214,6 +217,11 @@ class CronSchedule(msgspec.Struct, frozen=True):
         is_weekday = time.isoweekday() % 7 in self.weekdays
         matches = (is_day and is_weekday) if self.needs_both else (is_day or is_weekday)
         return time.month in self.months and matches
+
+
+def _later(time: datetime, minutes: int) -> datetime:
+    """Return the time after some minutes, as clocks in its zone show it."""
+    return (time.astimezone(UTC) + timedelta(minutes=minutes)).astimezone(time.tzinfo)
 
 
 def parse_schedule(text: str) -> CronSchedule:
@@ -293,7 +301,7 @@ class CronJobController(ObjectsController):
             self._run(key, owner, due)
         later = schedule.next_after(now)
         if later is not None:
-            self._enqueue_after(key, (later - now).total_seconds())
+            self._enqueue_after(key, later.timestamp() - now.timestamp())
 
     def _due(self, owner: Plain, schedule: CronSchedule, now: datetime) -> datetime | None:
         """Return the last due time of the schedule that has no Job yet."""
@@ -303,7 +311,7 @@ class CronJobController(ObjectsController):
         since = max(since, now.timestamp() - deadline)
         found = None
         time = schedule.next_after(datetime.fromtimestamp(since, now.tzinfo))
-        while time is not None and time <= now:
+        while time is not None and time.timestamp() <= now.timestamp():
             found, time = time, schedule.next_after(time)
         return found
 

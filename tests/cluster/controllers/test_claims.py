@@ -21,11 +21,12 @@ def _add_class(world: World, mode: str, provisioner: str = "disk.example.com") -
     world.client.create(CLASSES, given)
 
 
-def _add_claim(world: World, **metadata: Any) -> None:
+def _add_claim(world: World, volume: str = "", **metadata: Any) -> None:
     spec: Json = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "5Gi"}},
         "storageClassName": "fast",
+        "volumeName": volume,
     }
     given = {"name": CLAIM.name, "namespace": CLAIM.namespace, **metadata}
     world.client.create(CLAIM.kind, {"metadata": given, "spec": spec})
@@ -153,6 +154,34 @@ async def test_a_released_volume_without_its_claim_is_bound_again(world: World) 
     await asyncio.sleep(1)
     assert {"kept": "Bound"} == _phases(world)
     assert "kept" == str(_claim(world)["spec"]["volumeName"])
+
+
+@pytest.mark.parametrize(
+    ("size", "class_", "reference", "is_bound"),
+    [
+        pytest.param("5Gi", "fast", {}, True, id="fits"),
+        pytest.param("1Gi", "fast", {}, False, id="too-small"),
+        pytest.param("5Gi", "slow", {}, False, id="other-class"),
+        pytest.param(
+            "5Gi",
+            "slow",
+            {"namespace": CLAIM.namespace, "name": CLAIM.name},
+            True,
+            id="kept-for-it",
+        ),
+    ],
+)
+@controlled
+async def test_a_claim_gets_the_volume_that_it_names_if_that_fits(
+    world: World, size: str, class_: str, reference: Json, *, is_bound: bool
+) -> None:
+    """A volume that is kept for the claim is not compared."""
+    _add_class(world, "Immediate")
+    kept = {"claimRef": reference} if reference else {}
+    _add_volume(world, "named", size, storageClassName=class_, **kept)
+    _add_claim(world, "named")
+    await asyncio.sleep(1)
+    assert {"named": "Bound" if is_bound else "Available"} == _phases(world)
 
 
 @controlled

@@ -145,7 +145,11 @@ class VolumeController(Controller):
         name = claim["spec"].get("volumeName")
         if name:
             volume = self.server.find(_VOLUMES, "", name)
-            if volume is not None and _is_free_for(volume, claim):
+            if (
+                volume is not None
+                and _is_free_for(volume, claim)
+                and (volume["spec"].get("claimRef") or _fits(volume, claim))
+            ):
                 self._bind(key, claim, volume)
             return
         class_ = self._class_of(claim)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Namespace, Service
 from kubesched.api.meta import ObjectMeta
-from kubesched.snapshot.objects import ChangedObjects, ObjectStore
+from kubesched.snapshot.objects import ChangeReader, ObjectName, ObjectStore
 
 NAMES = st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(["x", "y"]))
 
@@ -47,7 +47,7 @@ def test_changes_since_a_version(changes: list[tuple[bool, tuple[str, str]]], ve
         _ = store.put(item) if puts else store.delete(item)
         store.put(Namespace(metadata=ObjectMeta(name="a")))
     expected = tuple(moved[version:]) if 0 <= version <= len(moved) else None
-    assert expected == store.changed_since(Service, version)
+    assert expected == store.changes_of(Service).since(version)
 
 
 def test_log_of_changes_is_limited() -> None:
@@ -55,23 +55,23 @@ def test_log_of_changes_is_limited() -> None:
     store = ObjectStore()
     for _ in range(5000):
         store.put(service("a", "x"))
-    assert store.changed_since(Service, 0) is None
-    assert (("x", "a"),) == store.changed_since(Service, 4999)
-    assert () == store.changed_since(Service, 5000)
+    assert store.changes_of(Service).since(0) is None
+    assert (("x", "a"),) == store.changes_of(Service).since(4999)
+    assert () == store.changes_of(Service).since(5000)
 
 
 def test_reader_of_changes() -> None:
     """Every change of the kind is read once; None is returned at first and for other objects."""
     store, other = ObjectStore(), ObjectStore()
-    changed = ChangedObjects(Service)
-    assert changed.read(store) is None
+    changed: ChangeReader[ObjectName] = ChangeReader()
+    assert changed.read(store.changes_of(Service)) is None
     store.put(service("a", "x"))
     store.put(Namespace(metadata=ObjectMeta(name="a")))
     store.delete(service("a", "x"))
-    assert [("x", "a"), ("x", "a")] == list(changed.read(store) or ())
-    assert () == changed.read(store)
-    assert changed.read(other) is None
-    assert changed.read(store) is None
+    assert [("x", "a"), ("x", "a")] == list(changed.read(store.changes_of(Service)) or ())
+    assert () == changed.read(store.changes_of(Service))
+    assert changed.read(other.changes_of(Service)) is None
+    assert changed.read(store.changes_of(Service)) is None
 
 
 def test_kinds_do_not_mix() -> None:

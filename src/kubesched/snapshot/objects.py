@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from kubesched.api.meta import KubeObject, ObjectMeta
 
@@ -61,7 +61,8 @@ class ChangeReader(Generic[T]):
         return changed
 
 
-_NO_CHANGES: Final[ChangeLog[tuple[str, str]]] = ChangeLog()
+ObjectName: TypeAlias = tuple[str, str]
+"""Namespace and name of an object."""
 
 
 class Objects:
@@ -70,7 +71,7 @@ class Objects:
     def __init__(self) -> None:
         self.changes = 0
         self._kinds: dict[type, dict[str, dict[str, KubeObject]]] = {}
-        self._logs: dict[type, ChangeLog[tuple[str, str]]] = {}
+        self._logs: dict[type, ChangeLog[ObjectName]] = {}
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """Return the object, None if it does not exist."""
@@ -94,7 +95,7 @@ class Objects:
         return namespace is None or bool(spaces.get(namespace))
 
     def knows(self, kind: type[K]) -> bool:
-        """Whether the kind was ever stored, or marked as complete by `know`."""
+        """Whether the kind was ever stored, or marked as complete."""
         return kind in self._kinds
 
     def version(self, kind: type[K]) -> int:
@@ -102,33 +103,12 @@ class Objects:
         log = self._logs.get(kind)
         return 0 if log is None else log.version
 
-    def changed_since(self, kind: type[K], version: int) -> Sequence[tuple[str, str]] | None:
-        """Return (namespace, name) of each change of the kind since a version, oldest first.
-
-        None if the version is older than the log of changes.
-        """
-        return self._logs.get(kind, _NO_CHANGES).since(version)
-
-
-class ChangedObjects:
-    """A reader of the changes of one kind."""
-
-    __slots__ = ("_kind", "_objects", "_version")
-
-    def __init__(self, kind: type[KubeObject]) -> None:
-        self._kind = kind
-        self._objects: Objects | None = None
-        self._version = 0
-
-    def read(self, objects: Objects) -> Sequence[tuple[str, str]] | None:
-        """Return (namespace, name) of each change since the last call, oldest first.
-
-        None if any object may have changed: the first time, and after too many changes.
-        """
-        is_known = objects is self._objects
-        changed = objects.changed_since(self._kind, self._version) if is_known else None
-        self._objects, self._version = objects, objects.version(self._kind)
-        return changed
+    def changes_of(self, kind: type[KubeObject]) -> ChangeLog[ObjectName]:
+        """Return the log of the objects of a kind that were put or deleted."""
+        log = self._logs.get(kind)
+        if log is None:
+            log = self._logs[kind] = ChangeLog()
+        return log
 
 
 class ObjectStore(Objects):
@@ -158,9 +138,6 @@ class ObjectStore(Objects):
             self._moved(type(item), item.metadata)
         return previous
 
-    def _moved(self, kind: type, metadata: ObjectMeta) -> None:
-        log = self._logs.get(kind)
-        if log is None:
-            log = self._logs[kind] = ChangeLog()
-        log.add((metadata.namespace, metadata.name))
+    def _moved(self, kind: type[KubeObject], metadata: ObjectMeta) -> None:
+        self.changes_of(kind).add((metadata.namespace, metadata.name))
         self.changes += 1

@@ -23,11 +23,10 @@ from kubesched.api.resource import (
     AllocationResult,
     ResourceClaim,
 )
-from kubesched.snapshot.objects import ChangedObjects, ChangeLog, Objects
+from kubesched.snapshot.objects import ChangeLog, ChangeReader, ObjectName, Objects
 
 DeviceID = tuple[str, str, str]
 """Driver, pool and device name."""
-_Key = tuple[str, str]
 
 
 @dataclass(slots=True)
@@ -108,14 +107,14 @@ class ClaimTracker:
         self._consumable = consumable_capacity
         self._pending: dict[str, _Pending] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._assumed: dict[_Key, ResourceClaim] = {}
-        self._unseen: set[_Key] = set()
-        self._changed: list[_Key] = []
-        self._seen: dict[_Key, ResourceClaim] = {}
-        self._stored = ChangedObjects(ResourceClaim)
+        self._assumed: dict[ObjectName, ResourceClaim] = {}
+        self._unseen: set[ObjectName] = set()
+        self._changed: list[ObjectName] = []
+        self._seen: dict[ObjectName, ResourceClaim] = {}
+        self._stored: ChangeReader[ObjectName] = ChangeReader()
         self._state = AllocatedState()
         # Uid of a pod -> the claim that was created for its extended resources.
-        self._special: dict[str, _Key] = {}
+        self._special: dict[str, ObjectName] = {}
 
     # Claims.
 
@@ -216,7 +215,7 @@ class ClaimTracker:
 
     def _catch_up(self, objects: Objects) -> None:
         """Update the state with the claims that changed."""
-        changed: Iterable[_Key] | None = self._stored.read(objects)
+        changed: Iterable[ObjectName] | None = self._stored.read(objects.changes_of(ResourceClaim))
         if changed is None:
             stored = {
                 (claim.metadata.namespace, claim.metadata.name): _version(claim)
@@ -232,7 +231,7 @@ class ClaimTracker:
             namespace, name = key
             self._see(key, self.get(objects, namespace, name))
 
-    def _see(self, key: _Key, claim: ResourceClaim | None) -> None:
+    def _see(self, key: ObjectName, claim: ResourceClaim | None) -> None:
         """Replace the known version of a claim."""
         before = self._seen.pop(key, None)
         if before is not None and self._special.get(uid := _pod_served(before)) == key:

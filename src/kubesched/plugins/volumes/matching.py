@@ -25,7 +25,7 @@ from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import STORAGE, class_of_volume
 from kubesched.plugins.volumes.node_access import NodeAccess, Pairs, pairs_of, terms_of_volume
-from kubesched.snapshot.objects import ChangedObjects, ChangeReader, Objects
+from kubesched.snapshot.objects import ChangeReader, ObjectName, Objects
 
 NO_VOLUME: Final = -1
 _FILESYSTEM: Final = "Filesystem"
@@ -193,14 +193,14 @@ class VolumesByClass:
 
     def __init__(self, assumed: AssumeCache[PersistentVolume]) -> None:
         self._assumed = assumed
-        self._changed = ChangedObjects(PersistentVolume)
+        self._changed: ChangeReader[ObjectName] = ChangeReader()
         self._changed_assumed: ChangeReader[str] = ChangeReader()
         self._class_of: dict[str, str] = {}
         self._classes: dict[str, ClassVolumes] = {}
 
     def of(self, objects: Objects, storage_class: str) -> ClassVolumes:
         """Return the volumes of a class."""
-        written = self._changed.read(objects)
+        written = self._changed.read(objects.changes_of(PersistentVolume))
         assumed = self._changed_assumed.read(self._assumed.changes)
         if written is None or assumed is None:
             self._class_of, self._classes = {}, {}

@@ -25,7 +25,7 @@ from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import NO_PROVISIONER
 from kubesched.plugins.volumes.claims import STORAGE, class_of_claim
 from kubesched.plugins.volumes.node_access import NodeAccess, Pairs, pairs_of
-from kubesched.snapshot.objects import ChangedObjects, Objects
+from kubesched.snapshot.objects import ChangeReader, ObjectName, Objects
 
 NO_POOL: Final = -1
 _UNKNOWN: Final = -(1 << 63)
@@ -66,14 +66,14 @@ class StoragePools:
     """The pools of all storage classes, kept up to date."""
 
     def __init__(self) -> None:
-        self._changed = ChangedObjects(CSIStorageCapacity)
+        self._changed: ChangeReader[ObjectName] = ChangeReader()
         self._classes: dict[str, ClassPools] = {}
         # Namespace and name -> pools of the class, and the position among them.
         self._places: dict[tuple[str, str], tuple[ClassPools, int]] = {}
 
     def of(self, objects: Objects, storage_class: str) -> ClassPools:
         """Return the pools of a class."""
-        changed = self._changed.read(objects)
+        changed = self._changed.read(objects.changes_of(CSIStorageCapacity))
         if changed is None or not all(self._take_over(objects, key) for key in set(changed)):
             self._begin(objects)
         return self._classes.get(storage_class) or ClassPools(())

@@ -28,12 +28,12 @@ from kubesched.plugins.volumes.attachable import (
 )
 from kubesched.plugins.volumes.csi_nodes import NO_LIMIT
 from kubesched.snapshot.changed_rows import RowVersions, fitted
-from kubesched.snapshot.objects import ChangedObjects, Objects
+from kubesched.snapshot.objects import ChangeReader, ObjectName, Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 K = TypeVar("K", bound=KubeObject)
-_READ: Final = (PersistentVolumeClaim, PersistentVolume, StorageClass)
+_READ: Final[tuple[type[KubeObject], ...]] = (PersistentVolumeClaim, PersistentVolume, StorageClass)
 
 
 class NodeVolumes(msgspec.Struct, frozen=True):
@@ -90,7 +90,7 @@ class VolumesInUse:
         self._most = 0
         self._counted: dict[int, NodeVolumes] = {}
         self._versions = RowVersions()
-        self._changed = [ChangedObjects(kind) for kind in _READ]
+        self._changed: list[ChangeReader[ObjectName]] = [ChangeReader() for _ in _READ]
         self._attachments = _AttachmentsByNode()
         # Namespace and name -> the counted rows that have read such an object.
         self._readers: dict[tuple[str, str], set[int]] = {}
@@ -189,7 +189,8 @@ class VolumesInUse:
 
     def _changed_readers(self, objects: Objects) -> set[int]:
         """Return the counted rows that have read an object that changed."""
-        changes = [reader.read(objects) for reader in self._changed]
+        readers = zip(self._changed, _READ, strict=True)
+        changes = [reader.read(objects.changes_of(kind)) for reader, kind in readers]
         if None in changes:
             self._readers.clear()
             return set(self._counted)
@@ -231,7 +232,7 @@ class _AttachmentsByNode:
 
     def __init__(self) -> None:
         self._by_node: dict[str, dict[str, VolumeAttachment]] = {}
-        self._changed = ChangedObjects(VolumeAttachment)
+        self._changed: ChangeReader[ObjectName] = ChangeReader()
         self._node_of: dict[str, str] = {}
 
     def on(self, node_name: str) -> Collection[VolumeAttachment]:
@@ -240,7 +241,7 @@ class _AttachmentsByNode:
 
     def update(self, objects: Objects) -> set[str]:
         """Take over the attachments that changed since the last call; return their nodes."""
-        changed = self._changed.read(objects)
+        changed = self._changed.read(objects.changes_of(VolumeAttachment))
         if changed is None:
             stored = [item.metadata.name for item in objects.list(VolumeAttachment)]
             names = [*self._node_of, *stored]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.api.resource import Device, ResourceSlice
 from kubesched.client.watch_events import SharedParts
+from kubesched.plugins.dynamic_resources import node_devices
 from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher
 from kubesched.plugins.dynamic_resources.requests import AllocationError
 from tests.plugins.dynamic_resources.objects import device, selectors, slice_of
@@ -63,6 +66,17 @@ def test_a_device_that_is_gone_does_not_answer_for_another() -> None:
         assert (model == "x") == answer(
             matcher, expression, DRIVERS[0], device("d", {"model": model})
         )
+
+
+def test_remembered_answers_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claims with expressions of their own do not fill the memory."""
+    monkeypatch.setattr(node_devices, "_ANSWERS_MAX", 2)
+    matcher, one = DeviceMatcher(), device("d0", {"model": "x"})
+    before, used = sys.getrefcount(one), []
+    for expression in ("device.driver == '1'", "device.driver == '2'", "device.driver == '3'"):
+        answer(matcher, expression, DRIVERS[0], one)
+        used.append(sys.getrefcount(one) - before)
+    assert [1, 2, 1] == used
 
 
 def test_a_remembered_error_keeps_no_frames_alive() -> None:

@@ -8,6 +8,7 @@ Differs:  the result of a selector is cached as long as the device does not chan
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Final
 
 from kubesched import cel
 from kubesched.api.core import Node
@@ -31,6 +32,9 @@ from kubesched.plugins.dynamic_resources.pools import (
     matches_node,
 )
 from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
+
+_ANSWERS_MAX: Final = 1 << 20
+"""About 200 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,9 @@ class DeviceMatcher:
             answer = compiled.matches(cel.device_variables(driver, device))
         except CelError as error:
             answer = str(error)
+        if len(self._answers) >= _ANSWERS_MAX:
+            # Claims may each have an expression of their own.
+            self._answers.clear()
         self._answers[key] = device, answer
         return answer
 

@@ -137,11 +137,11 @@ class TableMachine(RuleBasedStateMachine):
         """Choose a row."""
         return data.draw(st.integers(0, len(self.table) - 1))
 
-    @initialize(resources_max=resource_limits)
-    def start(self, resources_max: int) -> None:
-        """Amounts of resources without columns are derived."""
+    @initialize(resources_max=resource_limits, labels_max=st.sampled_from([0, 1, 64]))
+    def start(self, resources_max: int, labels_max: int) -> None:
+        """Amounts of resources without columns are derived, and columns of labels made again."""
         self.table = NodeColumns()
-        self.table.resources_max = resources_max
+        self.table.resources_max, self.table.labels_max = resources_max, labels_max
 
     @rule(fields=node_fields)
     def add_node(self, fields: NodeFields) -> None:
@@ -305,6 +305,23 @@ def test_rows_of_equal_usage(resources_max: int) -> None:
     first, same, offers_more, holds = map(table.usage, range(4))
     assert first == same
     assert len({first, offers_more, holds}) == 3
+
+
+def test_columns_of_labels_are_limited() -> None:
+    """Sums of pods by label are right after the label's column was made again."""
+    table = make_table(make_node(f"n{at}", labels={"zone": "ab"[at % 2]}) for at in range(200))
+    table.labels_max = 1
+    for row in range(200):
+        table.add_pod(make_pod_info(f"p{row}", labels={"app": "web"}), row)
+    counts, before = QUESTIONS["web"].over(table.groups), table.label("zone")
+    assert [100, 100] == counts.by_code(before).tolist()
+    table.label("disk")
+    table.update_node(make_node("n0", labels={"zone": "a", "disk": "x"}))
+    row = table.add_node(make_node("new", labels={"zone": "a"}))
+    table.add_pod(make_pod_info("new", labels={"app": "web"}), row)
+    after = table.label("zone")
+    assert before is not after
+    assert [101, 100] == counts.by_code(after).tolist()
 
 
 def test_sums_wrap_as_int64() -> None:

@@ -51,6 +51,8 @@ class NodeColumns(NodeTable):
 
     Attributes:
         resources_max: The number of resources with columns; the others are rare.
+        labels_max: The number of labels with columns above which these are made again after a node
+            has changed.
         groups: The pods on nodes, grouped by the properties that selectors read.
         epoch: Increases when a node is added, removed or changed; invalidates cached answers.
         changes: Rows where a pod was added or removed in this epoch, oldest first.
@@ -60,6 +62,7 @@ class NodeColumns(NodeTable):
     """
 
     resources_max: int = 64
+    labels_max: int = 512
 
     def __init__(self) -> None:
         self.names: list[str] = []
@@ -172,6 +175,8 @@ class NodeColumns(NodeTable):
         row = self.row_of[node.metadata.name]
         previous = self.nodes[row]
         self.nodes[row] = node
+        if _lasting(previous) == _lasting(node):
+            return
         zone = self.zones[row]
         for column, value_ in self._coded_values(node):
             column.set(row, value_)
@@ -182,8 +187,7 @@ class NodeColumns(NodeTable):
         if previous.status.images != node.status.images:
             self.images.remove(previous)
             self.images.add(node)
-        if _lasting(previous) != _lasting(node):
-            self._begin_epoch()
+        self._begin_epoch()
 
     def remove_node(self, name: str) -> list[PodInfo]:
         """Remove a row and return its pods; the last row takes its place."""
@@ -395,6 +399,11 @@ class NodeColumns(NodeTable):
 
     def _begin_epoch(self) -> None:
         self.epoch += 1
+        if len(self._labels) > self.labels_max:
+            # Pods may each ask for a key of their own. The keys that are in use get new columns.
+            for column in self._labels.values():
+                column.version += 1
+            self._labels.clear()
         self._all_names = self._name_ranks = None
         self.changes_dropped += len(self.changes)
         self.changes = array("q")

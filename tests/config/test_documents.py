@@ -100,12 +100,14 @@ def test_a_field_gets_a_value_in_a_copy(path: str, expected: object) -> None:
 
 def test_unknown_paths() -> None:
     """All are reported, with what exists instead."""
-    paths = ("workloads[db].pods", "name.first", "name[0]", "a..b", "")
+    large = "9" * 5000
+    paths = ("workloads[db].pods", f"workloads[{large}]", "name.first", "name[0]", "a..b", "")
     values: dict[str, Any] = dict.fromkeys(paths, 7)
     with pytest.raises(ConfigError) as refused:
         with_fields(DOCUMENT, values)
     assert [
         "workloads[db].pods: there is no element db; there is web, job",
+        f"workloads[{large}]: there is no element {large}; there is web, job",
         "name.first: first would be a field of 'a', which has none",
         "name[0]: [0] would be an element of something that is no list",
         "a..b: write a path such as workloads[0].pods.perHour",

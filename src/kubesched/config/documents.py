@@ -167,7 +167,7 @@ def _index(value: Any, step: str) -> int:
     names = [each.get("name") if isinstance(each, Mapping) else None for each in value]
     if step in names:
         return names.index(step)
-    if step.isdecimal() and int(step) < len(value):
+    if step in map(str, range(len(value))):
         return int(step)
     named = [name for name in names if name]
     there = f"there is {', '.join(named)}" if named else f"the list has {len(value)}"

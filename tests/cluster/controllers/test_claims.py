@@ -262,6 +262,23 @@ async def test_a_resource_claim_template_makes_a_claim_per_pod(world: World) -> 
     assert name.startswith("user-gpu-")
 
 
+@controlled
+async def test_a_refused_resource_claim_does_not_multiply_the_others(world: World) -> None:
+    """Labels of a template are checked when its claim is created."""
+    requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpus"}}]
+    for name, labels in (("right", {}), ("wrong", {"a": "not valid"})):
+        template = {"metadata": {"labels": labels}, "spec": {"devices": {"requests": requests}}}
+        metadata = {"name": name, "namespace": "default"}
+        world.client.create(
+            "resourceclaimtemplates.resource.k8s.io", {"metadata": metadata, "spec": template}
+        )
+    asked = [{"name": name, "resourceClaimTemplateName": name} for name in ("right", "wrong")]
+    metadata = {"name": "user", "namespace": "default"}
+    world.client.create("pods", {"metadata": metadata, "spec": {**SPEC, "resourceClaims": asked}})
+    await asyncio.sleep(60)
+    assert 1 == len(world.client.list("resourceclaims.resource.k8s.io"))
+
+
 def _add_device_claim(world: World, *users: Json, **metadata: Any) -> Key:
     """Create an allocated ResourceClaim, as the scheduler leaves it."""
     kind = "resourceclaims.resource.k8s.io"

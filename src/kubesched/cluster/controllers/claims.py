@@ -399,20 +399,23 @@ class PodClaimController(Controller):
         status = pod.get("status", {})
         found = {one["name"]: one for one in status.get("resourceClaimStatuses", ())}
         known = len(found)
-        for asked in pod["spec"].get("resourceClaims", ()):
-            template_name = asked.get("resourceClaimTemplateName")
-            if not template_name or asked["name"] in found:
-                continue
-            template = self.server.find(_TEMPLATES, key.namespace, template_name)
-            if template is None:
-                self._waiting[key] = None
-                continue
-            claim = device_claim_of(pod, asked["name"], template)
-            name = self.server.create(_DEVICE_CLAIMS, claim)["metadata"]["name"]
-            found[asked["name"]] = {"name": asked["name"], "resourceClaimName": name}
-        if len(found) > known:
-            statuses = list(found.values())
-            self.server.patch_status(key, {**status, "resourceClaimStatuses": statuses})
+        try:
+            for asked in pod["spec"].get("resourceClaims", ()):
+                template_name = asked.get("resourceClaimTemplateName")
+                if not template_name or asked["name"] in found:
+                    continue
+                template = self.server.find(_TEMPLATES, key.namespace, template_name)
+                if template is None:
+                    self._waiting[key] = None
+                    continue
+                claim = device_claim_of(pod, asked["name"], template)
+                name = self.server.create(_DEVICE_CLAIMS, claim)["metadata"]["name"]
+                found[asked["name"]] = {"name": asked["name"], "resourceClaimName": name}
+        finally:
+            # Otherwise, a refused claim would bring the others again with each new attempt.
+            if len(found) > known:
+                statuses = list(found.values())
+                self.server.patch_status(key, {**status, "resourceClaimStatuses": statuses})
 
 
 def has_own_claims(pod: Pod) -> bool:

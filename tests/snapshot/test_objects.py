@@ -47,7 +47,7 @@ def test_changes_since_a_version(changes: list[tuple[bool, tuple[str, str]]], ve
         _ = store.put(item) if puts else store.delete(item)
         store.put(Namespace(metadata=ObjectMeta(name="a")))
     expected = tuple(moved[version:]) if 0 <= version <= len(moved) else None
-    assert expected == store.changes_of(Service).since(version)
+    assert expected == store.changed_since(Service, version)
 
 
 def test_log_of_changes_is_limited() -> None:

@@ -103,6 +103,13 @@ class Objects:
         log = self._logs.get(kind)
         return 0 if log is None else log.version
 
+    def changed_since(self, kind: type[K], version: int) -> Sequence[ObjectName] | None:
+        """Return (namespace, name) of each change of the kind since a version, oldest first.
+
+        None if the version is older than the log of changes.
+        """
+        return self.changes_of(kind).since(version)
+
     def changes_of(self, kind: type[KubeObject]) -> ChangeLog[ObjectName]:
         """Return the log of the objects of a kind that were put or deleted."""
         log = self._logs.get(kind)

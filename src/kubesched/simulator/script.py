@@ -19,8 +19,10 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from kubesched.api.apps import DaemonSet, ReplicaSet
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
+from kubesched.api.field_errors import ConfigError, child, duplicate
 from kubesched.api.meta import KubeObject
 from kubesched.simulator.scenario import (
     NodeSelection,
@@ -130,8 +132,19 @@ class Script:
             self._at(group.at, self._add_nodes, nodes)
 
     def start(self) -> None:
-        """Set the timers of workloads and events; raises DecodeError if a trace cannot be read."""
-        for workload in self._scenario.workloads:
+        """Set the timers of workloads and events.
+
+        Raises:
+            ConfigError: if a workload has the name of an object that exists.
+            DecodeError: if a trace cannot be read.
+        """
+        workloads = self._scenario.workloads
+        taken = [i for i, workload in enumerate(workloads) if self._is_taken(workload)]
+        if taken:
+            raise ConfigError(
+                [duplicate(child("workloads", i, "name"), workloads[i].name) for i in taken]
+            )
+        for workload in workloads:
             self._start_workload(workload)
         for number, event in enumerate(self._scenario.events):
             random = self._world.random_streams.stream(f"events/{number}")
@@ -181,6 +194,13 @@ class Script:
             self._try(self._world.nodes.add, node)
 
     # Workloads.
+
+    def _is_taken(self, workload: ScenarioWorkload) -> bool:
+        """Whether there is an object of the workload's kind and name."""
+        if workload.deployment is None and workload.daemon_set is None:
+            return False
+        type_ = DaemonSet if workload.deployment is None else ReplicaSet
+        return self._world.server.find(type_, workload.namespace, workload.name) is not None
 
     def _start_workload(self, workload: ScenarioWorkload) -> None:
         if workload.trace is not None:

@@ -15,7 +15,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -97,7 +97,7 @@ def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], Cluster
             process.kill()
 
 
-def end(process: subprocess.Popen[str], how: signal.Signals) -> int:
+def end(process: subprocess.Popen[Any], how: signal.Signals) -> int:
     """Send a signal, and return the exit code."""
     process.send_signal(how)
     return process.wait(10)
@@ -225,6 +225,19 @@ def test_exit_code_of_a_command(command: list[str], code: int, words: str) -> No
     result = run("sandbox", "--nodes", 0, "--no-scheduler", "--", *command)
     assert code == result.exit_code
     assert words in result.output
+
+
+@pytest.mark.slow
+def test_interrupted_before_the_command(tmp_path: Path) -> None:
+    """Ctrl-C ends a sandbox that still starts; the command does not run, and nothing is left."""
+    words = ["sandbox", "--nodes", "20000", "--no-scheduler", "--", "touch", str(tmp_path / "ran")]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-m", "kubesched", *words], env=environment) as process:  # noqa: S603 - our own program
+        while not any(tmp_path.glob("kubesched-sandbox-*/*")):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.02)
+        assert 130 == end(process, signal.SIGINT)
+    assert [] == [*tmp_path.iterdir()]
 
 
 @pytest.mark.slow

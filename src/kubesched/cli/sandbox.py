@@ -67,7 +67,10 @@ class _Sandbox:
         return given or self.folder / "kubeconfig"
 
     async def run(self) -> int:
-        self._listen_to_signals()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._end)
+        if not self.flags["command"]:
+            loop.add_signal_handler(signal.SIGINT, self.stop.set)
         async with AsyncExitStack() as opened:
             data: Path | None = self.flags["data"]
             kept_in = None if data is None else Path(f"{data}-access")
@@ -80,16 +83,6 @@ class _Sandbox:
             await self._start_scheduler(server, access, opened)
             tune_collector()
             return await self._serve(server)
-
-    def _listen_to_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupted)
-        loop.add_signal_handler(signal.SIGTERM, self._end)
-
-    def _interrupted(self) -> None:
-        # The command gets Ctrl-C too, and decides what it means.
-        if not self.flags["command"]:
-            self.stop.set()
 
     def _end(self) -> None:
         self.terminated = True
@@ -192,6 +185,8 @@ class _Sandbox:
         click.echo("\n".join(lines))
 
     async def _run_command(self) -> int:
+        # The command gets Ctrl-C too, and decides what it means.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
         process = await self._started()
         ended = asyncio.create_task(process.wait())
         stopped = asyncio.create_task(self.stop.wait())

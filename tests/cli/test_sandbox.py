@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.api.codec import DecodeError
 from kubesched.cli.sandbox import node_template, read_node
 from kubesched.cli.sandbox_scheduler import configuration_text, read_document
 from kubesched.cluster.nodes import NodeTemplate
@@ -359,13 +360,15 @@ def test_flags_become_a_template() -> None:
         ("", "holds 0 documents"),
         ("kind: Pod", "is a Pod"),
         ("spec: 1", "spec is no object"),
+        ("metadata: {labels: [a]}", r"metadata\.labels: expected `object`"),
+        ("status: {capacity: x}", r"status\.capacity: expected `object`"),
     ],
 )
 def test_node_template(text: str, words: str, tmp_path: Path) -> None:
     """A file with other content is refused."""
     file = tmp_path / "node.yaml"
     file.write_text(text)
-    with pytest.raises(UserError, match=words):
+    with pytest.raises((UserError, DecodeError), match=words):
         read_node(file)
 
 
@@ -400,6 +403,8 @@ def test_configuration_of_the_scheduler(tmp_path: Path) -> None:
         found["clientConnection"][n] for n in ("kubeconfig", "contentType")
     )
     assert "KubeSchedulerConfiguration" == found["kind"]
+    other = configuration_text({"clientConnection": [1]}, Path("here"))
+    assert [1] == yaml.safe_load(other)["clientConnection"]
 
 
 def test_help() -> None:

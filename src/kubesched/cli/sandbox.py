@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import click
 
+from kubesched.api.codec import Source, decode_object
 from kubesched.api.quantity import QuantityError, canonical
 from kubesched.api.tolerations import EFFECTS
 from kubesched.apiserver.durable import DurableServer, JournalError
@@ -288,14 +289,22 @@ def _taint(text: str) -> Plain:
 
 
 def read_node(file: Path) -> Plain:
-    """Return the Node in a file, without the fields of one machine."""
+    """Return the Node in a file, without the fields of one machine.
+
+    Raises:
+        UserError: The file has something else.
+        DecodeError: A field has a value of another type.
+    """
     node: Plain = read_document("--node-template", file, "Node")
     if (node.get("apiVersion", "v1"), node.get("kind", "Node")) != ("v1", "Node"):
         raise UserError(f"{file}: is a {node.get('kind')}; a template is a Node of v1")
-    found = {}
+    found: Plain = {}
     for part, fields in _TAKEN.items():
         whole = node.get(part) or {}
         if not isinstance(whole, dict):
             raise UserError(f"{file}: {part} is no object")
         found[part] = {name: whole[name] for name in fields or whole if whole.get(name)}
+    metadata = {**found["metadata"], "name": "template"}
+    checked = {"apiVersion": "v1", "kind": "Node", **found, "metadata": metadata}
+    decode_object(checked, Source(str(file), 0))
     return found

@@ -105,7 +105,8 @@ def end(process: subprocess.Popen[Any], how: signal.Signals) -> int:
 
 
 @pytest.mark.slow
-def test_until_interrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGHUP])
+def test_until_interrupted(how: signal.Signals, tmp_path: Path) -> None:
     """It prints how to connect, answers requests with the token, and removes its files."""
     file = tmp_path / "kubeconfig"
     arguments = ("--nodes", 2, "--no-scheduler", "--kubeconfig", file)
@@ -116,7 +117,7 @@ def test_until_interrupted(tmp_path: Path) -> None:
         assert ["node-0", "node-1"] == [node["metadata"]["name"] for node in nodes]
         with pytest.raises(urllib.error.HTTPError, match="401"):
             cluster.ask("/api/v1/nodes", token="guessed")  # noqa: S106 - that is the point
-        assert 0 == end(process, signal.SIGINT)
+        assert 0 == end(process, how)
     assert not file.exists()
 
 

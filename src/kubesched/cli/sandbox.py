@@ -70,6 +70,9 @@ class _Sandbox:
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._end)
+        # A terminal that is closed sends it; nohup ignores it.
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            loop.add_signal_handler(signal.SIGHUP, self._end)
         if not self.flags["command"]:
             loop.add_signal_handler(signal.SIGINT, self.stop.set)
         async with AsyncExitStack() as opened:

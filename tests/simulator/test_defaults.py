@@ -14,6 +14,7 @@ from kubesched.api.core import (
     ResourceRequirements,
 )
 from kubesched.api.meta import ObjectMeta
+from kubesched.api.quantity import Quantity
 from kubesched.api.scheduling import PodGroup, PodGroupSpec, PriorityClass
 from kubesched.simulator.defaults import (
     PriorityClasses,
@@ -44,6 +45,28 @@ def test_limits_are_default_requests() -> None:
     spec = completed(PodSpec(containers=(Container(name="c", resources=resources),)))
     expected = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}
     assert expected == spec.containers[0].resources.requests
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        ({}, {"cpu": "3", "memory": "1Gi", "hugepages-2Mi": "2Mi"}),
+        ({"cpu": "4"}, {"cpu": "4", "memory": "1Gi", "hugepages-2Mi": "2Mi"}),
+    ],
+)
+def test_requests_of_pods_with_limits(
+    requests: dict[str, Quantity], expected: dict[str, Quantity]
+) -> None:
+    """What containers request counts, or else the pod's limits."""
+    limits: dict[str, Quantity] = {"cpu": "8", "memory": "1Gi", "hugepages-2Mi": "2Mi"}
+    containers = tuple(
+        Container(name=name, resources=ResourceRequirements(limits={"cpu": cpu}))
+        for name, cpu in (("a", "2500m"), ("b", "500m"))
+    )
+    resources = ResourceRequirements(requests=requests, limits=limits)
+    spec = completed(PodSpec(containers=containers, resources=resources, overhead={"cpu": "1"}))
+    assert spec.resources is not None
+    assert expected == spec.resources.requests
 
 
 def test_host_network_makes_host_ports() -> None:

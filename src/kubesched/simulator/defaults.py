@@ -3,7 +3,8 @@
 Objects from an API server have them already; objects from manifests do not.
 
 Upstream: pkg/apis/core/v1/defaults.go, plugin/pkg/admission/priority (v1.36)
-Reads:    requests, limits, ports, priorityClassName; capacity of nodes; PriorityClass objects
+Reads:    requests and limits, also of whole pods; ports, priorityClassName; capacity of nodes;
+          PriorityClass objects
 Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are not applied; a pod
           with an unknown class is kept without a priority instead of refused.
 """
@@ -15,8 +16,10 @@ from typing import TypeVar
 
 import msgspec
 
-from kubesched.api.core import Container, Node, Pod, PodSpec
+from kubesched.api.core import Container, Node, Pod, PodSpec, ResourceRequirements
 from kubesched.api.meta import KubeObject
+from kubesched.api.names import CPU, MEMORY
+from kubesched.api.pod_requests import is_pod_level_resource, pod_request_amounts
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.well_known import SYSTEM_CLASSES
 
@@ -64,7 +67,21 @@ def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
     init_containers = _all_with_defaults(spec.init_containers, spec.host_network)
     if containers is not spec.containers or init_containers is not spec.init_containers:
         spec = msgspec.structs.replace(spec, containers=containers, init_containers=init_containers)
+    if spec.resources is not None and spec.resources.limits:
+        resources = _with_pod_requests(spec, spec.resources)
+        spec = msgspec.structs.replace(spec, resources=resources)
     return with_uid(pod if spec is pod.spec else msgspec.structs.replace(pod, spec=spec))
+
+
+def _with_pod_requests(spec: PodSpec, resources: ResourceRequirements) -> ResourceRequirements:
+    """Use what containers request, or else the limits, as missing requests of the whole pod."""
+    only_containers = PodSpec(containers=spec.containers, init_containers=spec.init_containers)
+    of_containers = pod_request_amounts(Pod(spec=only_containers))
+    requests = {name: str(of_containers[name]) for name in (CPU, MEMORY) if name in of_containers}
+    limits = {
+        name: limit for name, limit in resources.limits.items() if is_pod_level_resource(name)
+    }
+    return msgspec.structs.replace(resources, requests={**limits, **requests, **resources.requests})
 
 
 def pod_group_with_defaults(group: PodGroup, classes: PriorityClasses) -> PodGroup:

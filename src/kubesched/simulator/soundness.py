@@ -13,7 +13,15 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from kubesched.api.core import Affinity, Node, Pod, PodSpec, Toleration, TopologySpreadConstraint
+from kubesched.api.core import (
+    Affinity,
+    Node,
+    Pod,
+    PodSpec,
+    ResourceRequirements,
+    Toleration,
+    TopologySpreadConstraint,
+)
 from kubesched.api.field_errors import FieldError, child, invalid, not_supported
 from kubesched.api.quantity import Quantity, parse_quantity
 from kubesched.api.tolerations import EFFECTS
@@ -46,12 +54,9 @@ def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
         ("initContainers", spec.init_containers),
     ):
         for index, container in enumerate(containers):
-            requests, limits = container.resources.requests, container.resources.limits
-            place = path, name, index, "resources"
-            yield from _amount_errors(requests, *place, "requests")
-            if limits:
-                yield from _amount_errors(limits, *place, "limits")
-                yield from _limit_errors(requests, limits, *place, "requests")
+            yield from _resource_errors(container.resources, path, name, index, "resources")
+    if spec.resources is not None:
+        yield from _resource_errors(spec.resources, path, "resources")
     if spec.overhead:
         yield from _amount_errors(spec.overhead, path, "overhead")
     for index, constraint in enumerate(spec.topology_spread_constraints):
@@ -60,6 +65,14 @@ def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
         yield from _toleration_errors(toleration, child(path, "tolerations", index))
     if spec.affinity is not None:
         yield from _weight_errors(spec.affinity, child(path, "affinity"))
+
+
+def _resource_errors(resources: ResourceRequirements, *place: str | int) -> Iterator[FieldError]:
+    requests, limits = resources.requests, resources.limits
+    yield from _amount_errors(requests, *place, "requests")
+    if limits:
+        yield from _amount_errors(limits, *place, "limits")
+        yield from _limit_errors(requests, limits, *place, "requests")
 
 
 def _amount_errors(amounts: Mapping[str, Quantity], *place: str | int) -> Iterator[FieldError]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from kubesched.api import scheme
 
 # Reports are wrapped, as on a terminal.
 os.environ["COLUMNS"] = "80"
@@ -32,6 +35,13 @@ def pytest_xdist_auto_num_workers() -> int:
 
 # Little of what tests make is garbage in cycles.
 gc.set_threshold(50_000)
+
+
+@pytest.fixture(autouse=True)
+def _no_custom_kinds() -> Iterator[None]:
+    """Forget the custom resources that a test's plugins declare."""
+    yield
+    scheme._CUSTOM.clear()
 
 
 def pytest_collection_finish() -> None:

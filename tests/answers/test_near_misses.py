@@ -160,3 +160,20 @@ def test_pods_to_be_near() -> None:
     elsewhere["metadata"] = {"name": "far", "namespace": "other", "labels": {"app": "wb"}}
     report = Cluster.from_objects([NODE, asking, near, elsewhere]).why("shop/p")
     assert ("pods with app=wbe are asked for; pods have app=web",) == report.near_misses
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [
+        ("node-role.kubernetes.io/control-plane", ""),
+        ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
+        ("topology.kubernetes.io/zones", "topology.kubernetes.io/zone"),
+    ],
+)
+def test_labels_of_another_name_in_the_same_domain_are_not_near(key: str, hint: str) -> None:
+    """Names are compared, because thousands of labels share kubernetes.io."""
+    labels = {"topology.kubernetes.io/zone": "a", "kubernetes.io/hostname": "n"}
+    node = {**NODE, "metadata": {"name": "n", "labels": labels}}
+    report = Cluster.from_objects([node, pod(nodeSelector={key: "a"})]).why("p")
+    words = f"the label {key} is asked for; no node has it"
+    assert (f"{words}; did you mean {hint}?" if hint else words,) == report.near_misses

@@ -53,8 +53,16 @@ def test_steps_keep_their_order() -> None:
             "steps[0].setPriority.priority: write either priority or className",
         ),
         (
-            {"setBudget": {"name": "web", "minAvailable": "x"}},
-            "steps[0].setBudget.minAvailable: x is no number and no percentage",
+            {"setBudget": {"name": "web", "minAvailable": "5"}},
+            'steps[0].setBudget.minAvailable: "5" is no number and no percentage',
+        ),
+        (
+            {"setBudget": {"name": "web", "maxUnavailable": "150%"}},
+            'steps[0].setBudget.maxUnavailable: "150%" is no number and no percentage',
+        ),
+        (
+            {"setBudget": {"name": "web", "minAvailable": -1}},
+            "steps[0].setBudget.minAvailable: expected `int` >= 0",
         ),
         (
             {"setBudget": {"name": "web"}},

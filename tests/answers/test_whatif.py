@@ -15,7 +15,8 @@ from kubesched.answers.plan import decode_plan
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
 from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.api.core import Node, Pod
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, ObjectMeta
+from kubesched.api.scheduling import PriorityClass
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_pod
 
@@ -121,6 +122,14 @@ def test_a_lost_zone() -> None:
     assert (2, 1) == (report.before.nodes, report.after.nodes)
 
 
+def test_pods_that_were_being_deleted_are_not_lost() -> None:
+    """They would be gone without the plan, too."""
+    going = make_pod("x", node_name="a", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    report = planned([node("a"), node("b"), going], {"removeNode": "a"})
+    assert report.works
+    assert () == report.lost + report.removed
+
+
 def test_steps_that_help_pending_pods() -> None:
     """An uncordoned node, a label, and a shorter taint list."""
     objects: list[KubeObject] = [
@@ -168,7 +177,8 @@ def test_scaling_up_and_down() -> None:
 def test_a_no_execute_taint_evicts_regardless_of_budgets() -> None:
     """Upstream's taint manager does the same."""
     objects = [node("a"), node("b"), *web("a"), budget("web", "web", maxUnavailable=0)]
-    report = planned(objects, {"taint": {"nodes": "a", "add": ["bad=yes:NoExecute"]}})
+    daemon = running("log-x", "a", owner="log", kind="DaemonSet")
+    report = planned([*objects, daemon], {"taint": {"nodes": "a", "add": ["bad=yes:NoExecute"]}})
     assert [("a", "b")] == [(one.node, one.new_node) for one in report.moved]
     assert report.works
 
@@ -184,17 +194,30 @@ def test_a_changed_budget_unblocks_a_drain() -> None:
         assert report.works
 
 
-def test_a_raised_priority_preempts() -> None:
-    """A pending pod evicts one of lower priority."""
+@pytest.mark.parametrize(
+    ("given", "preempts"),
+    [
+        pytest.param({"priority": 10}, True, id="number"),
+        pytest.param({"className": "urgent"}, True, id="class"),
+        pytest.param({"className": "polite"}, False, id="class that does not preempt"),
+    ],
+)
+def test_a_raised_priority_preempts(given: dict[str, Any], preempts: bool) -> None:
+    """A pending pod evicts one of lower priority, if its class lets it."""
     labels = {"pod-template-hash": "5d"}
     owners = running("x", "", owner="api-5d").metadata.owner_references
     pending = make_pod("api-5d-1", requests={"cpu": 4}, labels=labels, uid="api")
     pending = replace(pending, metadata=replace(pending.metadata, owner_references=owners))
-    objects: list[KubeObject] = [node("a"), pending, *web("a")]
-    report = planned(objects, {"setPriority": {"workload": "deploy/api", "priority": 10}})
-    assert ["default/api-5d-1"] == [one.pod for one in report.no_longer_pending]
-    assert ["default/web-5d-0"] == [one.pod for one in report.preempted]
-    assert not report.works
+    classes = [
+        PriorityClass(metadata=ObjectMeta(name=name), value=10, preemption_policy=policy)
+        for name, policy in (("urgent", None), ("polite", "Never"))
+    ]
+    objects: list[KubeObject] = [node("a"), pending, *web("a"), *classes]
+    report = planned(objects, {"setPriority": {"workload": "deploy/api", **given}})
+    evicted = ["default/web-5d-0"] if preempts else []
+    assert evicted == [one.pod for one in report.preempted]
+    assert preempts == bool(report.no_longer_pending)
+    assert preempts != report.works
 
 
 def test_room_goes_to_the_pods_of_highest_priority() -> None:

@@ -14,7 +14,8 @@ from kubesched.answers.pod_explanation import explain_pod
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.answers.why import PodState, WhyReport, state_of, why, why_pod, why_undecided
 from kubesched.api.core import Node, Pod
-from kubesched.api.meta import KubeObject, OwnerReference
+from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference
+from kubesched.api.scheduling import PriorityClass
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.scheduler.decision import Placed
 from kubesched.snapshot.pod_info import PodInfo
@@ -265,6 +266,12 @@ def test_nothing_is_suggested_for_a_pod_that_fits() -> None:
     assert report.sentence == "Pod default/pod fits the only node now, and would go to n."
 
 
+def test_a_nominated_node_that_fits_is_the_only_one_tried() -> None:
+    """Of the others nothing is said."""
+    report = ask(make_pod(nominated_node_name="b"), make_node("a"), make_node("b"))
+    assert report.sentence == "Pod default/pod fits b now, to which it is nominated."
+
+
 def test_preemption_names_its_victims() -> None:
     """The sentence has the pod and its node."""
     full = make_pod("idle", requests={"cpu": "2"}, node_name="n")
@@ -277,13 +284,15 @@ def test_preemption_names_its_victims() -> None:
 
 
 def test_a_pod_that_may_not_preempt() -> None:
-    """A high priority does not help it; a note says why."""
+    """A high priority does not help it, and a note says why; another class would."""
     full = make_pod("idle", requests={"cpu": "2"}, node_name="n")
     pod = make_pod(priority=5, requests={"cpu": "2"}, spec={"preemptionPolicy": "Never"})
-    report = ask(pod, make_node("n", allocatable={"cpu": "2"}), full)
+    urgent = PriorityClass(metadata=ObjectMeta(name="urgent"), value=10)
+    report = ask(pod, make_node("n", allocatable={"cpu": "2"}), full, urgent)
     assert (
         "It may not preempt other pods: not eligible due to preemptionPolicy=Never.",
     ) == report.notes
+    assert ChangeKind.RAISE_PRIORITY in kinds(report)
 
 
 def test_pods_that_are_being_deleted_are_named() -> None:

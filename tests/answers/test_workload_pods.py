@@ -13,6 +13,7 @@ from kubesched.answers.workload_pods import (
     owns,
     read_manifests,
     replacement_of,
+    replica_sets_of,
     replicas_of,
 )
 from kubesched.api.apps import Job, ReplicaSet
@@ -125,6 +126,18 @@ def test_a_deployment_owns_the_pods_of_its_replica_sets() -> None:
     assert owns(item, running("x", "n", owner="web-abc", labels=labels))
     assert not owns(item, running("x", "n", owner="web-front-abc", labels=labels))
     assert not owns(item, running("x", "n"))
+    references = [
+        OwnerReference(kind="Deployment", name=name, controller=is_controller)
+        for name, is_controller in (("web", True), ("web", False), ("other", True))
+    ]
+    sets = [
+        ReplicaSet(metadata=ObjectMeta(name=name, namespace="shop", owner_references=(reference,)))
+        for name, reference in zip(("odd", "adopted", "else"), references, strict=True)
+    ]
+    names = replica_sets_of(item, sets)
+    assert {"odd"} == names
+    assert owns(item, running("x", "n", owner="odd"), names)
+    assert not owns(item, running("x", "n", owner="odd", kind="StatefulSet"), names)
 
 
 def test_a_replacement_is_pending_and_unnamed() -> None:

@@ -242,6 +242,12 @@ def test_errors_in_json(text: str, message: str) -> None:
             id="YAML, first",
         ),
         pytest.param(
+            "version: 1\nduration: 1h\n",
+            "$.kind: missing; Kubernetes objects have apiVersion and kind; a scenario is a file of "
+            "its own, which `kubesched simulate` plays",
+            id="a scenario",
+        ),
+        pytest.param(
             "b: [1\nc: 2\n",
             "it is no YAML for JSON: did not find expected ',' or ']' at line 2, column 2",
             id="YAML",

@@ -3,8 +3,16 @@
 import pytest
 
 from kubesched.api import core
-from kubesched.api.meta import KubeStruct
-from kubesched.api.scheme import KINDS, Kind, find_kind, kind_of
+from kubesched.api.meta import KubeObject, KubeStruct
+from kubesched.api.scheme import (
+    KINDS,
+    Kind,
+    custom_kinds,
+    custom_name_of,
+    custom_resource,
+    find_kind,
+    kind_of,
+)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type.__qualname__)
@@ -38,3 +46,28 @@ def test_names_are_not_enough(api_version: str, name: str, type_: type[KubeStruc
     """The class depends on group, version and kind."""
     found = find_kind(api_version, name)
     assert type_ is (found.type if found else None)
+
+
+def test_a_custom_resource() -> None:
+    """It is known by its class, and by its name in events; a later declaration replaces it."""
+    for _ in range(2):
+
+        @custom_resource("example.com/v1", "quotas")
+        class Quota(KubeObject):
+            pass
+
+        kind = Kind(Quota, "example.com", ("v1",), "Quota", "quotas", is_namespaced=True)
+        assert {"quotas.v1.example.com": kind} == custom_kinds()
+        assert kind == find_kind("example.com/v1", "Quota") == kind_of(Quota)
+        assert "quotas.v1.example.com" == custom_name_of(Quota)
+    assert custom_name_of(core.Pod) is None
+
+
+@pytest.mark.parametrize(("api_version", "message"), [("v1", "GROUP/VERSION"), ("apps/v1", "own")])
+def test_what_is_no_custom_resource(api_version: str, message: str) -> None:
+    """The core group, and the kinds of Kubernetes."""
+    with pytest.raises(ValueError, match=message):
+
+        @custom_resource(api_version, "deployments")
+        class Deployment(KubeObject):
+            pass

@@ -52,6 +52,7 @@ def test_a_negative_limit_is_none() -> None:
     ("query", "code", "message"),
     [
         pytest.param({"limit": "x"}, 400, 'parsing "x": invalid syntax', id="limit"),
+        pytest.param({"limit": "9" * 5000}, 400, "value out of range", id="huge-limit"),
         pytest.param(
             {"timeoutSeconds": "99999999999999999999"}, 400, "value out of range", id="timeout"
         ),

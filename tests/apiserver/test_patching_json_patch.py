@@ -85,6 +85,7 @@ def test_operations(document: Any, operation: dict[str, Any], expected: Any) -> 
         pytest.param({"op": "remove", "path": "/l/2"}, id="remove beyond the end"),
         pytest.param({"op": "remove", "path": "/l/-3"}, id="remove before the start"),
         pytest.param({"op": "remove", "path": "/l/-"}, id="remove the next"),
+        pytest.param({"op": "remove", "path": f"/l/{'1' * 5000}"}, id="an endless index"),
         pytest.param({"op": "replace", "path": "", "value": 1}, id="a number for everything"),
         pytest.param({"op": "replace", "path": "/l/2", "value": 1}, id="replace beyond the end"),
         pytest.param({"op": "test", "path": "/n", "value": 1.0}, id="test another number"),
@@ -130,6 +131,14 @@ def test_too_many_operations() -> None:
     with pytest.raises(StatusError) as caught:
         patching.apply_json_patch({}, [{"op": "test", "path": "/a"}] * 10_001)
     assert (413, "RequestEntityTooLarge") == (caught.value.code, caught.value.reason)
+
+
+def test_copies_that_grow_without_bounds() -> None:
+    """They are refused before they fill the memory."""
+    doubling = [{"op": "copy", "from": "/a", "path": f"/a/{at}"} for at in range(100)]
+    with pytest.raises(StatusError) as caught:
+        patching.apply_json_patch({"a": {}}, doubling)
+    assert 422 == caught.value.code
 
 
 def test_null_changes_nothing() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kubesched.api.protobuf_wire import fields_of
 from kubesched.apiserver.request import Response
 from kubesched.apiserver.server import ApiServer
 from tests.loops import in_real_time, on_virtual_time
@@ -179,6 +180,18 @@ async def test_openapi_documents_are_sent_once(path: str, written: str) -> None:
     seen = {"if-none-match": written.format(first.headers["ETag"])}
     second = await ask(server, "GET", path, headers=seen)
     assert [(200, True), (304, False)] == [(one.status, bool(one.body)) for one in (first, second)]
+
+
+@in_real_time
+async def test_the_document_of_version_2_is_empty() -> None:
+    """Kubectl wants it in protobuf, before it writes a List."""
+    server = new_server()
+    wanted = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+    binary = await ask(server, "GET", "/openapi/v2", headers={"accept": wanted})
+    assert [(1, b"2.0"), (2, b"\n\nKubernetes\x12\x05v1.36")] == [
+        (field.number, field.value) for field in fields_of(binary.body)
+    ]
+    assert "2.0" == _body(await ask(server, "GET", "/openapi/v2"))["swagger"]
 
 
 @pytest.mark.parametrize(

@@ -99,14 +99,15 @@ def test_a_start_without_delay_logs_nothing(caplog: pytest.LogCaptureFixture) ->
         pytest.param(
             FORBIDDEN,
             f"The API server at {SERVER} forbids reading 2 of 2 kinds, such as nodes: {FORBIDDEN}; "
-            "bind the user to the cluster roles system:kube-scheduler and system:volume-scheduler",
+            "bind the user to the cluster roles system:kube-scheduler and system:volume-scheduler, "
+            "and to one for the plugins' custom resources",
             id="forbidden",
         ),
         pytest.param(
             NOT_SERVED,
             f"The API server at {SERVER} does not serve 2 of 2 kinds, such as nodes: "
             "the server answered 404 Not Found; turn off the plugins and feature gates that read "
-            "them",
+            "them, or create their CustomResourceDefinitions",
             id="not-served",
         ),
     ],
@@ -140,3 +141,23 @@ def test_a_failure_after_the_start_is_logged_too(
     """A token may be refused that was good at first."""
     run(_wait(64, _Server(error, seconds=60)))
     assert [expected] == [message[: len(expected)] for message in caplog.messages]
+
+
+class _Recovering(_Server):
+    """A connection that fails for so many seconds, and answers then."""
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Fail, or answer."""
+        if asyncio.get_running_loop().time() < self.seconds:
+            raise self.error
+        yield self._lines()
+
+
+def test_the_end_of_a_failure_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Also if the next report of the failure is far."""
+    run(_wait(200, _Recovering(REFUSED, seconds=80)))
+    waiting, *_, last = caplog.messages
+    assert waiting.startswith("Waiting for the API server")
+    assert f"Reading from the API server at {SERVER} works again" == last
+    assert 1 == caplog.messages.count(last)

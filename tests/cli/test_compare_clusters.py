@@ -134,6 +134,16 @@ def test_long_names_fit(tmp_path: Path, monday: Path) -> None:
     assert max(map(len, totals)) <= 80
 
 
+def test_more_clusters_than_letters(tmp_path: Path) -> None:
+    """Two letters follow one."""
+    file = write(tmp_path, [node("n1")], "a.json")
+    result = run("compare", *[file] * 28, "--complete")
+    assert 0 == result.exit_code, result.output
+    assert ["Z", "AA", "AB"] == next(
+        line.split()[-3:] for line in result.stdout.splitlines() if line.split()[:1] == ["WHAT"]
+    )
+
+
 def test_few_pods_are_shown(tmp_path: Path) -> None:
     """The others are counted."""
     pods = [pod(f"p{at}", "1", node_name="n1") for at in range(4)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kubesched import __version__
 from kubesched.cli.run import ReportWriter
 from kubesched.client.connect import new_event_loop
 from tests.loops import in_real_time
@@ -88,6 +89,43 @@ def test_a_closed_pipe_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("kubesched.cli.run.run", broken)
     assert "" == run("run").output
+
+
+# The first lines of the log.
+
+
+class Ended:
+    """A process that ends at once."""
+
+    stop = None
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    async def run(self) -> int:
+        """Return the exit code."""
+        return 0
+
+
+def test_the_log_begins_with_version_and_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys of extenders are left out, and flags that have no effect are named."""
+    monkeypatch.setattr("kubesched.cli.run.SchedulerProcess", Ended)
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        "extenders:\n- urlPrefix: https://x\n  filterVerb: f\n  tlsConfig: {keyData: c2VjcmV0}\n"
+    )
+    result = run(
+        *("run", "--config", file, "--master", "http://x", "-v", "2", "--kube-api-qps", "5")
+    )
+    lines = [line.partition("] ")[2] or line for line in result.output.splitlines()]
+    assert f'"Starting kubesched" version="{__version__}"' == lines[0]
+    assert '"Using component config" config=<' == lines[1]
+    assert "\t- filterVerb: f" in lines
+    assert "c2VjcmV0" not in result.output
+    assert "--kube-api-qps has no effect beside --config" == lines[-1]
 
 
 # Reports of a dry run.

@@ -272,6 +272,23 @@ def test_a_scheduler_that_fails_ends_the_sandbox(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_error_of_a_scheduler_does_not_wait_for_the_command(tmp_path: Path) -> None:
+    """It is shown while the command runs."""
+    plugin = ["--plugin", f"{tmp_path}/no.py:Plugin"]
+    with subprocess.Popen(  # noqa: S603 - our own program
+        [sys.executable, "-m", "kubesched", "sandbox", "--nodes", "0", *plugin, "--", "cat"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        assert "no.py: no such file" in process.stderr.readline()
+        assert process.poll() is None
+        process.communicate()
+    assert 1 == process.returncode
+
+
+@pytest.mark.slow
 def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
     """The error names the signal, without lines of the log."""
     with running("--nodes", 0) as (process, _, _):

@@ -137,3 +137,13 @@ def test_a_bound_pod(cluster: Path) -> None:
     """There is nothing to explain."""
     result = run("why", "web-5d-1", cluster)
     assert result.stdout == ("Pod shop/web-5d-1 is on node alpha since 2026-01-01T00:00:00Z.\n")
+
+
+def test_the_last_attempt_has_the_message_but_no_time(tmp_path: Path) -> None:
+    """A condition keeps the time at which the pod was first not scheduled."""
+    waits = pod("waits", "9")
+    times = {"lastTransitionTime": "2026-06-01T00:00:00Z"}
+    condition = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes", **times}
+    waits["status"] = {"conditions": [condition]}
+    result = run("why", "waits", write(tmp_path, [node("alpha", "2"), waits]), "--complete")
+    assert "Last attempt, not scheduled since 2026-06-01T00:00:00Z\n  0/1 nodes\n" in result.stdout

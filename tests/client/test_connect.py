@@ -113,7 +113,8 @@ def test_without_any_cluster_the_flags_are_named() -> None:
         find_settings(environ={})
     expected = (
         "invalid configuration: no configuration has been provided; name a kubeconfig"
-        " (--kubeconfig, KUBECONFIG) or a server (--master)"
+        " (clientConnection.kubeconfig of --config, or else --kubeconfig; KUBECONFIG)"
+        " or a server (--master)"
     )
     assert expected == str(caught.value)
     with pytest.raises(KubeconfigError, match="KUBECONFIG lists no file that exists: /nowhere"):

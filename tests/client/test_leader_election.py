@@ -332,6 +332,21 @@ async def test_foreign_lease_is_not_released(server: LockServer) -> None:
 
 
 @on_virtual_time
+async def test_the_log_names_the_lock(server: LockServer, caplog: pytest.LogCaptureFixture) -> None:
+    """Messages are kube-scheduler's, and have the lock as a field."""
+    caplog.set_level("INFO")
+    one = Candidate(server, "a", _QUICK)
+    await asyncio.sleep(0.2)
+    one.rest.is_cut = True
+    await one.task
+    fields = {each.getMessage(): getattr(each, "fields", {}) for each in caplog.records}
+    for words in ("Attempting to acquire leader lease...", "Successfully acquired lease"):
+        assert {"lock": "kube-system/kube-scheduler"} == fields[words]
+    assert "lock" in fields["Failed to renew lease"]
+    assert "err" in fields["Failed to release lease"]
+
+
+@on_virtual_time
 async def test_cancelling_releases_and_is_raised(server: LockServer) -> None:
     """Cancelling `run` releases the lock, and raises CancelledError."""
     one = Candidate(server, "a", _QUICK)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -513,3 +515,26 @@ def test_lines_do_not_depend_on_chunks(lines: list[bytes], data: st.DataObject) 
     chunks = [text[a:b] for a, b in pairwise(edges) if a < b]
     expected = [line for line in text.split(b"\n") if line]
     assert expected == asyncio.run(_lines(chunks))
+
+
+@in_real_time
+async def test_a_refusal_is_quoted_though_the_connection_breaks() -> None:
+    """As a server for TLS answers plain HTTP: it closes without reading the request."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request")
+        await writer.drain()
+        # Closing with unread bytes, or at once, resets the connection.
+        writer.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
+        await asyncio.sleep(0.05)
+        writer.transport.abort()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        client = HttpRestClient(ConnectionSettings(server=f"http://127.0.0.1:{port}"))
+        with pytest.raises(ApiError, match="400 Bad Request: Client sent an HTTP request"):
+            await client.send(Request(method="GET", path="/api"))
+        await client.aclose()

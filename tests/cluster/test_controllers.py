@@ -42,7 +42,7 @@ def in_order(story: Callable[[World], Awaitable[T]], nodes: int = 3) -> T:
         def bind(key: Key, _before: Plain | None, pod: Plain | None) -> None:
             nonlocal turn
             pod = world.client.find(*key)
-            if pod is not None and not pod["spec"].get("nodeName"):
+            if pod is not None and pod["spec"].keys().isdisjoint(("nodeName", "schedulingGates")):
                 turn += 1
                 spec = {**pod["spec"], "nodeName": _meant_for(pod) or f"node-{turn % nodes}"}
                 world.client.write(key, {**pod, "spec": spec})
@@ -265,6 +265,16 @@ async def test_a_daemon_set_has_a_pod_on_every_tolerated_node(world: World) -> N
     assert (4, 4, 0) == tuple(
         status[name] for name in ("desiredNumberScheduled", "numberReady", "numberMisscheduled")
     )
+
+
+@controlled
+async def test_a_daemon_set_that_names_a_node_has_a_pod_there_only(world: World) -> None:
+    """Its template has nodeName."""
+    kind = "daemonsets.apps"
+    world.client.create(*workload(kind, pod={**SPEC, "nodeName": "node-1"}))
+    await asyncio.sleep(2)
+    assert ["node-1"] == [pod["spec"]["nodeName"] for pod in running(world)]
+    assert 1 == status_of(world, kind)["desiredNumberScheduled"]
 
 
 @controlled
@@ -538,6 +548,14 @@ async def test_pods_of_a_removed_node_are_collected(world: World) -> None:
             id="some-time",
         ),
         pytest.param([{"operator": "Exists"}], 100, id="for-ever"),
+        pytest.param(
+            [
+                {"operator": "Exists"},
+                {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20},
+            ],
+            100,
+            id="the-first-counts",
+        ),
         pytest.param([{"key": "other", "operator": "Exists"}], 1, id="another"),
     ],
 )
@@ -686,6 +704,7 @@ async def test_a_cron_job_creates_jobs_at_its_times(
     [
         pytest.param({"schedule": "@every 5m"}, id="schedule"),
         pytest.param({"schedule": "* * * * *", "timeZone": "Mars/Olympus"}, id="time-zone"),
+        pytest.param({"schedule": "* * * * *", "timeZone": "Europe"}, id="part-of-a-time-zone"),
     ],
 )
 @controlled

@@ -98,6 +98,15 @@ async def test_the_restart_policy_decides_how_a_pod_ends(
         assert reason == condition(pod, "Ready")["reason"]
 
 
+@on_nodes
+async def test_a_pod_that_ends_at_once_restarts_ten_times_a_second(world: World) -> None:
+    """Not as often as the loop can."""
+    world.add_pod(annotations={RUN_SECONDS: "0"})
+    await asyncio.sleep(4)
+    [container] = world.pod()["status"]["containerStatuses"]
+    assert 20 < container["restartCount"] < 40
+
+
 @pytest.mark.parametrize(
     ("policy", "annotation", "phase"),
     [

@@ -147,6 +147,21 @@ def test_leases_of_nodes() -> None:
     assert ["00:00:00", "00:00:10"] == live(story, renews_leases=True)
 
 
+def test_a_lease_without_a_spec_is_renewed() -> None:
+    """Somebody else may have created it."""
+
+    async def story(world: World) -> list[str]:
+        key = Key("leases.coordination.k8s.io", "kube-node-lease", "node-0")
+        await asyncio.sleep(5)
+        lease = dict(world.get(key.kind, key.name, key.namespace))
+        del lease["spec"]
+        world.client.write(key, lease)
+        await asyncio.sleep(6)
+        return list(world.get(key.kind, key.name, key.namespace)["spec"])
+
+    assert ["renewTime"] == live(story, renews_leases=True)
+
+
 @on_nodes
 async def test_no_leases_by_default(world: World) -> None:
     """A thousand nodes would write a hundred per second."""

@@ -88,6 +88,7 @@ def test_html_leaves_out_what_is_empty() -> None:
     """Columns without a value, and insignificant digits."""
     html = Nodes(({"name": "n", "zone": None, "share": 1 / 3},))._repr_html_()
     assert "<tr><th>name</th><th>share</th></tr><tr><td>n</td><td>0.3333</td></tr>" in html
+    assert "<td>86400</td>" in Nodes(({"seconds": 86400.0},))._repr_html_()
 
 
 def test_long_tables_are_cut() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from kubesched.explain.explain import explain_preemption
+from kubesched.explain.explain import explain_decision, explain_preemption
 from kubesched.explain.report import PreemptionCandidate, PreemptionExplanation, Victim
+from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.preemption.report import Candidate, PreemptionReport
-from kubesched.framework.status import NodeToStatus, unresolvable, unschedulable
+from kubesched.framework.status import SUCCESS, NodeToStatus, unresolvable, unschedulable
+from kubesched.scheduler.trace import Trace
 from kubesched.testing.builders import make_pod_info
 from tests.framework.preemption.cluster import report_of
+from tests.scheduler.toys import cluster, cycle_of, toy
 
 FULL = unschedulable("Insufficient cpu")
 NEVER = unresolvable("taint")
@@ -47,3 +50,23 @@ def test_ties() -> None:
     found = explain_preemption(report, NodeToStatus.of([FULL, FULL]))
     assert found.ties == ("a", "b")
     assert found.chosen == "a"
+
+
+def test_a_plugin_without_a_report() -> None:
+    """Its victims are shown on the node that it nominates, the most important first."""
+    victims = tuple(make_pod_info(name, priority=at) for at, name in enumerate(("v0", "v1")))
+    quota = toy(
+        "Quota",
+        filter={"a": FULL},
+        post_filter=PostFilterResult(SUCCESS, "a", victims),
+    )
+    cycle, snapshot, trace = cycle_of(quota), cluster("a"), Trace()
+    decision = cycle.schedule_one(make_pod_info(), snapshot, trace)
+    found = explain_decision(cycle.profile, snapshot, trace, decision).preemption
+    assert found == PreemptionExplanation(
+        eligible=True,
+        candidates=(
+            PreemptionCandidate("a", (Victim("default/v1", 1), Victim("default/v0", 0)), None),
+        ),
+        chosen="a",
+    )

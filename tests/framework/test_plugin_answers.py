@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
 from kubesched.framework.plugin_answers import (
     AnswerChecks,
@@ -115,6 +116,11 @@ def test_wrong_scores_of_placements(answer: object, message: str) -> None:
         (check_sort_key, ("web",), "sort_key must return a tuple of numbers, not ('web',)"),
         (check_events, ["Node"], "must return None or a list of ClusterEventWithHint, not 'Node'"),
         (check_events, 3, "must return None or a list of ClusterEventWithHint, not 3"),
+        (
+            check_events,
+            [ClusterEventWithHint(ClusterEvent("example.com/Quota", Action.ADD))],
+            "*, or of a declared custom_resource, not 'example.com/Quota'",
+        ),
         (lambda answer: check_score("score_node", answer), float("nan"), "a whole number, not nan"),
     ],
 )

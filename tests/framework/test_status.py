@@ -104,9 +104,13 @@ def test_rejecting() -> None:
 
 
 def test_rejecting_takes_a_mask() -> None:
-    """Numbers of rows are refused."""
+    """Numbers of rows are refused, and columns; a list of bools is a mask."""
     with pytest.raises(TypeError, match="by a mask of bools, not by int64"):
         NodeToStatus.rejecting(np.array([8, 16]), A)
+    with pytest.raises(TypeError, match=r"by a mask of bools, not by the shape \(2, 1\)"):
+        NodeToStatus.rejecting(np.array([[True], [False]]), A)
+    column = NodeToStatus.rejecting([False, True], A)  # type: ignore[arg-type]
+    assert [SUCCESS, A] == [column[row] for row in range(2)]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), max_size=8))

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from kubesched.framework.plugin import BindPlugin, FilterPlugin
+from kubesched.framework.plugin import BindPlugin, FilterPlugin, Plugin
 from kubesched.framework.status import NodeToStatus, unschedulable
 
 
@@ -55,6 +55,15 @@ class Sync(BindPlugin):
 class Scoped(NotBeta):
     name: ClassVar = "Scoped"
     scope: ClassVar = "row"
+
+
+class Argued(NotBeta):
+    name: ClassVar = "Argued"
+    args_type: ClassVar = dict
+
+
+class Idle(Plugin):
+    name: ClassVar = "Idle"
 
 
 class Nameless(NotBeta):
@@ -128,6 +137,8 @@ def test_a_configuration_that_mentions_the_plugin_decides(
         pytest.param("Unfit", "filter(self, pod) is called as filter(self, state, pod, nodes)"),
         pytest.param("Sync", "bind must be `async def`"),
         pytest.param("Scoped", "scope and score_scope must be members of Scope"),
+        pytest.param("Argued", "args_type must inherit PluginArgs"),
+        pytest.param("Idle", "the class inherits no extension point"),
         pytest.param("Nameless", "the class has no name", id="nameless"),
         pytest.param(
             "TaintToleration", "a plugin named TaintToleration already exists", id="taken"

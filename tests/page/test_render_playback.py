@@ -12,6 +12,7 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
+from kubesched.simulator.timeline_report import percent
 from tests.page.browsing import opened, violations
 
 pytestmark = pytest.mark.slow
@@ -68,6 +69,18 @@ def test_the_slider_moves_the_cluster(file: Path, window: BrowserContext) -> Non
             go_to(page, seconds)
             found[seconds] = page.locator(".now").text_content()
         assert MOMENTS == found
+        assert [] == wrong
+
+
+def test_shares_are_those_of_the_text(file: Path, window: BrowserContext) -> None:
+    """They have as many digits, and are rounded in the same way."""
+    report = simulate(load_scenario(SCENARIO), in_tree_registry())
+    with opened(window, file) as (page, wrong):
+        table = page.locator("table").filter(has_text="At the end").inner_text()
+        for use in report.resources:
+            assert use.mean_share is not None
+            for share in (use.mean_share, use.peak_share, use.final_share):
+                assert percent(share) in table
         assert [] == wrong
 
 

@@ -53,7 +53,7 @@ from kubesched.scheduler.loop import Scheduler
 from kubesched.simulator.object_server import PODS, ObjectServer
 from kubesched.simulator.simulated_api import SimulatedInformer
 from kubesched.simulator.virtual_loop import run
-from kubesched.simulator.world import WATCHED
+from kubesched.simulator.world import watched_kinds
 from kubesched.snapshot.pod_info import PodInfo
 from tests.scheduler.fake_extender import FakeExtender
 
@@ -208,7 +208,7 @@ class Scenario:
         return self._extenders.setdefault(name, FakeExtender({}))
 
     def _connect(self, handlers: EventHandlers) -> None:
-        *others, pods = WATCHED
+        *others, pods = watched_kinds()
         for at, kind in enumerate(others):
             self._follow(kind, handlers, partial(float, at * _BETWEEN_KINDS_SECONDS))
         self._follow(pods, handlers, partial(self._until_others_are_current, len(others)))

@@ -369,3 +369,20 @@ async def test_a_loop_ends_with_unanswered_bindings() -> None:
         await asyncio.sleep(1)
         assert (0, 0) == (len(cluster.scheduler.bindings), server.unanswered)
         assert [] == cluster.api.bindings
+
+
+# A replica whose lease may have expired decides nothing.
+
+
+@on_virtual_time
+async def test_pods_stay_in_the_queue_while_nothing_may_be_decided() -> None:
+    """They are neither tried nor counted, and are bound once it may decide again."""
+    async with running() as cluster:
+        cluster.scheduler.may_decide = lambda: False
+        cluster.api.create(make_node("node"), make_pod("pod"))
+        await cluster.settle(5)
+        assert ({}, ("", "")) == (cluster.nodes, cluster.condition("pod"))
+        assert [] == cluster.api.events
+        cluster.scheduler.may_decide = lambda: True
+        await cluster.settle(1)
+        assert {"pod": "node"} == cluster.nodes

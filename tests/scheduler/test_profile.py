@@ -671,6 +671,18 @@ def test_the_log_names_the_line_that_raised(caplog: pytest.LogCaptureFixture) ->
     assert re.search(r'Traceback.*File ".*/toys\.py", line \d+', caplog.text, re.DOTALL)
 
 
+def test_the_log_has_one_line_where_no_answer_matters(caplog: pytest.LogCaptureFixture) -> None:
+    """Unreserve and PostBind of a user's plugin are reported like the other extension points."""
+    profile = profile_of(toy("P", score={}))
+
+    def unreserve() -> None:
+        raise ZeroDivisionError("x")
+
+    profile.notify(profile.plugins["P"], unreserve)
+    (record,) = caplog.records
+    assert "plugin P raised in Unreserve: ZeroDivisionError: x" == vars(record)["fields"]["err"]
+
+
 def test_a_plugin_defined_in_a_notebook_is_out_of_tree(caplog: pytest.LogCaptureFixture) -> None:
     """There, and in a script, the module is called `__main__`."""
     namespace = {"__name__": "__main__", "PerRowFilter": PerRowFilter}

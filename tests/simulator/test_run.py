@@ -62,6 +62,9 @@ report: {checkEvery: 20s}
 """
 
 
+CLASS_A = "{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: a}, value: 1}"
+
+
 def _simulate(raw: object, **options: Any) -> TimelineReport:
     assert isinstance(raw, str | dict)
     return simulate(load_scenario(raw), in_tree_registry(), **options)
@@ -328,3 +331,34 @@ def test_checks_do_not_change_the_report() -> None:
     checked, unchecked = _simulate(scenario), _simulate(scenario, checks=False)
     assert unchecked.checks == 0
     assert checked.decision_digest == unchecked.decision_digest
+
+
+def test_classes_of_workloads_are_checked_with_the_objects(tmp_path: Path) -> None:
+    """Pods of a class that does not exist would be missing without a word."""
+    file = tmp_path / "classes.yaml"
+    file.write_text(CLASS_A, encoding="utf-8")
+    known, unknown = (_pods(1, priorityClassName=name) for name in "ab")
+    assert 1 == _simulate(_scenario(objects=[str(file)], workloads=[known])).totals.arrived
+    with pytest.raises(ConfigError, match=r"workloads\[0\].priorityClassName: Unsupported value: "):
+        _simulate(_scenario(objects=[str(file)], workloads=[unknown]))
+
+
+def test_objects_that_the_api_server_rejects(tmp_path: Path) -> None:
+    """They are errors; the class of a pod may come after it."""
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {priorityClassName: a}\n---\n"
+    file = tmp_path / "objects.yaml"
+    file.write_text(f"{pod}{CLASS_A}", encoding="utf-8")
+    assert 1 == _simulate(_scenario(objects=[str(file)])).totals.arrived
+    file.write_text(pod, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"objects: .*no PriorityClass with name a was found"):
+        _simulate(_scenario(objects=[str(file)]))
+
+
+def test_a_class_in_a_row_of_a_trace_precedes_the_workloads(tmp_path: Path) -> None:
+    """The workload's is for rows without."""
+    file = tmp_path / "jobs.csv"
+    file.write_text("name,arrival,priorityClassName\na,0,\nb,0,high\n", encoding="utf-8")
+    classes = [{"name": "low", "value": 1}, {"name": "high", "value": 2}]
+    jobs = {"name": "jobs", "trace": {"pods": str(file)}, "priorityClassName": "low"}
+    report = _simulate(_scenario(priorityClasses=classes, workloads=[jobs]))
+    assert ["all", "2", "1"] == [wait.priority for wait in report.waits]

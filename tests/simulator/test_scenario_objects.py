@@ -125,7 +125,7 @@ def _workload(file: Path, content: str | bytes, **more: Any) -> ScenarioWorkload
 
 def test_pods_of_a_table(tmp_path: Path) -> None:
     """Times are divided by the speed, and count from the first arrival."""
-    pods = pods_of_trace(_workload(tmp_path / "jobs.csv", TABLE, speed=1000.0))
+    pods = pods_of_trace(_workload(tmp_path / "jobs.csv", TABLE, speed=1000.0), {"high"})
     assert [("early", 0.0, 1.0), ("endless", 1.0, None), ("late", 2.0, 60.0)] == [
         (pod.metadata.name, at, run_seconds_of(pod)) for at, pod in pods
     ]
@@ -140,7 +140,7 @@ def test_pods_of_a_table(tmp_path: Path) -> None:
 
 def test_the_earliest_pods_are_kept(tmp_path: Path) -> None:
     """`count` limits them."""
-    pods = pods_of_trace(_workload(tmp_path / "jobs.csv", TABLE, count=1))
+    pods = pods_of_trace(_workload(tmp_path / "jobs.csv", TABLE, count=1), {"high"})
     assert ["early"] == [pod.metadata.name for _, pod in pods]
 
 
@@ -149,7 +149,7 @@ def test_openb_takes_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     content = "name,cpu_milli,memory_mib,num_gpu\na,1,1,0\n"
     with pytest.raises(DecodeError) as raised:
-        pods_of_trace(_workload(Path("pods.csv"), content))
+        pods_of_trace(_workload(Path("pods.csv"), content), ())
     wanted = "pods of openb do not take requests and labels of workload jobs; leave that out"
     assert f"pods.csv: {wanted}" == str(raised.value)
 
@@ -166,6 +166,8 @@ def test_openb_takes_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ("name,arrival,duration\na,0,nan\n", "line 2: column 3 (duration): a number"),
         ("name,arrival,memory\na,0,1gb\n", "column 3 (memory): a quantity such as 500m or 2Gi"),
         ("name,arrival,cpu\na,0,-1\n", "column 3 (cpu): an amount must not be negative, not -1"),
+        (f"name,arrival,{GPU}\na,0,0.5\n", "column 3 (nvidia.com/gpu): a whole number is required"),
+        ("name,arrival,priorityClassName\na,0,lo\n", "there is no class 'lo'; there are low"),
         ("name,arrival\n,0\n", "column 1 (name): a name is required"),
         ("name;arrival\na;0\n", "column name, arrival is missing"),
     ],
@@ -176,5 +178,5 @@ def test_errors_have_line_and_column(
     """They also name what is required."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DecodeError) as raised:
-        pods_of_trace(_workload(Path("jobs.csv"), text))
+        pods_of_trace(_workload(Path("jobs.csv"), text), ("low",))
     assert message in str(raised.value)

@@ -148,17 +148,19 @@ async def test_a_node_added_again_in_time_keeps_its_pods(world: World) -> None:
 
 @in_world
 async def test_drain_and_uncordon(world: World) -> None:
-    """Draining cordons the node and deletes its pods except daemons; uncordon undoes the cordon."""
+    """Draining deletes all pods but the node's own; uncordon undoes the cordon."""
     daemon = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u"}
     _create(world, "a")
     _create(world, "b", ownerReferences=[{**daemon, "controller": True}])
+    _create(world, "static", annotations={"kubernetes.io/config.mirror": "x"})
     await asyncio.sleep(10)
     world.nodes.drain("node-1")
     world.nodes.drain("no-such-node")
     assert _node(world).spec.unschedulable
     assert [("unschedulable", "NoSchedule")] == _effects(world)
     await asyncio.sleep(10)
-    assert (_phase(world, "a"), _phase(world, "b")) == ("gone", "Running")
+    phases = [_phase(world, name) for name in ("a", "b", "static")]
+    assert ["gone", "Running", "Running"] == phases
     world.nodes.uncordon("node-1")
     assert (_node(world).spec.unschedulable, _effects(world)) == (False, [])
 

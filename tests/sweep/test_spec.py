@@ -76,6 +76,12 @@ def test_every_error_is_reported_at_once() -> None:
     ] == [error.path for error in refused.value.errors]
 
 
+def test_a_scenario_is_no_sweep() -> None:
+    """The error says how a scenario is swept."""
+    with pytest.raises(ConfigError, match="a scenario, not a sweep; name it with --input"):
+        load_sweep({"version": 1, "duration": "1h", "nodes": []})
+
+
 def test_fields_that_a_function_excludes() -> None:
     """A function reads its inputs and chooses its figures itself."""
     raw = {

@@ -57,7 +57,7 @@ from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.explain.sentences import count
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.inputs.cluster_input import owned, read_cluster
-from kubesched.inputs.completed_input import ALL_KINDS, ClusterInput, completed
+from kubesched.inputs.completed_input import ClusterInput, all_kinds, completed
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
     distinct_objects,
@@ -204,7 +204,7 @@ class Cluster:
         setup = load_checked_scheduler(options)
         given = distinct_objects(decoded(objects, Counter()))
         found, warnings = completed(given, Counter())
-        kinds = ALL_KINDS if complete else ()
+        kinds = all_kinds() if complete else ()
         return cls(ClusterInput(found, warnings, kinds, "objects"), setup, options)
 
     def with_scheduler(self, **scheduler: Unpack[SchedulerArguments]) -> Self:

@@ -296,7 +296,10 @@ def _raise_priority(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         and not one.metadata.name.startswith(_SYSTEM)
     )
     for priority, name in classes:
-        spec = replace(trial.pod.spec, priority=priority, priority_class_name=name)
+        # The preemption policy is that of the class, too.
+        spec = replace(
+            trial.pod.spec, priority=priority, priority_class_name=name, preemption_policy=None
+        )
         found, victims = trial.preempting(replace(trial.pod, spec=spec))
         if found:
             yield SuggestedChange(

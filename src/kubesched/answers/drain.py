@@ -24,10 +24,11 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from kubesched.answers.pod_outcomes import GONE, ClusterUse, PodOutcomes, PreemptedPod, use_of
-from kubesched.answers.trial_cluster import TrialCluster, WatchSteps, is_mirror
+from kubesched.answers.trial_cluster import TrialCluster, WatchSteps
 from kubesched.api.core import FINISHED, Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.policy import PodDisruptionBudget
+from kubesched.cluster.eviction import is_mirror, stays_in_drain
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count
@@ -194,7 +195,7 @@ class _DrainTrial:
             self._cluster.cordon(name)
         waiting: list[Pod] = []
         for pods in self._on_node.values():
-            leaving = [pod for pod in pods if not _stays(pod)]
+            leaving = [pod for pod in pods if not stays_in_drain(pod)]
             waiting += await self._evict(leaving)
             after_node()
         while waiting:
@@ -244,7 +245,7 @@ class _DrainTrial:
             controller=_workload_name(pod),
             flags=tuple(_flags_for(pod)),
         )
-        if _stays(pod):
+        if stays_in_drain(pod):
             return found
         if uid not in self._rounds:
             budgets, why = self._why_it_waits(pod)
@@ -286,13 +287,6 @@ def _workload_name(pod: Pod) -> str:
     """Return `Kind name` of what owns a pod, "" if nothing does; a Deployment by its own name."""
     found = list(workloads_of(pod))
     return " ".join(found[-1]) if found else ""
-
-
-def _stays(pod: Pod) -> bool:
-    """Whether a pod is left alone: it belongs to the node."""
-    owner = controller_of(pod.metadata)
-    is_daemon = owner is not None and owner.kind == "DaemonSet"
-    return is_mirror(pod) or (is_daemon and pod.status.phase not in FINISHED)
 
 
 def _flags_for(pod: Pod) -> Iterable[str]:

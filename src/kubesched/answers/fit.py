@@ -23,7 +23,15 @@ from kubesched.answers.pod_outcomes import (
 )
 from kubesched.answers.room import WatchPods
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
-from kubesched.answers.workload_pods import Made, Scaled, Workload, make, owns, replicas_of
+from kubesched.answers.workload_pods import (
+    Made,
+    Scaled,
+    Workload,
+    make,
+    owns,
+    replica_sets_of,
+    replicas_of,
+)
 from kubesched.api.apps import CronJob, DaemonSet, Job, ReplicaSet
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import AlreadyExistsError
@@ -261,7 +269,7 @@ def create_workload(
         stored = cluster.add(item)
         assert isinstance(stored, Workload), "it is what was added"
         item = stored
-        sets = cluster.server.all(ReplicaSet)
+        sets = replica_sets_of(item, cluster.server.all(ReplicaSet))
         had = [pod for pod in pods if owns(item, pod, sets)]
     if isinstance(item, DaemonSet):
         taken = map(node_name_of, had)

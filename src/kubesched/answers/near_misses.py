@@ -59,11 +59,13 @@ def near_labels(nodes: NodeTable, key: str, wanted: str) -> list[tuple[str, str]
 
 
 def _near_keys(nodes: NodeTable, key: str) -> list[str]:
-    """Return existing labels of the same name in another domain, or else of a similar key."""
-    keys = _label_keys(nodes)
+    """Return existing labels of the same name in any domain, or else of a similar name."""
+    keys_of: dict[str, list[str]] = {}
+    for other in _label_keys(nodes):
+        keys_of.setdefault(other.rpartition("/")[2], []).append(other)
     name = key.rpartition("/")[2]
-    same = [other for other in keys if other.rpartition("/")[2] == name]
-    return (same or near_names(key, keys))[:_NEAR_MAX]
+    near = [name] if name in keys_of else near_names(name, keys_of)
+    return [other for text in near for other in keys_of[text]][:_NEAR_MAX]
 
 
 def _near_values(nodes: NodeTable, key: str, wanted: str) -> list[str]:

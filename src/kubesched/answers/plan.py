@@ -186,8 +186,8 @@ class SetBudget(PlanStep, frozen=True):
 
     name: str
     namespace: str = "default"
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
+    min_available: _Replicas | str | None = None
+    max_unavailable: _Replicas | str | None = None
     match_labels: dict[str, str] = {}
     delete: bool = False
 
@@ -200,8 +200,8 @@ class SetBudget(PlanStep, frozen=True):
             ("minAvailable", self.min_available),
             ("maxUnavailable", self.max_unavailable),
         ):
-            if isinstance(amount, str) and not amount.removesuffix("%").isdecimal():
-                raise ValueError(f"{name}: {amount} is no number and no percentage such as 50%")
+            if isinstance(amount, str) and not _PERCENTAGE.fullmatch(amount):
+                raise ValueError(f'{name}: "{amount}" is no number and no percentage such as 50%')
 
 
 class ApplyManifest(PlanStep, frozen=True):
@@ -229,6 +229,7 @@ STEPS: Final[Mapping[str, type[PlanStep]]] = MappingProxyType(
 )
 _SHORT: Final = {OfNodes: "nodes", LoseZone: "zone", ApplyManifest: "file"}
 """Steps of which one field may be written alone, as in `drain: node-7`."""
+_PERCENTAGE: Final = re.compile("(100|[0-9]{1,2})%")
 _UNKNOWN_FIELD: Final = re.compile("object contains unknown field `(.*)`")
 _HEADER: Final = ("apiVersion", "kind", "steps")
 

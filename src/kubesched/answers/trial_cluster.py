@@ -35,6 +35,7 @@ from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, SYSTEM_CLASSES
 from kubesched.cluster.controllers.claims import device_claim_of, has_own_claims, volume_claims_of
+from kubesched.cluster.eviction import is_mirror
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
@@ -435,11 +436,6 @@ def is_daemon(pod: Pod) -> bool:
     """Whether a pod belongs to its node: a DaemonSet's pod, or a static one."""
     owner = controller_of(pod.metadata)
     return is_mirror(pod) or (owner is not None and owner.kind in ("DaemonSet", "Node"))
-
-
-def is_mirror(pod: Pod) -> bool:
-    """Whether it is the mirror pod of a static pod, which the API server cannot stop."""
-    return "kubernetes.io/config.mirror" in pod.metadata.annotations
 
 
 def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:

@@ -58,12 +58,13 @@ from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.tolerations import NO_EXECUTE, find_untolerated
-from kubesched.api.well_known import SYSTEM_CLASSES, ZONE
+from kubesched.api.well_known import ZONE
 from kubesched.cluster.controllers.replica_sets import deletion_rank
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, grouped_by, names
 from kubesched.inputs.pod_names import belongs_to, no_such, node_name
+from kubesched.simulator.defaults import PriorityClasses
 from kubesched.snapshot.pod_info import uid_of
 
 _SELECTOR_SIGNS: Final = frozenset("=!(), ")
@@ -200,7 +201,7 @@ class _Difference:
                 self._add(uid, last, found, was_first=was_first)
             elif uid in removed or last in removed:
                 self.removed.append(MovedPod(key, node, "", ""))
-            elif not is_daemon(was):
+            elif not (is_daemon(was) or was.metadata.deletion_timestamp):
                 self.lost.append(MovedPod(key, node, "", ""))
         for uid, pod in now.items():
             key = pod.metadata.key
@@ -370,7 +371,8 @@ class _PlanRun:
             for pod in self._cluster.pods_on(name):
                 lasting = [one for one in pod.spec.tolerations if one.toleration_seconds is None]
                 if find_untolerated(added, lasting, (NO_EXECUTE,)) is not None:
-                    self._cluster.delete_pod(pod)
+                    # A DaemonSet has no pod on a node whose taints its pods do not tolerate.
+                    self._cluster.delete_pod(pod, for_good=is_daemon(pod))
                     evicted += 1
         effect = f", which evicts {count(evicted, 'pod')}" if evicted else ""
         return f"taint {names(nodes)}{effect}"
@@ -456,21 +458,22 @@ class _PlanRun:
     @_do.register
     def _(self, step: SetPriority) -> str:
         pods = self._existing_pods_of(step)
-        priority = step.priority
-        if priority is None:
-            priority = self._priority_of(step.class_name)
+        given: dict[str, object] = {"priority": step.priority}
+        if step.priority is None:
+            found = self._class_named(step.class_name)
+            given = {"priority": found.value, "preemption_policy": found.preemption_policy}
         for pod in pods:
-            spec = replace(pod.spec, priority=priority, priority_class_name=step.class_name)
+            spec = replace(pod.spec, priority_class_name=step.class_name, **given)
             self._cluster.change_pod(replace(pod, spec=spec))
-        return f"give {count(len(pods), 'pod')} of {step.workload} the priority {priority}"
+        return f"give {count(len(pods), 'pod')} of {step.workload} the priority {given['priority']}"
 
-    def _priority_of(self, name: str) -> int:
-        if name in SYSTEM_CLASSES:
-            return SYSTEM_CLASSES[name]
-        classes = {one.metadata.name: one for one in self._cluster.server.all(PriorityClass)}
-        if name not in classes:
-            raise QuestionError(no_such("PriorityClass", name, sorted(classes)))
-        return classes[name].value
+    def _class_named(self, name: str) -> PriorityClass:
+        classes = self._cluster.server.all(PriorityClass)
+        found = PriorityClasses(classes).named(name)
+        if found is None:
+            known = sorted(one.metadata.name for one in classes)
+            raise QuestionError(no_such("PriorityClass", name, known))
+        return found
 
     def _no_pods(self, step: OfWorkload) -> QuestionError:
         kind, name = step.kind_and_name

@@ -76,7 +76,8 @@ class LastAttempt(DocumentPart, frozen=True):
     """What the scheduler wrote about its last attempt into the pod's condition PodScheduled.
 
     Attributes:
-        time: When the condition last changed, as Kubernetes writes it; empty if unknown.
+        time: Since when the condition is False, whatever attempts followed, as Kubernetes writes
+            it; empty if unknown.
         reason: The condition's reason.
         message: The condition's message.
     """
@@ -306,6 +307,8 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
             fitting, nodes = explanation.feasible_count, explanation.node_count
             where = "the only node" if nodes == 1 else f"{count(fitting, 'node')} of {nodes:,}"
             text = f"{subject} fits {where} now, and would go to {explanation.node}."
+            if explanation.nominated_hit:
+                text = f"{subject} fits {explanation.node} now, to which it is nominated."
             return as_far_as_known(explanation, text)
         case PodState.NOMINATED:
             return (

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -86,8 +86,11 @@ def replicas_of(item: Workload) -> int:
             return 1 if item.spec.replicas is None else item.spec.replicas
 
 
-def owns(item: Workload, pod: Pod, replica_sets: Iterable[ReplicaSet] = ()) -> bool:
-    """Return whether a pod of the same namespace counts as one of a workload's."""
+def owns(item: Workload, pod: Pod, replica_sets: Container[str] = ()) -> bool:
+    """Return whether a pod of the same namespace counts as one of a workload's.
+
+    `replica_sets` are the names of those that a Deployment owns.
+    """
     owner = controller_of(pod.metadata)
     if pod.status.phase in FINISHED or pod.metadata.deletion_timestamp:
         return False
@@ -98,17 +101,19 @@ def owns(item: Workload, pod: Pod, replica_sets: Iterable[ReplicaSet] = ()) -> b
         return isinstance(item, StatefulSet) and is_its_name
     if belongs_to(pod, type(item).__name__, item.metadata.name):
         return True
-    return isinstance(item, Deployment) and any(
-        one.metadata.name == owner.name
-        and one.metadata.namespace == item.metadata.namespace
-        and _is_controlled_by(one, item)
+    return owner.kind == "ReplicaSet" and owner.name in replica_sets
+
+
+def replica_sets_of(item: Workload, replica_sets: Iterable[ReplicaSet]) -> frozenset[str]:
+    """Return the names of the ReplicaSets of a Deployment; none for another workload."""
+    namespace, own = item.metadata.namespace, (type(item).__name__, item.metadata.name)
+    return frozenset(
+        one.metadata.name
         for one in replica_sets
+        if one.metadata.namespace == namespace
+        and (owner := controller_of(one.metadata)) is not None
+        and (owner.kind, owner.name) == own
     )
-
-
-def _is_controlled_by(replica_set: ReplicaSet, item: Deployment) -> bool:
-    owner = controller_of(replica_set.metadata)
-    return owner is not None and (owner.kind, owner.name) == ("Deployment", item.metadata.name)
 
 
 def make(
@@ -421,7 +426,7 @@ def _lack(item: _Owner, objects: Sequence[KubeObject]) -> tuple[str, bool]:
         for one in objects
         if isinstance(one, Pod) and one.metadata.namespace == metadata.namespace
     ]
-    sets = [one for one in objects if isinstance(one, ReplicaSet)]
+    sets = replica_sets_of(item, (one for one in objects if isinstance(one, ReplicaSet)))
     has = sum(owns(item, one, sets) for one in pods)
     has_any = bool(has) or any(belongs_to(one, kind, metadata.name) for one in pods)
     wanted = replicas_of(item)

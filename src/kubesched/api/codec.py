@@ -213,9 +213,11 @@ def _header(raw: Raw, source: Source, inherited: _Header) -> tuple[str, str]:
     kind = header.kind or inherited.kind
     api_version = header.api_version or inherited.api_version
     if not kind:
-        problem = (
-            "missing" if api_version else "missing; Kubernetes objects have apiVersion and kind"
-        )
+        problem = "missing"
+        if not api_version:
+            problem += "; Kubernetes objects have apiVersion and kind"
+            if isinstance(raw, dict) and "version" in raw:
+                problem += "; a scenario is a file of its own, which `kubesched simulate` plays"
         raise DecodeError(source, problem, object_name=_name_of(raw), path="$.kind")
     if not api_version:
         raise DecodeError(source, "missing", object_name=_name_of(raw), path="$.apiVersion")

@@ -1,10 +1,13 @@
 """Scheme: the class and the plural of every known (apiVersion, kind).
 
+Kinds of Kubernetes are listed; plugins declare the custom resources that they read.
+
 Upstream: the register.go of each API group (v1.36)
 Differs:  older versions with the same fields are decoded as the current one.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 
 from kubesched.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.api.core import (
@@ -36,6 +39,8 @@ from kubesched.api.storage import (
     VolumeAttributesClass,
 )
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
+
+K = TypeVar("K", bound=KubeObject)
 
 
 class Kind(NamedTuple):
@@ -143,6 +148,59 @@ _BY_NAME: Final = {
     for version in kind.versions
 }
 _BY_TYPE: Final = {kind.type: kind for kind in KINDS}
+
+
+_CUSTOM: Final[dict[str, Kind]] = {}
+
+
+def custom_resource(
+    api_version: str, plural: str, *, is_namespaced: bool = True
+) -> Callable[[type[K]], type[K]]:
+    """Declare the custom resource that a class describes, for plugins that read its objects.
+
+    Its kind is the name of the class. A declaration replaces an earlier one::
+
+        @custom_resource("example.com/v1", "quotas")
+        class Quota(KubeObject):
+            spec: QuotaSpec = QuotaSpec()
+
+    Args:
+        api_version: Its group and version.
+        plural: Its name in paths.
+        is_namespaced: Whether its objects are in namespaces.
+
+    Raises:
+        ValueError: The version has no group, or the kind is one of Kubernetes' own.
+    """
+    group, _, version = api_version.rpartition("/")
+
+    def declare(type_: type[K]) -> type[K]:
+        kind = _kind(type_, group, (version,), plural, is_namespaced=is_namespaced)
+        known = _BY_NAME.get((api_version, kind.kind))
+        if not group:
+            raise ValueError(f"{kind.kind}: write GROUP/VERSION instead of {api_version!r}")
+        if known in KINDS:
+            raise ValueError(f"{kind.kind} of {api_version} is a kind of Kubernetes' own")
+        _CUSTOM[_custom_name(kind)] = kind
+        _BY_NAME[api_version, kind.kind] = _BY_TYPE[type_] = kind
+        return type_
+
+    return declare
+
+
+def custom_kinds() -> dict[str, Kind]:
+    """Return the declared custom resources, by their names in events: `plural.version.group`."""
+    return _CUSTOM.copy()
+
+
+def custom_name_of(type_: type) -> str | None:
+    """Return the name of a custom resource in events; None for other classes."""
+    kind = _BY_TYPE.get(type_)
+    return None if kind is None or kind in KINDS else _custom_name(kind)
+
+
+def _custom_name(kind: Kind) -> str:
+    return f"{kind.plural}.{kind.versions[0]}.{kind.group}"
 
 
 def find_kind(api_version: str, kind: str) -> Kind | None:

@@ -17,6 +17,7 @@ import msgspec
 
 from kubesched.api.core import FINISHED
 from kubesched.api.integers import Int64
+from kubesched.api.requirements import parse_int64
 from kubesched.api.times import second_time
 from kubesched.apiserver.admission import admit_delete
 from kubesched.apiserver.decoding import BodyError, parsed
@@ -96,10 +97,9 @@ def options_of(value: Plain) -> DeleteOptions:
 
 def _from_query(request: ApiRequest) -> DeleteOptions:
     grace = request.parameter("gracePeriodSeconds")
-    try:
-        seconds = int(grace) if grace else None
-    except ValueError:
-        raise bad_request(f'strconv.ParseInt: parsing "{grace}": invalid syntax') from None
+    seconds = parse_int64(grace)
+    if grace and seconds is None:
+        raise bad_request(f'strconv.ParseInt: parsing "{grace}": invalid syntax')
     return DeleteOptions(
         seconds,
         request.parameter("propagationPolicy") or None,

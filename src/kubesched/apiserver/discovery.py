@@ -2,8 +2,9 @@
 
 Upstream: staging/src/k8s.io/kube-openapi, staging/src/k8s.io/apiserver/pkg/endpoints/discovery
           (v1.36)
-Differs:  of paths there are patches only. Fields have no descriptions. There is no document of
-          version 2. Schemas of custom resources are those of their definitions, as they are.
+Differs:  of paths there are patches only. Fields have no descriptions. The document of
+          version 2 is empty. Schemas of custom resources are those of their definitions, as they
+          are.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ from kubesched.apiserver.values import Field, Scalar, ValueType
 # OpenAPI documents.
 
 _INFO: Final = {"title": "Kubernetes", "version": "v1.36"}
+# kubectl asks for version 2 before it writes a List. If it is empty, the server checks the fields.
+_VERSION_2: Final = {"swagger": "2.0", "info": _INFO, "paths": {}}
+_OPENAPI_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+_VERSION_2_IN_PROTOBUF: Final = b"\n\x032.0\x12\x13\n\nKubernetes\x12\x05v1.36"
 _KIND_EXTENSION: Final = "x-kubernetes-group-version-kind"
 _PATCH_OPTIONS: Final = ("dryRun", "fieldManager", "fieldValidation", "force")
 _OTHER_PATHS: Final = (
@@ -356,6 +361,10 @@ class NonResource:
         return page_not_found()
 
     def _document(self, request: ApiRequest, parts: tuple[str, ...]) -> Response:
+        if parts == ("v2",):
+            if "protobuf" in request.accept:
+                return Response(200, _VERSION_2_IN_PROTOBUF, _OPENAPI_PROTOBUF)
+            return json_response(200, _VERSION_2)
         if parts == ("v3",):
             index = encode(openapi_index(self._resources))
             return _tagged(request, Response(200, index, PLAIN_TEXT))

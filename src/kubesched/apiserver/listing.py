@@ -23,12 +23,12 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from kubesched.api.errors import GoneError
-from kubesched.api.integers import is_int64
 from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.api.requirements import (
     CompiledSelector,
     SelectorError,
     parse_field_selector,
+    parse_int64,
     parse_selector,
 )
 from kubesched.apiserver.plain import Plain, decode, encode, get
@@ -197,11 +197,10 @@ def _labels_selected(text: str) -> CompiledSelector | None:
 
 
 def _number(text: str) -> int:
-    if not _NUMBER.fullmatch(text):
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    number = int(text)
-    if not is_int64(number):
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    number = parse_int64(text)
+    if number is None:
+        problem = "value out of range" if _NUMBER.fullmatch(text) else "invalid syntax"
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": {problem}')
     return number
 
 

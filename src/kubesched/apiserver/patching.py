@@ -13,7 +13,6 @@ Differs:  the `test` of a JSON patch compares numbers by type and value; upstrea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
@@ -22,6 +21,7 @@ import msgspec
 from kubesched.api.codec import without_nulls
 from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.api.media_types import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH
+from kubesched.api.requirements import parse_int64
 from kubesched.apiserver import managed_fields, strategic_merge
 from kubesched.apiserver.decoding import BodyError, is_longer, parsed, patch_problems
 from kubesched.apiserver.defaults import completed
@@ -45,13 +45,18 @@ _Container: TypeAlias = dict[str, Any] | list[Any]
 _Operation: TypeAlias = Mapping[str, Any]
 
 _OPERATIONS_MAX: Final = 10_000
-_INDEX: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_COPIED_BYTES_MAX: Final = 3 << 20
 
 
 def apply_json_patch(current: Any, operations: Any) -> Any:
     """Return a patched copy of a JSON value; raises StatusError if the patch does not apply."""
-    document = deep_copy(current)
+    document, copied_bytes = deep_copy(current), 0
     for operation in _checked(operations):
+        if operation.get("op") == "copy":
+            # Each may double the document.
+            copied_bytes += len(msgspec.json.encode(_get(*_find(document, operation.get("from")))))
+            if copied_bytes > _COPIED_BYTES_MAX:
+                raise rejected_patch()
         document = _applied(document, operation)
     return document
 
@@ -162,10 +167,8 @@ def _delete(container: _Container, key: str) -> None:
 
 def _index(container: list[Any], key: str) -> int:
     """Return the index in a key; negative indices count from the end."""
-    if not _INDEX.fullmatch(key):
-        raise rejected_patch()
-    index = int(key)
-    if not -len(container) <= index < len(container):
+    index = parse_int64(key)
+    if index is None or not -len(container) <= index < len(container):
         raise rejected_patch()
     return index % len(container)
 

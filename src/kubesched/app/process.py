@@ -338,6 +338,7 @@ class SchedulerProcess:
             if code != EXIT_DONE:
                 log.error("command failed: finished without leader elect")
             return code
+        scheduler.may_decide = self.election.may_act
         started = asyncio.Event()
         self.election.start(started.set, self._stopped_leading)
         try:

@@ -5,8 +5,7 @@ one of them. Single failures are logged from verbosity 2 on.
 
 Upstream: pkg/scheduler/scheduler.go, eventhandlers.go, and the factories of the plugins;
           staging/src/k8s.io/client-go/tools/cache/reflector.go, DefaultWatchErrorHandler (v1.36)
-Differs:  kinds that only a plugin's own client knows are not watched; upstream logs every failure
-          of every kind.
+Differs:  upstream logs every failure of every kind.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from kubesched.api.meta import KubeObject, ResourceEventHandler
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.resource import DeviceTaintRule
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.scheme import KINDS, Kind, kind_of
+from kubesched.api.scheme import KINDS, Kind, custom_kinds, custom_name_of, kind_of
 from kubesched.api.storage import CSIDriver, StorageClass
 from kubesched.api.volume import PersistentVolume
 from kubesched.client.informers import Informers
@@ -73,11 +72,13 @@ def watched_kinds(plugins: Iterable[Plugin], gates: FeatureGates) -> tuple[Kind,
     So the dependencies of pods are listed first.
     """
     found = {type_: kind_of(type_) for type_ in _ALWAYS}
+    by_resource = _BY_RESOURCE | custom_kinds()
     for plugin in plugins:
         read = _READ_WITHOUT_EVENTS.get(plugin.name, ())
+        read += tuple(filter(custom_name_of, plugin.signed_kinds))
         found.update((type_, kind_of(type_)) for type_ in read)
         for registration in plugin.events_to_register() or ():
-            kind = _BY_RESOURCE.get(registration.event.resource)
+            kind = by_resource.get(registration.event.resource)
             if kind is not None and kind.type is not Pod:
                 found[kind.type] = kind
     if gates.enabled("GenericWorkload"):
@@ -104,19 +105,21 @@ async def report_failures(
 ) -> None:
     """Report problems of informers that last for two seconds, with growing pauses, until cancelled.
 
-    By default they are logged.
+    By default they are logged, and their end is.
     """
-    pause_seconds, is_second_look = _PAUSE_SECONDS_MIN, False
+    now = asyncio.get_running_loop().time
+    pause_seconds, quiet_until, was_failing = _PAUSE_SECONDS_MIN, 0.0, False
     while True:
         problem = _problem(informers, server)
-        if problem and is_second_look:
+        if problem and was_failing and now() >= quiet_until:
             report(problem)
-            await asyncio.sleep(pause_seconds)
+            quiet_until = now() + pause_seconds
             pause_seconds = min(2 * pause_seconds, _PAUSE_SECONDS_MAX)
-        else:
-            pause_seconds = _PAUSE_SECONDS_MIN
-            await asyncio.sleep(_LOOK_SECONDS)
-        is_second_look = bool(problem)
+        elif quiet_until and not problem and not was_failing:
+            log.info("Reading from the API server at %s works again", server)
+            pause_seconds, quiet_until = _PAUSE_SECONDS_MIN, 0.0
+        was_failing = bool(problem)
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 def _problem(informers: Informers, server: str) -> str:
@@ -137,13 +140,14 @@ def _problem(informers: Informers, server: str) -> str:
         return (
             f"The API server at {server} forbids reading {len(forbidden)} of {len(found)} kinds, "
             f"such as {forbidden[0]}: {errors[forbidden[0]]}; bind the user to the cluster roles "
-            "system:kube-scheduler and system:volume-scheduler"
+            "system:kube-scheduler and system:volume-scheduler, and to one for the "
+            "plugins' custom resources"
         )
     if missing:
         return (
             f"The API server at {server} does not serve {len(missing)} of {len(found)} kinds, "
             f"such as {missing[0]}: {errors[missing[0]]}; turn off the plugins and feature gates "
-            "that read them"
+            "that read them, or create their CustomResourceDefinitions"
         )
     example = next((f", such as {name}: {error}" for name, error in errors.items()), "")
     if unsynced:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import product
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Final
 
 import click
@@ -50,7 +52,7 @@ from kubesched.simulator.report import ResourceUse, Summary, ZoneUse
 from kubesched.simulator.timeline_report import TimelineComparison, compared
 
 _NONE: Final = "-"
-_LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_LETTERS: Final = (*ascii_uppercase, *map("".join, product(ascii_uppercase, repeat=2)))
 
 
 def compare(
@@ -284,8 +286,8 @@ def _write_table(
     headings = [cluster.name for cluster in clusters]
     table = _table_of(what, headings, rows)
     if table_width(table) + ITEM > page_width():
-        letters = list(_LETTERS[: len(headings)])
-        for letter, name in zip(letters, headings, strict=False):
+        letters = _LETTERS[: len(headings)]
+        for letter, name in zip(letters, headings, strict=True):
             writer.item(f"{letter}: {name}")
         table = _table_of(what, letters, rows)
     writer.table(table)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import os
 import signal
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import click
 import msgspec
 
+from kubesched import __version__
 from kubesched.api.field_errors import ConfigError, FieldError, forbidden
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import dump
@@ -39,9 +41,13 @@ from kubesched.cli.snapshot import recording_to
 from kubesched.client.connect import find_settings, new_event_loop
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
+from kubesched.config.types import Configuration
+from kubesched.framework.structured_log import V0, V2, write
 from kubesched.inputs.loading import in_file, load_scheduler
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
+
+log: Final = logging.getLogger(__name__)
 
 
 def options_of(flags: dict[str, Any]) -> Options:
@@ -108,6 +114,7 @@ def run(**flags: Any) -> int | None:
             flags=shown_flags(click.get_current_context()),
             recorder=recorder,
         )
+        _log_start(configuration, options)
         reports.on_failure = process.stop
         if options.dry_run:
             reports.follow_reader()
@@ -132,6 +139,20 @@ def run(**flags: Any) -> int | None:
             return runner.run(main(recorder))
     finally:
         logs.stop()
+
+
+def _log_start(configuration: Configuration, options: Options) -> None:
+    write(log, V0, "Starting kubesched", version=__version__)
+    if log.isEnabledFor(V2):
+        shown = encode_configuration(configuration)
+        for extender in shown.get("extenders", ()):
+            # More people read logs than may read private keys.
+            extender.get("tlsConfig", {}).pop("keyData", None)
+        write(log, V2, "Using component config", config=dump(shown))
+    if options.config_file is not None:
+        for name, value in msgspec.structs.asdict(options.deprecated).items():
+            if value is not None:
+                log.warning("--%s has no effect beside --config", name.replace("_", "-"))
 
 
 def _log_options(flags: dict[str, Any], gates: FeatureGates) -> LogOptions:

@@ -51,7 +51,7 @@ def sandbox(**flags: Any) -> int:
 
 @dataclass(slots=True)
 class _Sandbox:
-    """One cluster; `failure` is the error that ended it, None without one."""
+    """One cluster; `has_failed` is whether an error ended it."""
 
     flags: dict[str, Any]
     template: NodeTemplate
@@ -60,7 +60,7 @@ class _Sandbox:
     folder: Path
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     terminated: bool = False
-    failure: str | None = None
+    has_failed: bool = False
 
     @property
     def kubeconfig(self) -> Path:
@@ -93,8 +93,10 @@ class _Sandbox:
         self.stop.set()
 
     def _fail(self, why: str) -> None:
-        if self.failure is None:
-            self.failure = why
+        if not self.has_failed:
+            self.has_failed = True
+            # A command may wait long for what will not happen now.
+            write_errors([why])
             self.stop.set()
 
     # Beginning.
@@ -166,10 +168,7 @@ class _Sandbox:
             self._announce(server)
             await self.stop.wait()
             code = 0
-        if self.failure is not None:
-            write_errors([self.failure])
-            return code or _EXIT_FAILED
-        return code
+        return code or (_EXIT_FAILED if self.has_failed else 0)
 
     def _announce(self, server: ApiServer) -> None:
         nodes = server.registry.store.count("nodes")

@@ -133,7 +133,8 @@ def _write(writer: Writer, report: WhyReport, top: int) -> None:
     if report.causes and (report.needs_changes or report.state is PodState.UNKNOWN):
         _write_causes(writer, report)
     if report.last_attempt is not None:
-        when = f", {report.last_attempt.time}" if report.last_attempt.time else ""
+        since = report.last_attempt.time
+        when = f", not scheduled since {since}" if since else ""
         writer.section(f"Last attempt{when}", [report.last_attempt.message])
     if report.queue is not None:
         _write_queue(writer, report.queue)

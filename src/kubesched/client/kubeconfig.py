@@ -36,7 +36,8 @@ _EXEC_EXTENSION: Final = f"{_EXEC_GROUP}/exec"
 _INTERACTIVE_MODES: Final = ("Never", "IfAvailable", "Always")
 _NOTHING: Final = (
     "invalid configuration: no configuration has been provided; name a kubeconfig"
-    " (--kubeconfig, KUBECONFIG) or a server (--master)"
+    " (clientConnection.kubeconfig of --config, or else --kubeconfig; KUBECONFIG)"
+    " or a server (--master)"
 )
 
 

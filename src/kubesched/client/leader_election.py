@@ -245,25 +245,25 @@ class LeaderElector:
         return not tasks[0].cancelled() and tasks[0].result()
 
     async def _acquire(self) -> bool:
-        _log.info("Attempting to acquire leader lease... lock=%s", self._lock.description)
+        self._write(logging.INFO, "Attempting to acquire leader lease...")
         while True:
             has_acquired = await self._try_acquire_or_renew()
             self._report_transition()
             if has_acquired:
                 break
-            _log.debug("Failed to acquire lease lock=%s", self._lock.description)
+            self._write(logging.DEBUG, "Failed to acquire lease")
             jitter = 1.0 + self._random() * _JITTER_FACTOR
             await asyncio.sleep(self._timing.retry_period_seconds * jitter)
         self._lock.record_event("became leader")
         self._leads = True
-        _log.info("Successfully acquired lease lock=%s", self._lock.description)
+        self._write(logging.INFO, "Successfully acquired lease")
         return True
 
     async def _renew(self) -> bool:
         """Renew until no attempt succeeds within the deadline."""
         while True:
             if not await self._renew_within_deadline():
-                _log.info("Failed to renew lease lock=%s", self._lock.description)
+                self._write(logging.INFO, "Failed to renew lease")
                 return False
             await asyncio.sleep(self._timing.retry_period_seconds)
 
@@ -306,7 +306,7 @@ class LeaderElector:
                 return True
             return await self._acquire_or_renew_after_reading(mine, now)
         except (ApiError, LockError) as error:
-            _log.error("%s lock=%s", error, self._lock.description)
+            self._write(logging.ERROR, "Failed to read or write lease", err=str(error))
             return False
 
     async def _renew_at_once(self, mine: ElectionRecord) -> bool:
@@ -316,11 +316,8 @@ class LeaderElector:
         try:
             await self._lock.update(record)
         except (ApiError, LockError) as error:
-            _log.info(
-                "Failed to update lease optimistically, falling back to slow path lock=%s err=%s",
-                self._lock.description,
-                error,
-            )
+            words = "Failed to update lease optimistically, falling back to slow path"
+            self._write(logging.INFO, words, err=str(error))
             return False
         self._keep(record, sent)
         return True
@@ -337,7 +334,8 @@ class LeaderElector:
             self._observe(found)
             self._observed_raw = raw
         if found.holder_identity and self._is_lease_valid(now) and not self.is_leader:
-            _log.debug("Lease is held by %s and has not yet expired", found.holder_identity)
+            words = "Lease is held and has not yet expired"
+            self._write(logging.DEBUG, words, holder=found.holder_identity)
             return False
         if self.is_leader:
             mine = _continued(mine, found)
@@ -367,7 +365,7 @@ class LeaderElector:
                 self._observe(released)
         except (ApiError, LockError, TimeoutError) as error:
             problem = str(error) or "no answer in time"
-            _log.error("Failed to release lease lock=%s err=%s", self._lock.description, problem)
+            self._write(logging.ERROR, "Failed to release lease", err=problem)
 
     def _is_lease_valid(self, now: float) -> bool:
         return self._observed_at + self._observed.lease_duration_seconds > now
@@ -385,6 +383,11 @@ class LeaderElector:
         if self.leader != self._reported_leader:
             self._reported_leader = self.leader
             _log.info("New leader elected: %s", self.leader)
+
+    def _write(self, level: int, message: str, **fields: str) -> None:
+        """Write a structured line; handlers read the attribute `fields` of its record."""
+        fields = {"lock": self._lock.description, **fields}
+        _log.log(level, message, extra={"fields": fields}, stacklevel=2)
 
 
 def _continued(mine: ElectionRecord, term: ElectionRecord) -> ElectionRecord:

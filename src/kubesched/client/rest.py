@@ -296,15 +296,18 @@ class HttpRestClient:
             self._observer.attempted(code, request.method, self._host, is_retry=is_retry)
 
     async def _refusal(self, connection: HttpConnection, request: Request) -> ApiError:
+        parts = []
         try:
-            body = await connection.read_all()
+            while part := await connection.read():
+                parts.append(part)
         except OSError:
-            body = b""
+            # What arrived is quoted: a server may close at once what it does not want to read.
+            pass
         finally:
             self._connections().give_back(connection)
         return error_of_answer(
             connection.status,
-            body,
+            b"".join(parts),
             method=request.method,
             content_type=_header(connection, b"content-type"),
             retry_after=_header(connection, b"retry-after"),

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from kubesched.api.conditions import conditions_with, find_condition, is_condition_true
 from kubesched.api.core import FINISHED, Pod
 from kubesched.api.errors import ApiError, TooManyRequestsError
-from kubesched.api.meta import Condition
+from kubesched.api.meta import Condition, controller_of
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubesched.api.selectors import matches_label_selector
 from kubesched.cluster.server import Plain
@@ -102,6 +102,18 @@ def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> Granted
     if not spent.disruptions_allowed:
         spent = with_allowed_condition(spent, budget, now)
     return Granted(replace(budget, status=spent))
+
+
+def stays_in_drain(pod: Pod) -> bool:
+    """Whether `kubectl drain` leaves a pod alone, because it belongs to its node."""
+    owner = controller_of(pod.metadata)
+    is_daemon = owner is not None and owner.kind == "DaemonSet"
+    return is_mirror(pod) or (is_daemon and pod.status.phase not in FINISHED)
+
+
+def is_mirror(pod: Pod) -> bool:
+    """Whether it is the mirror pod of a static pod, which the API server cannot stop."""
+    return "kubernetes.io/config.mirror" in pod.metadata.annotations
 
 
 def selects(budget: PodDisruptionBudget, pod: Pod) -> bool:

@@ -279,13 +279,12 @@ class NodeKeeper(Watching):
         loop = asyncio.get_running_loop()
         self._timers[name] = loop.call_later(_RENEWAL_SECONDS, self._renew, name)
         now = micro_time(datetime.fromtimestamp(self._server.now(), UTC))
-        found = self._server.find(_LEASES, _LEASE_NAMESPACE, name)
+        key = Key(_LEASES, _LEASE_NAMESPACE, name)
+        found, node = self._server.find(*key), self._server.find("nodes", "", name)
         if found is not None:
-            key = Key(_LEASES, _LEASE_NAMESPACE, name)
-            self._server.write(key, {**found, "spec": {**found["spec"], "renewTime": now}})
-            return
-        node = self._server.find("nodes", "", name)
-        if node is not None:
+            spec = {**found.get("spec", {}), "renewTime": now}
+            self._server.write(key, {**found, "spec": spec})
+        elif node is not None:
             self._create(node, now)
 
     def _create(self, node: Plain, now: str) -> None:

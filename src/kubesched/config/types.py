@@ -184,7 +184,7 @@ class ExtenderConfiguration(ConfigStruct, frozen=True, kw_only=True, omit_defaul
         bind_verb: Appended for binding; one extender at most may bind.
         enable_https: Whether to use HTTPS without tlsConfig.
         tls_config: TLS to the extender.
-        http_timeout_seconds: The timeout of a call.
+        http_timeout_seconds: The timeout of a call; 0 is 5s.
         node_cache_capable: Whether only names of nodes are sent.
         managed_resources: The resources it manages; only pods that request one of them are sent.
             Empty for all pods.

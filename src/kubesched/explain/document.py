@@ -131,7 +131,7 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     if isinstance(value, list):
         return ", ".join(map(_text, value))
     if isinstance(value, dict):

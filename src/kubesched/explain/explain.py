@@ -318,14 +318,12 @@ def _with_rejection(
 ) -> PodExplanation:
     diagnosis = decision.diagnosis
     statuses = diagnosis.status_per_row(len(snapshot.nodes))
-    preemption = next(
-        (
-            explain_preemption(result.details, statuses)
-            for result in trace.post_filters.values()
-            if isinstance(result.details, PreemptionReport)
-        ),
-        None,
-    )
+    preemption = None
+    for result in trace.post_filters.values():
+        if isinstance(result.details, PreemptionReport):
+            preemption = explain_preemption(result.details, statuses)
+        elif result.victims and result.nominated_node_name:
+            preemption = _without_report(result.victims, result.nominated_node_name)
     return msgspec.structs.replace(
         report,
         message=decision.message,
@@ -366,9 +364,19 @@ def explain_preemption(report: PreemptionReport, statuses: NodeToStatus) -> Pree
     )
 
 
+def _without_report(victims: Iterable[PodInfo], node_name: str) -> PreemptionExplanation:
+    """Explain a preemption by a plugin that tells only whom it evicts."""
+    by_priority = sorted(victims, key=lambda pod: -pod.priority)
+    chosen = PreemptionCandidate(node_name, _victims(by_priority), pdb_violations=None)
+    return PreemptionExplanation(eligible=True, candidates=(chosen,), chosen=node_name)
+
+
+def _victims(pods: Iterable[PodInfo]) -> tuple[Victim, ...]:
+    return tuple(Victim(pod.key, pod.priority) for pod in pods)
+
+
 def _candidate(found: Candidate) -> PreemptionCandidate:
-    victims = tuple(Victim(victim.key, victim.priority) for victim in found.victims)
-    return PreemptionCandidate(found.node_name, victims, found.pdb_violations)
+    return PreemptionCandidate(found.node_name, _victims(found.victims), found.pdb_violations)
 
 
 def _unresolvable_count(statuses: NodeToStatus) -> int:

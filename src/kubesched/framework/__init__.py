@@ -3,8 +3,10 @@
 Its names are what a plugin imports; they and their meaning stay within a major version.
 """
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Namespace, Node, Pod
 from kubesched.api.field_errors import FieldError, child, invalid, required
+from kubesched.api.meta import KubeObject, KubeStruct
+from kubesched.api.scheme import custom_resource
 from kubesched.config.args import PluginArgs, decode_args
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.framework.cluster_event import (
@@ -96,6 +98,9 @@ __all__ = [
     "FilterPlugin",
     "FilterReads",
     "Handle",
+    "KubeObject",
+    "KubeStruct",
+    "Namespace",
     "NeededKind",
     "NoState",
     "Node",
@@ -134,6 +139,7 @@ __all__ = [
     "WaitingPod",
     "WaitingPods",
     "child",
+    "custom_resource",
     "decode_args",
     "failure",
     "invalid",

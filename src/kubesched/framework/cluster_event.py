@@ -64,6 +64,25 @@ RESOURCE_SLICE: Final = "resource.k8s.io/ResourceSlice"
 DEVICE_CLASS: Final = "resource.k8s.io/DeviceClass"
 POD_GROUP: Final = "scheduling.k8s.io/PodGroup"
 WILDCARD: Final = "*"
+RESOURCES: Final = (
+    POD,
+    ASSIGNED_POD,
+    UNSCHEDULABLE_POD,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    CSI_NODE,
+    CSI_DRIVER,
+    VOLUME_ATTACHMENT,
+    CSI_STORAGE_CAPACITY,
+    STORAGE_CLASS,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    DEVICE_CLASS,
+    POD_GROUP,
+    WILDCARD,
+)
+"""All resources that have events."""
 
 _POD_KINDS: Final = frozenset({ASSIGNED_POD, UNSCHEDULABLE_POD})
 

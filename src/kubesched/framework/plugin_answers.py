@@ -16,7 +16,8 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple
 
 import numpy as np
 
-from kubesched.framework.cluster_event import ClusterEventWithHint
+from kubesched.api.scheme import custom_kinds
+from kubesched.framework.cluster_event import RESOURCES, ClusterEventWithHint
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
 from kubesched.framework.pod_groups import GeneratedPlacements, Placement
 from kubesched.framework.status import NodeToStatus, Status
@@ -162,6 +163,10 @@ def check_events(answer: object) -> None:
     for event in answer or ():
         if not isinstance(event, ClusterEventWithHint):
             refuse("events_to_register", wanted, event)
+        known = (*RESOURCES, *custom_kinds())
+        if event.event.resource not in known:
+            text = f"events of {', '.join(known)}, or of a declared custom_resource"
+            refuse("events_to_register", text, event.event.resource)
 
 
 def _check_placements(method: str, answer: object, _args: Sequence[object]) -> None:

@@ -164,9 +164,11 @@ class NodeToStatus:
         Raises:
             TypeError: `rejected` is not a mask.
         """
-        if rejected.dtype != np.bool_:
-            raise TypeError(f"rows are rejected by a mask of bools, not by {rejected.dtype}")
-        return cls(rejected.astype(np.int32), (SUCCESS, status))
+        mask = np.asarray(rejected)
+        if mask.dtype != np.bool_ or mask.ndim != 1:
+            found = mask.dtype if mask.ndim == 1 else f"the shape {mask.shape}"
+            raise TypeError(f"rows are rejected by a mask of bools, not by {found}")
+        return cls(mask.astype(np.int32), (SUCCESS, status))
 
     @classmethod
     def first_of(cls, rejections: Iterable[tuple[NDArray[np.bool_], Status]], rows: int) -> Self:

@@ -25,8 +25,8 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.selectors import matches_label_selector, matches_set
 from kubesched.explain.sentences import count
 from kubesched.inputs.completed_input import (
-    ALL_KINDS,
     ClusterInput,
+    all_kinds,
     completed,
     listed_kinds,
     unknown_fields,
@@ -82,7 +82,7 @@ def read_cluster(
     complete = known.complete or listed_kinds(skipped)
     if source.files and (source.complete or any(is_openb(head_of(file)) for file in files)):
         # A trace is a complete cluster.
-        complete = ALL_KINDS
+        complete = all_kinds()
     if Pod in complete or not expects_pods:
         # Stored workloads may have no pods at the moment.
         of_cluster = [found for found in of_cluster if not found.object.metadata.uid]

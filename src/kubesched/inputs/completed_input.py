@@ -22,7 +22,7 @@ from kubesched.api.decode import content_of, files_in
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup, PriorityClass
-from kubesched.api.scheme import KINDS, find_kind
+from kubesched.api.scheme import KINDS, custom_kinds, find_kind
 from kubesched.api.yaml_syntax import load_documents
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import first_of
@@ -34,14 +34,17 @@ from kubesched.simulator.defaults import (
     with_uid,
 )
 
-ALL_KINDS: Final = tuple(kind.type for kind in KINDS)
-"""Every kind that may be among the files."""
 _CONFIGURATION: Final = "KubeSchedulerConfiguration"
 _STATUS: Final = "v1/Status"
 _READ: Final = {
     kind.kind: [f"{kind.group}/{version}".lstrip("/") for version in kind.versions]
     for kind in KINDS
 }
+
+
+def all_kinds() -> tuple[type, ...]:
+    """Return every kind that may be among the files."""
+    return tuple(kind.type for kind in (*KINDS, *custom_kinds().values()))
 
 
 class ClusterInput(NamedTuple):

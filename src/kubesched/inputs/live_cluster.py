@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kubesched.api.core import CoreEvent, Event, Lease, Node, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject
-from kubesched.api.scheme import KINDS, Kind
+from kubesched.api.scheme import KINDS, Kind, custom_kinds
 from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings, new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.errors import without_request
@@ -35,7 +35,10 @@ READER_ROLE: Final = "kubesched-reader"
 """The ClusterRole that allows to read everything that is read here."""
 _NOT_READ: Final = (CoreEvent, Event, Lease)
 READ_KINDS: Final = tuple(kind for kind in KINDS if kind.type not in _NOT_READ)
-"""The kinds that are read: those that decisions, their explanations or a drain depend on."""
+"""The kinds that are read: those that decisions, their explanations or a drain depend on.
+
+The custom resources of plugins are read, too.
+"""
 NEEDED: Final = (Pod, Node)
 """The kinds without which there is no answer."""
 _REQUEST_SECONDS_MAX: Final = 60.0
@@ -107,6 +110,10 @@ def live_target(source: ClusterSource) -> tuple[ConnectionSettings, str]:
         ) from None
 
 
+def _read_kinds() -> tuple[Kind, ...]:
+    return (*READ_KINDS, *custom_kinds().values())
+
+
 async def _read(settings: ConnectionSettings, name: str, lists: list[KindList]) -> None:
     # The lists are not returned, because asyncio formats the result of its main task at the end.
     received = _Received()
@@ -115,7 +122,7 @@ async def _read(settings: ConnectionSettings, name: str, lists: list[KindList]) 
         aclosing(connected) as rest,
         showing(lambda: f"Reading {name}: {received.byte_count / 1e6:.0f} MB"),
     ):
-        lists += await list_kinds(rest, READ_KINDS)
+        lists += await list_kinds(rest, _read_kinds())
 
 
 # Errors.
@@ -181,7 +188,7 @@ class FollowedCluster:
         self._place = f"{self.name} ({self._settings.server})"
         self._rest = connect(self._settings, qps=-1)
         self._informers = Informers(self._rest, self, Random())  # noqa: S311 - pauses
-        for kind in READ_KINDS:
+        for kind in _read_kinds():
             self._informers.add(kind)
 
     async def run(self) -> None:

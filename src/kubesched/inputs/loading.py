@@ -29,6 +29,7 @@ from kubesched.api.codec import Loaded, Source
 from kubesched.api.core import FINISHED, Pod
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.meta import KubeObject
+from kubesched.config.args import PluginArgs
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
@@ -40,6 +41,7 @@ from kubesched.inputs.sources import SchedulerOptions
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
+from kubesched.scheduler.profile_plugins import implemented_points
 from kubesched.simulator.soundness import errors_of
 
 if TYPE_CHECKING:
@@ -114,11 +116,14 @@ def _kind(item: KubeObject) -> str:
 
 
 def load_scheduler(
-    options: SchedulerOptions, inline: Mapping[str, Any] | None = None
+    options: SchedulerOptions,
+    inline: Mapping[str, Any] | None = None,
+    inline_file: Path | None = None,
 ) -> SchedulerSetup:
     """Build registry and configuration, with the plugins of the options.
 
-    `inline` is a KubeSchedulerConfiguration to use if the options name no file.
+    `inline` is a KubeSchedulerConfiguration to use if the options name no file, and `inline_file`
+    the file that has it.
 
     Raises:
         UserError: A file, plugin or profile is invalid.
@@ -127,13 +132,15 @@ def load_scheduler(
     gates = FeatureGates.parse(options.feature_gates)
     registry = in_tree_registry()
     added = register_plugins(registry, options.plugins)
-    configuration, errors = _configuration(options.config or inline, gates)
+    file = options.config or inline_file
+    with in_file(file):
+        configuration, errors = _configuration(options.config or inline, gates)
     load_entry_points(registry, configuration)
     configuration = with_plugins(configuration, added)
     setup = SchedulerSetup(configuration, registry, gates, time.perf_counter)
     if errors:
         errors += _errors_of_plugins(setup, errors)
-        raise UserError(*texts_in_file(ConfigError(errors), options.config))
+        raise UserError(*texts_in_file(ConfigError(errors), file))
     if options.profile is not None:
         _check_profile(options.profile, configuration)
     return setup
@@ -240,8 +247,7 @@ def _configuration(
 ) -> tuple[Configuration, list[FieldError]]:
     if source is None:
         return default_configuration(gates), []
-    with in_file(source if isinstance(source, Path) else None):
-        return read_configuration(source, gates)
+    return read_configuration(source, gates)
 
 
 def _errors_of_plugins(setup: SchedulerSetup, known: Sequence[FieldError]) -> list[FieldError]:
@@ -383,8 +389,13 @@ def _checked(found: object, option: str) -> type[Plugin]:
         raise UserError(f"{option}: the class does not implement {missing}")
     if not isinstance(getattr(found, "name", None), str) or not found.name:
         raise UserError(f"{option}: the class has no name; add `name: ClassVar = ...`")
+    if not implemented_points(Registry(found))[found.name]:
+        raise UserError(f"{option}: the class inherits no extension point, such as FilterPlugin")
     if not isinstance(found.scope, Scope) or not isinstance(found.score_scope, Scope | None):
         raise UserError(f"{option}: scope and score_scope must be members of Scope")
+    args = found.args_type
+    if args is not None and not (inspect.isclass(args) and issubclass(args, PluginArgs)):
+        raise UserError(f"{option}: args_type must inherit PluginArgs")
     for name in dir(found):
         if problem := _problem_of_method(found, name):
             raise UserError(f"{option}: {problem}")

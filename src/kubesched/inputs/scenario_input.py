@@ -9,24 +9,26 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from kubesched.api.codec import Loaded
-from kubesched.api.decode import STANDARD_INPUT, load
+from kubesched.api.codec import DecodeError, Loaded
+from kubesched.api.decode import STANDARD_INPUT, content_of, load
 from kubesched.api.field_errors import ConfigError, FieldError, child
 from kubesched.config.documents import read_document
 from kubesched.config.load import encode_configuration
 from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.inputs.cluster_input import check_workloads, collecting, head_of
+from kubesched.inputs.completed_input import unknown_fields
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import check_plugins, in_file, load_scheduler, texts_in_file
 from kubesched.inputs.sources import SchedulerOptions, gates_text, read_problem
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.scenario import NodeGroup, Scenario, ScenarioWorkload, TraceSpec
-from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario
+from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario, with_places
 from kubesched.simulator.traces import RUN_SECONDS, is_openb, trace_pods
 from kubesched.simulator.virtual_loop import SECONDS_MAX
 
@@ -54,11 +56,13 @@ class Play(NamedTuple):
         """Return the same scenario with another seed and duration; None changes nothing.
 
         Raises:
-            UserError: The duration is too long.
+            UserError: The duration is too long, or not longer than nothing.
         """
         scenario = self.scenario
         if duration_seconds is not None and duration_seconds > SECONDS_MAX:
             raise UserError("--duration: it is longer than a scenario may be")
+        if duration_seconds is not None and not duration_seconds > 0:
+            raise UserError("--duration: it must be longer than 0s")
         return self._replace(
             scenario=replace(
                 scenario,
@@ -76,6 +80,8 @@ def is_scenario(file: Path) -> bool:
         data = file.read_bytes()
     except OSError:
         return False  # the error is reported when it is read
+    with suppress(DecodeError):
+        data = content_of(data, str(file))
     if _OF_OBJECTS.search(data) or not _VERSION.search(data):
         return False
     errors: list[FieldError] = []
@@ -125,13 +131,42 @@ def read_scenario(
 
     Raises:
         UserError: With one line per field error, or with what the file is instead.
+        DecodeError: The file is no text.
         OSError: The file cannot be read.
     """
     file = source if isinstance(source, Path) else None
-    if file is not None and (why := _why_no_scenario(file)):
-        raise UserError(f"{file}: {why}")
+    text: bytes | Mapping[str, Any]
+    if isinstance(source, Path):
+        if why := _why_no_scenario(source):
+            raise UserError(f"{file}: {why}")
+        text = content_of(source.read_bytes(), str(source))
+    else:
+        text = source
     with in_file(file):
-        return Play(load_scenario(source, changes), in_tree_registry(), file)
+        scenario = load_scenario(text, changes)
+        _check_templates(scenario)
+    if file is not None:
+        scenario = with_places(scenario, file.parent)
+    return Play(scenario, in_tree_registry(), file)
+
+
+def _check_templates(scenario: Scenario) -> None:
+    """Raise ConfigError if templates have fields that nodes and pods do not have."""
+    nodes = [("Node", "nodes", i, group.template) for i, group in enumerate(scenario.nodes)]
+    pods = [("Pod", "workloads", i, one.template) for i, one in enumerate(scenario.workloads)]
+    written = [each for each in (*nodes, *pods) if each[-1]]
+    if not written:
+        return
+    # Imported late: most scenarios have no templates.
+    from kubesched.apiserver.schema import unknown_field_paths
+
+    errors = [
+        FieldError(child(part, i, "template", path), "unknown field")
+        for kind, part, i, template in written
+        for path in unknown_field_paths("v1", kind, dict(template))
+    ]
+    if errors:
+        raise ConfigError(errors)
 
 
 def read_trace(files: Sequence[Path]) -> Play:
@@ -210,7 +245,7 @@ def check_named(play: Play, *, has_config: bool) -> None:
 
 
 def workload_warnings(play: Play) -> list[str]:
-    """Return a warning if workloads among a scenario's objects have no pods there.
+    """Return warnings about a scenario's objects: unknown fields, and workloads without pods.
 
     Raises:
         UserError: They are manifests, whose pods nothing would create.
@@ -219,7 +254,8 @@ def workload_warnings(play: Play) -> list[str]:
     files = [Path(name) for name in play.scenario.objects]
     workloads: list[Loaded] = []
     loaded = list(collecting(load(files, Counter()), workloads))
-    return check_workloads([found.object for found in loaded], workloads)
+    warnings = check_workloads([found.object for found in loaded], workloads)
+    return [*warnings, *unknown_fields(files)]
 
 
 def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
@@ -240,7 +276,7 @@ def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
             filter(None, (gates_text(spec.feature_gates), options.feature_gates))
         ),
     )
-    scheduler = load_scheduler(merged, spec.configuration or None)
+    scheduler = load_scheduler(merged, spec.configuration or None, play.file)
     # With the written configuration: below, its defaults are entries of `pluginConfig` too.
     check_plugins(scheduler, file or play.file)
     return Play(

@@ -28,7 +28,7 @@ from kubesched.answers.workload_pods import decoded
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.config.args import exhaustive
-from kubesched.inputs.completed_input import ALL_KINDS, completed
+from kubesched.inputs.completed_input import all_kinds, completed
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects, load_checked_scheduler, pending_again
 from kubesched.inputs.sources import SchedulerOptions
@@ -123,7 +123,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self._reward = reward
         self._cluster = ClusterState(scheduler, seed=options.seed, remembers=False)
         self._cluster.load(objects)
-        self._cluster.declare_complete(ALL_KINDS)
+        self._cluster.declare_complete(all_kinds())
         table = self._cluster.cache.nodes
         self.node_names = tuple(table.names)
         self.resources = (*table.resources, _PODS)

@@ -30,6 +30,8 @@ RUN_SECONDS: Final = "sandbox/run-seconds"
 """The annotation that sets for how many seconds a pod runs before it ends."""
 EXIT_CODE: Final = "sandbox/exit-code"
 """The annotation that sets the exit code of a pod's containers; 0 if it is missing."""
+# Without a backoff, containers that end at once would restart thousands of times a second.
+_RESTART_SECONDS: Final = 0.1
 
 
 class PodLatencies(msgspec.Struct, frozen=True):
@@ -72,7 +74,7 @@ def lifetime_of(pod: Pod, usual_seconds: float) -> Lifetime | None:
         seconds = usual_seconds
     exit_code = int(annotated_number(pod.metadata, EXIT_CODE) or 0)
     restarts = policy == "Always" or (policy == "OnFailure" and exit_code != 0)
-    return Lifetime(seconds, exit_code, restarts)
+    return Lifetime(max(seconds, _RESTART_SECONDS * restarts), exit_code, restarts)
 
 
 class StoredReports(PodReports):

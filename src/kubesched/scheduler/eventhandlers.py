@@ -30,6 +30,7 @@ from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kubesched.api.scheduling import PodGroup
+from kubesched.api.scheme import custom_name_of
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,
@@ -292,7 +293,7 @@ class EventHandlers:
 
     def _other(self, action: Action, old: object | None, new: object | None) -> None:
         kind = type(old if new is None else new)
-        resource = _RESOURCES.get(kind)
+        resource = _RESOURCES.get(kind) or custom_name_of(kind)
         if kind is DeviceTaintRule and self._has_taint_rules:
             self._taint_rule_changed(old, new)
         elif resource is not None:

@@ -11,7 +11,8 @@ Invariants: a popped pod ends in exactly one of: binding, back in the queue, gon
             same second as upstream.
 Differs:  in `kubesched run`, no further pod is decided while the API server has 256 Bindings and
           status patches to answer (and up to `pods_per_slice` more); upstream waits for each
-          status patch, and has no limit of Bindings.
+          status patch, and has no limit of Bindings. A replica whose lease may have expired
+          decides nothing; upstream does until it exits.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from kubesched.scheduler.repeated_rejections import RepeatedRejections
 from kubesched.scheduler.status_writer import drain
 from kubesched.snapshot.pod_info import PodInfo
 
+_UNDECIDED_SECONDS: Final = 0.5
+"""The interval at which the loop asks again whether it may decide."""
+
 log = logging.getLogger(__name__)
 
 
@@ -41,6 +45,7 @@ class Scheduler(PodScheduling):
 
     Attributes:
         repeated_rejections: Rejects pods again without scheduling them.
+        may_decide: Returns whether pods may be decided now; if not, they stay in the queue.
         pods_per_slice: Number of pods after which the loop yields to other tasks.
     """
 
@@ -51,6 +56,7 @@ class Scheduler(PodScheduling):
         super().__post_init__()
         self.binder.unanswered.on_room = self.wake
         self.repeated_rejections = RepeatedRejections(self)
+        self.may_decide: Callable[[], bool] = lambda: True
         self._stopped = False
         self._flushing = Flushing(self.queue, self.wake)
 
@@ -64,6 +70,9 @@ class Scheduler(PodScheduling):
             while not self._stopped:
                 if self.binder.unanswered.is_full:
                     await self._awakened()
+                    continue
+                if not self.may_decide():
+                    await asyncio.sleep(_UNDECIDED_SECONDS)
                     continue
                 decision = self.repeated_rejections.carry_out()
                 queued = self.queue.pop(self.now())

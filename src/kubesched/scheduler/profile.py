@@ -231,9 +231,10 @@ class Profile:
         """Call a method whose result does not matter; an exception is logged."""
         try:
             self.ask(plugin, method, *args)
-        except PluginFailure:
-            point = extension_point_of(method)
-            log.exception("Plugin %s failed in %s", plugin.name, point)
+        except PluginFailure as failure:
+            if not failure.reported:
+                point = extension_point_of(method)
+                log.exception("Plugin %s failed in %s", plugin.name, point)
 
     async def ask_async(
         self,

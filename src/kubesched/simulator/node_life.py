@@ -21,9 +21,8 @@ from msgspec.structs import replace
 from kubesched.api.conditions import ConditionPatch, conditions_with, find_condition
 from kubesched.api.core import FINISHED, Node, NodeCondition, Pod
 from kubesched.api.errors import ApiError, TooManyRequestsError
-from kubesched.api.meta import controller_of
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.cluster.eviction import grant
+from kubesched.cluster.eviction import grant, stays_in_drain
 from kubesched.cluster.kubelets import Kubelets
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.simulator.object_server import ObjectServer, with_condition
@@ -121,15 +120,14 @@ class NodeLife:
             self._server.update(with_state_taints(replace(node, spec=spec)))
 
     def drain(self, name: str, *, evicts: bool = True) -> None:
-        """Cordon a node and remove its pods, except those of DaemonSets.
+        """Cordon a node and remove its pods, except those that belong to it.
 
         With `evicts`, pods are evicted as disruption budgets allow, with retries until all are gone
         or the node is uncordoned; otherwise they are deleted.
         """
         self.cordon(name)
         for pod in self._kubelets.pods_on(name):
-            owner = controller_of(pod.metadata)
-            if owner is not None and owner.kind == "DaemonSet":
+            if stays_in_drain(pod):
                 continue
             if not evicts:
                 self._delete(pod)

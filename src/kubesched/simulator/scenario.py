@@ -311,8 +311,9 @@ class ScenarioEvent(_Part, frozen=True):
     Attributes:
         at: When it happens.
         every: The time until it is repeated; by default it is not.
-        drain: Cordon nodes and evict their pods, except those of daemon sets. An eviction that a
-            disruption budget forbids is tried again every 5 seconds, until the node is uncordoned.
+        drain: Cordon nodes and evict their pods, except static ones and those of daemon sets. An
+            eviction that a disruption budget forbids is tried again every 5 seconds, until the node
+            is uncordoned.
         cordon: Make nodes unschedulable.
         uncordon: Make nodes schedulable again.
         remove: Delete nodes; pods on them are deleted after `latencies.podGarbageCollection`.
@@ -405,7 +406,7 @@ class Scenario(_Part, frozen=True):
     version: int
     duration: DurationSeconds
     name: str = "scenario"
-    seed: int = 0
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
     nodes: tuple[NodeGroup, ...] = ()
     priority_classes: tuple[PriorityClassSpec, ...] = ()
     objects: tuple[str, ...] = ()

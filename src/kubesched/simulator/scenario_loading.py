@@ -28,6 +28,7 @@ from kubesched.api.field_errors import (
     not_supported,
     required,
 )
+from kubesched.api.tolerations import EFFECTS
 from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.config.decoding import decode_struct
 from kubesched.config.documents import check_version, read_source, with_fields
@@ -41,8 +42,8 @@ from kubesched.simulator.scenario import (
     ScenarioEvent,
     ScenarioWorkload,
 )
-from kubesched.simulator.scenario_objects import nodes_of, template_of
-from kubesched.simulator.soundness import spec_errors
+from kubesched.simulator.scenario_objects import nodes_of, template_of, unknown_classes
+from kubesched.simulator.soundness import amount_errors, spec_errors
 from kubesched.simulator.virtual_loop import SECONDS_MAX
 
 _WORKLOADS: Final = ("pods", "deployment", "daemon_set", "trace")
@@ -58,6 +59,7 @@ NO_CHANGES: Final[Mapping[str, object]] = MappingProxyType({})
 _TOO_SHORT: Final = "must be longer than nothing"
 _PER_HOUR_MAX: Final = 3_600_000_000
 _TOO_OFTEN: Final = f"must be at most {_PER_HOUR_MAX}, which is one in a microsecond"
+_PRIORITY_MAX: Final = 1_000_000_000
 _TOO_LONG: Final = "a hundred years is as long as it gets"
 
 
@@ -100,6 +102,8 @@ def _refuse_others(read: object) -> None:
             f"scenario has `version: {VERSION}`, `duration` and `nodes`, objects have `apiVersion` "
             "and `kind`"
         )
+        if "inputs" in others:
+            words = "this is a sweep, not a scenario; `kubesched sweep` runs it"
         raise ConfigError([FieldError("", words)])
 
 
@@ -154,13 +158,11 @@ def _errors(scenario: Scenario) -> Iterator[FieldError]:
         yield from _node_errors(group, child("nodes", i))
     yield from _class_errors(scenario)
     yield from duplicates([workload.name for workload in scenario.workloads], "workloads", "name")
-    known = {*SYSTEM_CLASSES, *(spec.name for spec in scenario.priority_classes)}
     for i, workload in enumerate(scenario.workloads):
-        path = child("workloads", i)
-        yield from _workload_errors(workload, path)
-        name = workload.priority_class_name
-        if name and name not in known and not scenario.objects:
-            yield not_supported(child(path, "priorityClassName"), name, sorted(known))
+        yield from _workload_errors(workload, child("workloads", i))
+    if not scenario.objects:  # which may have other classes
+        known = {*SYSTEM_CLASSES, *(spec.name for spec in scenario.priority_classes)}
+        yield from unknown_classes(scenario.workloads, known)
     for i, event in enumerate(scenario.events):
         yield from _event_errors(event, child("events", i))
     if scenario.scheduler.configuration and scenario.scheduler.configuration_file:
@@ -207,9 +209,14 @@ def _node_errors(group: NodeGroup, path: str) -> Iterator[FieldError]:
         yield required(child(path, "name"))
         return
     try:
-        next(nodes_of(replace(group, count=1)))
+        node = next(nodes_of(replace(group, count=1)))
     except DecodeError as error:
         yield FieldError(path, _message(error))
+        return
+    yield from amount_errors(node.status.allocatable, path, "allocatable")
+    for i, taint in enumerate(node.spec.taints):
+        if taint.effect not in EFFECTS:
+            yield not_supported(child(path, "taints", i, "effect"), taint.effect, EFFECTS)
 
 
 def _message(error: DecodeError) -> str:
@@ -228,6 +235,9 @@ def _class_errors(scenario: Scenario) -> Iterator[FieldError]:
             yield not_supported(place, spec.preemption_policy, policies)
         if spec.name in SYSTEM_CLASSES:
             yield duplicate(child("priorityClasses", i, "name"), spec.name)
+        if spec.value > _PRIORITY_MAX:
+            place = child("priorityClasses", i, "value")
+            yield invalid(place, spec.value, f"must be at most {_PRIORITY_MAX}")
 
 
 def _workload_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldError]:

@@ -11,7 +11,7 @@ Rejects:  templates that do not match the Kubernetes types; of tables other colu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final, cast
 
@@ -20,9 +20,10 @@ from msgspec.structs import replace
 from kubesched.api.apps import DaemonSet, DaemonSetSpec, ReplicaSet, ReplicaSetSpec
 from kubesched.api.codec import DecodeError, Source, decode_object
 from kubesched.api.core import Node, Pod, PodTemplateSpec
+from kubesched.api.field_errors import FieldError, child, not_supported
 from kubesched.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
-from kubesched.api.quantity import Quantity, QuantityError, nano_value
+from kubesched.api.quantity import NANO, Quantity, QuantityError, nano_value
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.simulator.scenario import (
@@ -175,6 +176,18 @@ def priority_class_of(spec: PriorityClassSpec) -> PriorityClass:
     )
 
 
+def unknown_classes(
+    workloads: Sequence[ScenarioWorkload], known: Collection[str]
+) -> Iterator[FieldError]:
+    """Yield an error for every workload of a priority class that does not exist."""
+    for i, workload in enumerate(workloads):
+        own = workload.priority_class_name
+        name = own or _mapping(workload.template, "spec").get("priorityClassName")
+        if name and name not in known:
+            path = "priorityClassName" if own else "template.spec.priorityClassName"
+            yield not_supported(child("workloads", i, path), name, sorted(known))
+
+
 # Pods of traces.
 
 _REQUIRED: Final = ("name", "arrival")
@@ -184,8 +197,10 @@ _NOT_OF_OPENB: Final = ("requests", "labels", "template")
 _EXPECTED: Final = f"a trace has {', '.join(_KNOWN)} and resources such as nvidia.com/gpu"
 
 
-def pods_of_trace(workload: ScenarioWorkload) -> list[TracedPod]:
+def pods_of_trace(workload: ScenarioWorkload, classes: Collection[str]) -> list[TracedPod]:
     """Return the pods of a workload's trace in order of arrival, of openb's list or a table.
+
+    `classes` are the names of all priority classes.
 
     Raises:
         DecodeError: if the file cannot be read, a column or value is wrong, or the workload sets
@@ -207,17 +222,18 @@ def pods_of_trace(workload: ScenarioWorkload) -> list[TracedPod]:
     known = (*_KNOWN, *(name for name in header if "/" in name))
     check_columns(header, _REQUIRED, known, trace.pods, _EXPECTED)
     records = (TraceRecord(trace.pods, line, header, values) for line, values in rows)
-    found = [*_pods(checked_once(records, "name"), workload, trace.speed)]
+    found = [*_pods(checked_once(records, "name"), workload, classes)]
     found.sort(key=lambda traced: traced.at)
     begin = found[0].at if found else 0.0
     return [TracedPod(at - begin, pod) for at, pod in found[: trace.count]]
 
 
 def _pods(
-    records: Iterator[TraceRecord], workload: ScenarioWorkload, speed: float
+    records: Iterator[TraceRecord], workload: ScenarioWorkload, classes: Collection[str]
 ) -> Iterator[TracedPod]:
     """Yield the pods of rows, each from the workload's template; at times from 0."""
-    template = template_of(workload)
+    assert workload.trace is not None, "only of workloads with a trace"
+    template, speed = template_of(workload), workload.trace.speed
     templates: dict[tuple[str, ...], PodTemplateSpec] = {}
     for record in records:
         own = {
@@ -227,12 +243,17 @@ def _pods(
         }
         key = (*own, *own.values())
         if key not in templates:
-            templates[key] = _with(template, record, own)
+            templates[key] = _with(template, record, own, classes)
         pod = pod_of_template(templates[key], record.name("name"), workload.namespace)
         yield TracedPod(_time(record, "arrival") / speed, _running(pod, record, speed))
 
 
-def _with(template: PodTemplateSpec, record: TraceRecord, own: dict[str, str]) -> PodTemplateSpec:
+def _with(
+    template: PodTemplateSpec,
+    record: TraceRecord,
+    own: dict[str, str],
+    classes: Collection[str],
+) -> PodTemplateSpec:
     """Return the template with a row's requests, and its priority class."""
     spec = template.spec
     requests: dict[str, Quantity] = {
@@ -241,6 +262,11 @@ def _with(template: PodTemplateSpec, record: TraceRecord, own: dict[str, str]) -
     first, *others = spec.containers
     resources = replace(first.resources, requests={**first.resources.requests, **requests})
     priority = own.get("priorityClassName", spec.priority_class_name)
+    if priority and priority not in classes:
+        known = ", ".join(sorted(classes))
+        raise record.error(
+            "priorityClassName", f"there is no class {priority!r}; there are {known}"
+        )
     containers = (replace(first, resources=resources), *others)
     return replace(
         template, spec=replace(spec, containers=containers, priority_class_name=priority)
@@ -275,4 +301,6 @@ def _quantity(record: TraceRecord, column: str) -> str:
         raise record.error(column, f"a quantity such as 500m or 2Gi is required: {error}") from None
     if amount < 0:
         raise record.error(column, f"an amount must not be negative, not {text}")
+    if "/" in column and amount % NANO:
+        raise record.error(column, f"a whole number is required, not {text}")
     return text

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import count, islice
 from random import Random
@@ -22,8 +22,10 @@ from msgspec.structs import replace
 from kubesched.api.apps import DaemonSet, ReplicaSet
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
-from kubesched.api.field_errors import ConfigError, child, duplicate
+from kubesched.api.field_errors import ConfigError, FieldError, child, duplicate
 from kubesched.api.meta import KubeObject
+from kubesched.api.scheduling import PriorityClass
+from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.simulator.scenario import (
     NodeSelection,
     PodArrivals,
@@ -44,6 +46,7 @@ from kubesched.simulator.scenario_objects import (
     priority_class_of,
     replica_set_of,
     template_of,
+    unknown_classes,
 )
 from kubesched.simulator.traces import trace_nodes, with_run_seconds
 from kubesched.simulator.world import World
@@ -121,12 +124,20 @@ class Script:
         """Create the objects that exist from the beginning: those given, and those of traces.
 
         Raises:
+            ConfigError: if the API server rejects an object.
             DecodeError: if a trace cannot be read.
         """
         for spec in self._scenario.priority_classes:
             self._world.server.create(priority_class_of(spec))
-        for item in objects:
-            self._try(self._create_object, item)
+        rejected = []
+        # Classes first: pods may name them before.
+        for item in sorted(objects, key=lambda item: not isinstance(item, PriorityClass)):
+            try:
+                self._create_object(item)
+            except ApiError as error:
+                rejected.append(FieldError("objects", str(error)))
+        if rejected:
+            raise ConfigError(rejected)
         for group in self._scenario.nodes:
             nodes = trace_nodes(group.trace) if group.trace else nodes_of(group)
             self._at(group.at, self._add_nodes, nodes)
@@ -135,17 +146,23 @@ class Script:
         """Set the timers of workloads and events.
 
         Raises:
-            ConfigError: if a workload has the name of an object that exists.
+            ConfigError: if workloads have a priority class that does not exist, or the name of an
+                object that does.
             DecodeError: if a trace cannot be read.
         """
+        found = self._world.server.all(PriorityClass)
+        classes = {*SYSTEM_CLASSES, *(one.metadata.name for one in found)}
         workloads = self._scenario.workloads
-        taken = [i for i, workload in enumerate(workloads) if self._is_taken(workload)]
-        if taken:
-            raise ConfigError(
-                [duplicate(child("workloads", i, "name"), workloads[i].name) for i in taken]
-            )
+        errors = [*unknown_classes(workloads, classes)]
+        errors += (
+            duplicate(child("workloads", i, "name"), workload.name)
+            for i, workload in enumerate(workloads)
+            if self._is_taken(workload)
+        )
+        if errors:
+            raise ConfigError(errors)
         for workload in workloads:
-            self._start_workload(workload)
+            self._start_workload(workload, classes)
         for number, event in enumerate(self._scenario.events):
             random = self._world.random_streams.stream(f"events/{number}")
             self._play(self._occurrences(event, random))
@@ -202,9 +219,9 @@ class Script:
         type_ = DaemonSet if workload.deployment is None else ReplicaSet
         return self._world.server.find(type_, workload.namespace, workload.name) is not None
 
-    def _start_workload(self, workload: ScenarioWorkload) -> None:
+    def _start_workload(self, workload: ScenarioWorkload, classes: Collection[str]) -> None:
         if workload.trace is not None:
-            self._play(self._traced(workload, workload.trace))
+            self._play(self._traced(workload, workload.trace, classes))
             return
         template = template_of(workload)
         budget = disruption_budget_of(workload)
@@ -223,11 +240,13 @@ class Script:
             daemon_set = daemon_set_of(workload, template)
             self._at(workload.daemon_set.at, self._world.server.create, daemon_set)
 
-    def _traced(self, workload: ScenarioWorkload, trace: TraceSpec) -> Iterator[Step]:
+    def _traced(
+        self, workload: ScenarioWorkload, trace: TraceSpec, classes: Collection[str]
+    ) -> Iterator[Step]:
         """Yield the creation of each pod of a trace."""
-        for at, pod in pods_of_trace(workload):
+        for at, pod in pods_of_trace(workload, classes):
             spec, metadata = pod.spec, replace(pod.metadata, namespace=workload.namespace)
-            if workload.priority_class_name:
+            if workload.priority_class_name and not spec.priority_class_name:
                 spec = replace(spec, priority_class_name=workload.priority_class_name)
             arriving = replace(pod, metadata=metadata, spec=spec)
             yield trace.start + at, partial(self._try, self._world.server.create, arriving)

@@ -45,8 +45,8 @@ def errors_of(item: object) -> Iterator[FieldError]:
     if isinstance(item, Node):
         status = item.status
         return chain(
-            _amount_errors(status.allocatable, "status.allocatable"),
-            _amount_errors(status.capacity, "status.capacity"),
+            amount_errors(status.allocatable, "status.allocatable"),
+            amount_errors(status.capacity, "status.capacity"),
         )
     return iter(())
 
@@ -62,7 +62,7 @@ def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
     if spec.resources is not None:
         yield from _resource_errors(spec.resources, path, "resources")
     if spec.overhead:
-        yield from _amount_errors(spec.overhead, path, "overhead")
+        yield from amount_errors(spec.overhead, path, "overhead")
     for index, constraint in enumerate(spec.topology_spread_constraints):
         yield from _spread_errors(constraint, child(path, "topologySpreadConstraints", index))
     for index, toleration in enumerate(spec.tolerations):
@@ -73,13 +73,13 @@ def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
 
 def _resource_errors(resources: ResourceRequirements, *place: str | int) -> Iterator[FieldError]:
     requests, limits = resources.requests, resources.limits
-    yield from _amount_errors(requests, *place, "requests")
+    yield from amount_errors(requests, *place, "requests")
     if limits:
-        yield from _amount_errors(limits, *place, "limits")
+        yield from amount_errors(limits, *place, "limits")
         yield from _limit_errors(requests, limits, *place, "requests")
 
 
-def _amount_errors(amounts: Mapping[str, Quantity], *place: str | int) -> Iterator[FieldError]:
+def amount_errors(amounts: Mapping[str, Quantity], *place: str | int) -> Iterator[FieldError]:
     """Yield the errors of amounts; `place` has the steps of their path."""
     for name, amount in amounts.items():
         # Nearly all amounts are text without a sign.

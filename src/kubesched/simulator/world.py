@@ -33,7 +33,7 @@ from kubesched.api.core import FINISHED, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import OwnerReference, ResourceEventHandler, controller_of
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.scheme import KINDS
+from kubesched.api.scheme import KINDS, custom_kinds
 from kubesched.cluster.controllers.controller import OwnedPods
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
@@ -53,10 +53,12 @@ log = logging.getLogger(__name__)
 _JOB: Final = "Job"
 _BUDGETS: Final = kind_name(PodDisruptionBudget)
 _NOT_WATCHED: Final = ("bindings", "events", "events.events.k8s.io", "leases.coordination.k8s.io")
-_NAMES: Final = tuple(kind_name(kind.type) for kind in KINDS)
-_OTHERS: Final = tuple(name for name in _NAMES if name not in (NODES, PODS, *_NOT_WATCHED))
-WATCHED: Final = (NODES, *_OTHERS, PODS)
-"""The kinds that the scheduler watches: nodes first, pods last."""
+
+
+def watched_kinds() -> tuple[str, ...]:
+    """Return the kinds that a scheduler watches: nodes first, pods last."""
+    names = [kind_name(kind.type) for kind in (*KINDS, *custom_kinds().values())]
+    return (NODES, *[name for name in names if name not in (NODES, PODS, *_NOT_WATCHED)], PODS)
 
 
 class _PhaseReports(PodReports):
@@ -257,9 +259,12 @@ class World:
         if not pod.metadata.deletion_timestamp:
             self.nodes.on_disrupted(pod, Disruption.REMOVED)
 
-    def connect(self, handlers: ResourceEventHandler, kinds: Iterable[str] = WATCHED) -> None:
-        """Report all objects and every change from now on to a scheduler's event handlers."""
-        for kind in kinds:
+    def connect(self, handlers: ResourceEventHandler, kinds: Iterable[str] | None = None) -> None:
+        """Report all objects and every change from now on to a scheduler's event handlers.
+
+        By default, of all kinds that a scheduler watches.
+        """
+        for kind in watched_kinds() if kinds is None else kinds:
             delay = self._watch_delay(f"watch/scheduler/{kind}")
             informer = SimulatedInformer(self.server.store, kind, handlers, delay)
             self.informers[kind] = informer

@@ -351,7 +351,10 @@ class _Planner:
             feature_gates=gates_text(own.feature_gates | configuration.feature_gates),
             plugins=tuple(_below(self._base, text) for text in plugins.plugins),
         )
-        setup = load_scheduler(options, configuration.configuration or own.configuration or None)
+        inline, inline_file = configuration.configuration, self._file
+        if not inline and play is not None:
+            inline, inline_file = own.configuration, play.file
+        setup = load_scheduler(options, inline or None, inline_file)
         if changes:
             # Every field is there then, with its default.
             changed = with_fields(encode_configuration(setup.configuration), changes)

@@ -147,6 +147,8 @@ def load_sweep(source: Path | Mapping[str, Any]) -> SweepSpec:
     """
     errors: list[FieldError] = []
     raw = check_version(read_source(source, errors), "sweep", VERSION, errors)
+    if "inputs" not in raw and raw.keys() & {"nodes", "workloads"}:
+        raise ConfigError([FieldError("", "this is a scenario, not a sweep; name it with --input")])
     spec = decode_struct(SweepSpec, raw, "", errors)
     if errors:
         # Of a field that could not be read the default would be checked.

@@ -113,6 +113,32 @@ async def test_a_volume_reserved_by_the_scheduler_is_bound(world: World) -> None
 
 
 @controlled
+async def test_a_volume_for_a_claim_without_a_namespace_is_available(world: World) -> None:
+    """It is for no claim, and keeps no other from being bound."""
+    _add_class(world, "Immediate", "kubernetes.io/no-provisioner")
+    _add_volume(world, "odd", "5Gi", claimRef={"name": CLAIM.name})
+    _add_volume(world, "right", "5Gi")
+    _add_claim(world)
+    await asyncio.sleep(1)
+    assert {"odd": "Available", "right": "Bound"} == _phases(world)
+
+
+@controlled
+async def test_a_pending_pod_does_not_keep_its_claim(world: World) -> None:
+    """No kubelet has mounted anything for it yet."""
+    _add_class(world, "WaitForFirstConsumer")
+    _add_claim(world)
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": CLAIM.name}}
+    spec = {**SPEC, "volumes": [volume], "schedulingGates": [{"name": "not-yet"}]}
+    metadata = {"name": "user", "namespace": "default"}
+    world.client.create("pods", {"metadata": metadata, "spec": spec})
+    await asyncio.sleep(2)
+    world.client.delete(CLAIM)
+    await asyncio.sleep(1)
+    assert world.client.find(*CLAIM) is None
+
+
+@controlled
 async def test_a_claim_in_use_is_deleted_after_its_pods(world: World) -> None:
     """And then its provisioned volume."""
     _add_class(world, "Immediate")

@@ -116,13 +116,13 @@ class VolumeController(Controller):
             self._enqueue(Key(_VOLUMES, "", before["spec"]["volumeName"]))
 
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
-        for claim in () if before is None else _claims_of(before):
-            self._pods.drop(claim, key)
-            if after is None or after.status.phase in FINISHED:
+        used = _claims_in_use(after)
+        for claim in _claims_in_use(before):
+            if claim not in used:
+                self._pods.drop(claim, key)
                 self._enqueue(claim)
-        if after is not None and after.status.phase not in FINISHED:
-            for claim in _claims_of(after):
-                self._pods.add(claim, key)
+        for claim in used:
+            self._pods.add(claim, key)
 
     def _reconcile(self, key: Key) -> None:
         found = self.server.find(*key)
@@ -251,8 +251,10 @@ def _is_delayed(class_: Plain | None) -> bool:
     return class_ is not None and class_.get("volumeBindingMode") == "WaitForFirstConsumer"
 
 
-def _claims_of(pod: Pod) -> list[Key]:
-    """Return the claims that a pod uses."""
+def _claims_in_use(pod: Pod | None) -> list[Key]:
+    """Return the claims that a pod uses, which none does before it has a node or after its end."""
+    if pod is None or not pod.spec.node_name or pod.status.phase in FINISHED:
+        return []
     metadata, names = pod.metadata, []
     for volume in pod.spec.volumes:
         if volume.persistent_volume_claim is not None:
@@ -265,16 +267,17 @@ def _claims_of(pod: Pod) -> list[Key]:
 def _claim_of(volume: Plain) -> Key | None:
     """Return the claim that a volume is meant for, None if for any."""
     reference = volume["spec"].get("claimRef")
-    return Key(_CLAIMS, reference["namespace"], reference["name"]) if reference else None
+    if not reference:
+        return None
+    # No claim is without a namespace, so a reference without one is to none.
+    return Key(_CLAIMS, reference.get("namespace", ""), reference.get("name", ""))
 
 
 def _is_free_for(volume: Plain, claim: Plain) -> bool:
     """Whether a volume has no claim, or is meant for this one."""
-    reference = volume["spec"].get("claimRef")
-    metadata = claim["metadata"]
-    return not reference or (
-        (reference["namespace"], reference["name"]) == (metadata["namespace"], metadata["name"])
-        and reference.get("uid", "") in {"", metadata["uid"]}
+    uid = volume["spec"].get("claimRef", {}).get("uid", "")
+    return _claim_of(volume) in {None, key_of_plain(_CLAIMS, claim)} and (
+        uid in {"", claim["metadata"]["uid"]}
     )
 
 

@@ -163,9 +163,9 @@ def _nodes_for(plain: Plain, nodes: Iterable[Node]) -> tuple[dict[str, None], di
     wanted: dict[str, None] = {}
     tolerated: dict[str, None] = {}
     for node in nodes:
-        if not matches_required_node_affinity(spec, node):
-            continue
         name, taints = node.metadata.name, node.spec.taints
+        if spec.node_name not in ("", name) or not matches_required_node_affinity(spec, node):
+            continue
         if find_untolerated(taints, tolerations, (NO_EXECUTE,)) is None:
             tolerated[name] = None
         if find_untolerated(taints, tolerations, HARD_EFFECTS) is None:

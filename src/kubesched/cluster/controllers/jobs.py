@@ -283,7 +283,8 @@ class CronJobController(ObjectsController):
         try:
             schedule = parse_schedule(spec["schedule"])
             zone = ZoneInfo(spec["timeZone"]) if spec.get("timeZone") else UTC
-        except (ValueError, ZoneInfoNotFoundError) as error:
+        # A part of a zone's name is a directory of the database.
+        except (OSError, ValueError, ZoneInfoNotFoundError) as error:
             log.warning("CronJob %s/%s: %s", key.namespace, key.name, error)
             return
         now = datetime.fromtimestamp(self.server.now(), zone)

@@ -121,10 +121,11 @@ def _tolerated_seconds(pod: Pod, taints: _Taints) -> float | None:
     limits: list[int] = []
     for key, value in taints:
         taint = Taint(key=key, value=value, effect=NO_EXECUTE)
-        matching = [one for one in pod.spec.tolerations if tolerates(one, taint)]
-        if not matching:
+        first = next((one for one in pod.spec.tolerations if tolerates(one, taint)), None)
+        if first is None:
             return 0.0
-        limits += [one.toleration_seconds for one in matching if one.toleration_seconds is not None]
+        if first.toleration_seconds is not None:
+            limits.append(first.toleration_seconds)
     return max(float(min(limits)), 0.0) if limits else None
 
 

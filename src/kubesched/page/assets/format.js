@@ -10,13 +10,14 @@ const UNITS = [
 
 /** A number with at most three significant digits below 1,000, and with commas above. */
 export function number(value) {
-  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
-  return value.toLocaleString("en-US", { maximumFractionDigits: digits });
+  if (Math.abs(value) >= 100) return value.toLocaleString("en-US", { maximumFractionDigits: 0 });
+  // toPrecision rounds as Python does: 35.55, which is a little less than that, to 35.5.
+  return Number(value.toPrecision(3)).toLocaleString("en-US", { maximumSignificantDigits: 3 });
 }
 
 export function percent(share) {
   if (share === null || share === undefined) return "–";
-  return `${(share * 100).toLocaleString("en-US", { maximumFractionDigits: 1 })} %`;
+  return `${number(share * 100)} %`;
 }
 
 /** An amount as Kubernetes' objects give it: cpu in millicores, memory in bytes, others in units. */

@@ -10,7 +10,7 @@ export function WhyPage({ report }) {
     <${Changes} report=${report} />
     ${nearMisses.length > 0 && html`<section><h2>Nearly right</h2><ul>${nearMisses.map((text) => html`<li>${text}</li>`)}</ul></section>`}
     ${report.causes.length > 0 && html`<section><h2>Why not, the nearest misses first</h2><${Causes} causes=${report.causes} /></section>`}
-    ${lastAttempt && html`<section><h2>Last attempt</h2><p class="dim">${lastAttempt.time}</p><p>${lastAttempt.message}</p></section>`}
+    ${lastAttempt && html`<section><h2>Last attempt</h2>${lastAttempt.time && html`<p class="dim">not scheduled since ${lastAttempt.time}</p>`}<p>${lastAttempt.message}</p></section>`}
     ${queue && html`<section><h2>In the queue</h2><p>${queue.part}, tried ${plural(queue.attempts, "time")}</p></section>`}
     ${records.length > 0 && html`<section><h2>Last decisions</h2><ul>${records.map((record) => html`<li>${record.time} ${record.outcome} ${record.node}</li>`)}</ul></section>`}`;
 }

@@ -2,9 +2,10 @@
 
 Objects from an API server have them already; objects from manifests do not.
 
-Upstream: pkg/apis/core/v1/defaults.go, plugin/pkg/admission/priority (v1.36)
+Upstream: pkg/apis/core/v1/defaults.go,
+          plugin/pkg/admission/{priority,storage/storageclass/setdefault} (v1.36)
 Reads:    requests and limits, also of whole pods; ports, priorityClassName; capacity of nodes;
-          PriorityClass objects
+          PriorityClass and StorageClass objects
 Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are not applied; a pod
           with an unknown class is kept without a priority instead of refused.
 """
@@ -12,7 +13,7 @@ Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are n
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -21,9 +22,14 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.names import CPU, MEMORY
 from kubesched.api.pod_requests import is_pod_level_resource, pod_request_amounts
 from kubesched.api.scheduling import PodGroup, PriorityClass
+from kubesched.api.storage import StorageClass
+from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import SYSTEM_CLASSES
+from kubesched.plugins.volumes.claims import BETA_STORAGE_CLASS
 
 T = TypeVar("T", bound=KubeObject)
+
+_IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 class PriorityClasses:
@@ -91,6 +97,28 @@ def pod_group_with_defaults(group: PodGroup, classes: PriorityClasses) -> PodGro
     if found is not None:
         spec = msgspec.structs.replace(spec, priority=found.value)
     return with_uid(msgspec.structs.replace(group, spec=spec))
+
+
+def default_storage_class(classes: Iterable[StorageClass]) -> str | None:
+    """Return the name of the newest default class, of several the first by name; None if none."""
+    of_all = [one.metadata for one in classes]
+    defaults = [one for one in of_all if one.annotations.get(_IS_DEFAULT) == "true"]
+    defaults.sort(key=lambda metadata: metadata.name)
+    newest = max(defaults, key=lambda metadata: metadata.creation_timestamp or "", default=None)
+    return None if newest is None else newest.name
+
+
+def claim_with_defaults(
+    claim: PersistentVolumeClaim, default_class: str | None
+) -> PersistentVolumeClaim:
+    """Return the claim with the default class, if it names none and has no volume."""
+    spec = claim.spec
+    if default_class is None or spec.storage_class_name is not None or spec.volume_name:
+        return claim
+    if BETA_STORAGE_CLASS in claim.metadata.annotations:
+        return claim
+    spec = msgspec.structs.replace(spec, storage_class_name=default_class)
+    return msgspec.structs.replace(claim, spec=spec)
 
 
 def with_uid(item: T) -> T:

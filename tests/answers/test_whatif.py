@@ -165,7 +165,7 @@ def test_evictions_for_pending_pods_are_no_effect() -> None:
 def test_scaling_up_and_down() -> None:
     """New pods are copies; a StatefulSet loses its last pods first."""
     objects = [node("a"), node("b"), *web("a")]
-    scale = {"workload": "deploy/web", "replicas": 3}
+    scale = {"workload": "deployment.apps/web", "replicas": 3}
     report = planned(objects, {"scale": scale})
     assert 2 == len(report.created)
     db = [running(f"db-{at}", "a", owner="db", kind="StatefulSet") for at in range(3)]

@@ -10,6 +10,7 @@ import pytest
 
 from kubesched.api.errors import ApiError
 from kubesched.app.reviews import AccessError, UserInfo
+from kubesched.client.requests import Request
 from tests.loops import in_real_time, on_virtual_time
 
 from .fake_rest import FakeRest, token_reviews
@@ -79,3 +80,20 @@ def test_other_failures_are_final() -> None:
     with pytest.raises(AccessError, match="no"):
         asyncio.run(token_reviews(rest).ask({"token": "t"}))
     assert 1 == len(rest.requests)
+
+
+class _SilentRest(FakeRest):
+    """Never answers."""
+
+    async def send(self, request: Request) -> bytes:
+        """Wait for ever."""
+        await asyncio.sleep(1e6)
+        raise AssertionError(request)
+
+
+@on_virtual_time
+async def test_server_that_does_not_answer() -> None:
+    """The review fails after ten seconds, and the error says why."""
+    with pytest.raises(AccessError, match=r"^context deadline exceeded$"):
+        await token_reviews(_SilentRest({})).ask({"token": "t"})
+    assert 10 == round(asyncio.get_running_loop().time())

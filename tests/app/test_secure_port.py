@@ -131,9 +131,9 @@ def test_access(serving: ServingOptions) -> None:
 def test_a_file_of_authorities_replaces_the_clusters(
     serving: ServingOptions, tmp_path: Path
 ) -> None:
-    """Clients of the file are known; proxies are still the cluster's."""
+    """Clients of the file are known, whatever its comments; proxies are still the cluster's."""
     file = tmp_path / "ca.crt"
-    file.write_bytes(PROXIES.pem)
+    file.write_bytes("# Főtanúsítvány\n".encode() + PROXIES.pem)
     root = signed(PROXIES, "proxy", ("system:masters",))
     stranger = signed(CLIENTS, "root", ("system:masters",))
     access = AccessOptions(client_ca_file=str(file))

@@ -63,7 +63,7 @@ def test_a_node_whose_pods_stay(cluster: Path) -> None:
 
 def test_nodes_as_kubectl_prints_their_names(cluster: Path) -> None:
     """A node that is named twice is drained once."""
-    report = document("drain", "node/alpha", "alpha", cluster)
+    report = document("drain", "Node/alpha", "alpha", cluster)
     assert ["alpha"] == report["nodes"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,18 @@ def test_a_compressed_file_and_stdin(monday: Path) -> None:
     packed.write_bytes(gzip.compress(monday.read_bytes()))
     result = run("compare", packed, "-", stdin=monday.read_text())
     assert result.stdout.startswith("stdin: every pod ends as in packed.\n")
+
+
+def test_a_pipe(monday: Path) -> None:
+    """As `<(kubectl get -o json ...)` in a shell: it can be read only once."""
+    reader, writer = os.pipe()
+    os.write(writer, monday.read_bytes())
+    os.close(writer)
+    try:
+        result = run("compare", monday, f"/dev/fd/{reader}")
+    finally:
+        os.close(reader)
+    assert f"{reader}: every pod ends as in monday." == result.stdout.partition("\n")[0]
 
 
 def test_long_names_fit(tmp_path: Path, monday: Path) -> None:

@@ -15,7 +15,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.api.codec import DecodeError
 from kubesched.cli.sandbox import node_template, read_node
 from kubesched.cli.sandbox_scheduler import configuration_text, read_document
 from kubesched.cluster.nodes import NodeTemplate
@@ -97,14 +98,15 @@ def running(*arguments: object) -> Iterator[tuple[subprocess.Popen[str], Cluster
             process.kill()
 
 
-def end(process: subprocess.Popen[str], how: signal.Signals) -> int:
+def end(process: subprocess.Popen[Any], how: signal.Signals) -> int:
     """Send a signal, and return the exit code."""
     process.send_signal(how)
     return process.wait(10)
 
 
 @pytest.mark.slow
-def test_until_interrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGHUP])
+def test_until_interrupted(how: signal.Signals, tmp_path: Path) -> None:
     """It prints how to connect, answers requests with the token, and removes its files."""
     file = tmp_path / "kubeconfig"
     arguments = ("--nodes", 2, "--no-scheduler", "--kubeconfig", file)
@@ -115,7 +117,7 @@ def test_until_interrupted(tmp_path: Path) -> None:
         assert ["node-0", "node-1"] == [node["metadata"]["name"] for node in nodes]
         with pytest.raises(urllib.error.HTTPError, match="401"):
             cluster.ask("/api/v1/nodes", token="guessed")  # noqa: S106 - that is the point
-        assert 0 == end(process, signal.SIGINT)
+        assert 0 == end(process, how)
     assert not file.exists()
 
 
@@ -225,6 +227,19 @@ def test_exit_code_of_a_command(command: list[str], code: int, words: str) -> No
     result = run("sandbox", "--nodes", 0, "--no-scheduler", "--", *command)
     assert code == result.exit_code
     assert words in result.output
+
+
+@pytest.mark.slow
+def test_interrupted_before_the_command(tmp_path: Path) -> None:
+    """Ctrl-C ends a sandbox that still starts; the command does not run, and nothing is left."""
+    words = ["sandbox", "--nodes", "20000", "--no-scheduler", "--", "touch", str(tmp_path / "ran")]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-m", "kubesched", *words], env=environment) as process:  # noqa: S603 - our own program
+        while not any(tmp_path.glob("kubesched-sandbox-*/*")):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.02)
+        assert 130 == end(process, signal.SIGINT)
+    assert [] == [*tmp_path.iterdir()]
 
 
 @pytest.mark.slow
@@ -363,13 +378,15 @@ def test_flags_become_a_template() -> None:
         ("", "holds 0 documents"),
         ("kind: Pod", "is a Pod"),
         ("spec: 1", "spec is no object"),
+        ("metadata: {labels: [a]}", r"metadata\.labels: expected `object`"),
+        ("status: {capacity: x}", r"status\.capacity: expected `object`"),
     ],
 )
 def test_node_template(text: str, words: str, tmp_path: Path) -> None:
     """A file with other content is refused."""
     file = tmp_path / "node.yaml"
     file.write_text(text)
-    with pytest.raises(UserError, match=words):
+    with pytest.raises((UserError, DecodeError), match=words):
         read_node(file)
 
 
@@ -404,6 +421,8 @@ def test_configuration_of_the_scheduler(tmp_path: Path) -> None:
         found["clientConnection"][n] for n in ("kubeconfig", "contentType")
     )
     assert "KubeSchedulerConfiguration" == found["kind"]
+    other = configuration_text({"clientConnection": [1]}, Path("here"))
+    assert [1] == yaml.safe_load(other)["clientConnection"]
 
 
 def test_help() -> None:

@@ -80,7 +80,7 @@ def test_a_workload_stands_for_a_pending_pod(cluster: Path, name: str) -> None:
     assert report["notes"] == [f"1 of 2 pods of {name} have no node; this is one."]
 
 
-@pytest.mark.parametrize("name", ["web-5d-2", "shop/web-5d-2", "pod/web-5d-2"])
+@pytest.mark.parametrize("name", ["web-5d-2", "shop/web-5d-2", "pod/web-5d-2", "Pod/web-5d-2"])
 def test_names_of_pods(cluster: Path, name: str) -> None:
     """A pod is named with and without its namespace, and as kubectl does."""
     report = document("why", name, cluster)
@@ -108,7 +108,7 @@ def test_the_namespace_in_a_name_goes_before_the_option(cluster: Path) -> None:
         (["deploy/wep"], "a Deployment of that name; did you mean deployment/web?"),
         (["sts/web"], "a StatefulSet of that name; did you mean deployment/web?"),
         (["node/alpha"], "node/alpha: a pod is asked for, not a Node; `kubesched top` shows"),
-        (["no/alpha"], "`kubesched drain alpha` where its pods would go"),
+        (["Node/alpha"], "`kubesched drain alpha` where its pods would go"),
         (["svc/web"], "svc/web: a Service needs no node; name a pod or its workload; did you"),
         (["cj/x"], "cj/x: the pods of a CronJob belong to Jobs; name a pod or its workload; there"),
         (["nowhere/alpha"], "there are no pods in namespace nowhere, but in shop"),

@@ -64,6 +64,11 @@ def test_server_is_recognised_by_its_authority() -> None:
     assert b"nobody" == _ask(TlsSettings(ca_pem=_AUTHORITY.pem))
 
 
+def test_comments_of_a_bundle_may_have_any_characters() -> None:
+    """As in Mozilla's list: only the certificates count."""
+    assert b"nobody" == _ask(TlsSettings(ca_pem="# Főtanúsítvány\n".encode() + _AUTHORITY.pem))
+
+
 def test_client_shows_its_certificate(tmp_path: Path) -> None:
     """It may be in memory or in files."""
     memory = TlsSettings(

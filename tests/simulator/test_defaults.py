@@ -14,9 +14,14 @@ from kubesched.api.core import (
     ResourceRequirements,
 )
 from kubesched.api.meta import ObjectMeta
+from kubesched.api.quantity import Quantity
 from kubesched.api.scheduling import PodGroup, PodGroupSpec, PriorityClass
+from kubesched.api.storage import StorageClass
+from kubesched.api.volume import PersistentVolumeClaim, PersistentVolumeClaimSpec
 from kubesched.simulator.defaults import (
     PriorityClasses,
+    claim_with_defaults,
+    default_storage_class,
     node_with_defaults,
     pod_group_with_defaults,
     pod_with_defaults,
@@ -44,6 +49,28 @@ def test_limits_are_default_requests() -> None:
     spec = completed(PodSpec(containers=(Container(name="c", resources=resources),)))
     expected = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}
     assert expected == spec.containers[0].resources.requests
+
+
+@pytest.mark.parametrize(
+    ("requests", "expected"),
+    [
+        ({}, {"cpu": "3", "memory": "1Gi", "hugepages-2Mi": "2Mi"}),
+        ({"cpu": "4"}, {"cpu": "4", "memory": "1Gi", "hugepages-2Mi": "2Mi"}),
+    ],
+)
+def test_requests_of_pods_with_limits(
+    requests: dict[str, Quantity], expected: dict[str, Quantity]
+) -> None:
+    """What containers request counts, or else the pod's limits."""
+    limits: dict[str, Quantity] = {"cpu": "8", "memory": "1Gi", "hugepages-2Mi": "2Mi"}
+    containers = tuple(
+        Container(name=name, resources=ResourceRequirements(limits={"cpu": cpu}))
+        for name, cpu in (("a", "2500m"), ("b", "500m"))
+    )
+    resources = ResourceRequirements(requests=requests, limits=limits)
+    spec = completed(PodSpec(containers=containers, resources=resources, overhead={"cpu": "1"}))
+    assert spec.resources is not None
+    assert expected == spec.resources.requests
 
 
 def test_host_network_makes_host_ports() -> None:
@@ -127,3 +154,29 @@ def test_capacity_is_the_default_allocatable() -> None:
     assert {"cpu": "4"} == node_with_defaults(node).status.allocatable
     other = Node(status=NodeStatus(capacity={"cpu": "4"}, allocatable={"cpu": "3"}))
     assert other is node_with_defaults(other)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(PersistentVolumeClaimSpec(), "b", id="newest"),
+        pytest.param(PersistentVolumeClaimSpec(storage_class_name=""), "", id="no class"),
+        pytest.param(PersistentVolumeClaimSpec(volume_name="v"), None, id="bound"),
+    ],
+)
+def test_claims_get_the_default_class(
+    spec: PersistentVolumeClaimSpec, expected: str | None
+) -> None:
+    """Unless they name one, or none, or have a volume."""
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    classes = [
+        StorageClass(metadata=ObjectMeta(name=name, annotations=marks, creation_timestamp=time))
+        for name, marks, time in (
+            ("a", default, "2026-01-01T00:00:00Z"),
+            ("c", default, "2026-01-02T00:00:00Z"),
+            ("b", default, "2026-01-02T00:00:00Z"),
+            ("d", {}, "2026-01-03T00:00:00Z"),
+        )
+    ]
+    found = claim_with_defaults(PersistentVolumeClaim(spec=spec), default_storage_class(classes))
+    assert expected == found.spec.storage_class_name

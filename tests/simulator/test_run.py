@@ -299,6 +299,16 @@ def test_a_cluster_of_files(tmp_path: Path) -> None:
     assert pytest.approx([0.0, 50.0], abs=0.1) == bound
 
 
+def test_workloads_with_names_of_objects(tmp_path: Path) -> None:
+    """An object of the same kind is a field error."""
+    file = tmp_path / "objects.yaml"
+    file.write_text("apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: web}\n")
+    replicas = {"name": "web", "deployment": {"replicas": 1}}
+    scenario = _scenario(objects=[str(file)], workloads=[{"name": "a", "daemonSet": {}}, replicas])
+    with pytest.raises(ConfigError, match=r'^workloads\[1\]\.name: Duplicate value: "web"$'):
+        _simulate(scenario)
+
+
 def test_a_watch_can_stop_the_simulation() -> None:
     """The report is about the time until then, and is marked as partial."""
     seen: list[tuple[float, int, int]] = []

@@ -30,6 +30,7 @@ def test_numbers_have_three_significant_digits(value: float, expected: str) -> N
         pytest.param(90, "1.5 min", id="minutes"),
         pytest.param(7200, "2 h", id="hours"),
         pytest.param(864_000, "10 d", id="days"),
+        pytest.param(86_400 * 2_500, "2,500 d", id="years"),
     ],
 )
 def test_durations_use_the_largest_unit(seconds: float, expected: str) -> None:
@@ -40,3 +41,4 @@ def test_durations_use_the_largest_unit(seconds: float, expected: str) -> None:
 def test_percent() -> None:
     """Shares are percentages."""
     assert percent(0.123456) == "12.3 %"
+    assert percent(12.3456) == "1,235 %"

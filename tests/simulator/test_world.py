@@ -66,10 +66,13 @@ async def test_a_bound_pod_starts_runs_and_ends(world: World) -> None:
     assert (_phase(world), finished) == ("gone", ["a"])
 
 
+@pytest.mark.parametrize("annotations", [{}, {RUN_SECONDS: "soon"}, {RUN_SECONDS: "inf"}])
 @in_world
-async def test_a_pod_without_a_run_time_does_not_end(world: World) -> None:
-    """It runs until it is deleted."""
-    pod = _create(world)
+async def test_a_pod_without_a_run_time_does_not_end(
+    world: World, annotations: dict[str, str]
+) -> None:
+    """It runs until it is deleted, also if its annotation has no number."""
+    pod = _create(world, annotations=annotations)
     assert run_seconds_of(pod) is None
     await asyncio.sleep(1e6)
     assert _phase(world) == "Running"

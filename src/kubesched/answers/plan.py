@@ -31,7 +31,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.inputs.errors import UserError, did_you_mean
-from kubesched.inputs.pod_names import OWNER_KINDS, no_such
+from kubesched.inputs.pod_names import Workload, no_such, workload_named
 
 Names: TypeAlias = str | tuple[str, ...]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
@@ -149,17 +149,17 @@ class OfWorkload(PlanStep, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Check that the kind is known."""
-        kind, slash, name = self.workload.partition("/")
-        if not slash or not name or kind.lower() not in OWNER_KINDS:
+        if not workload_named(self.workload):
             raise ValueError(
                 f"workload: {self.workload} is no workload; write KIND/NAME, such as deploy/web"
             )
 
     @property
-    def kind_and_name(self) -> tuple[str, str]:
+    def kind_and_name(self) -> Workload:
         """The kind as objects name it, and the name."""
-        kind, _, name = self.workload.partition("/")
-        return OWNER_KINDS[kind.lower()], name
+        found = workload_named(self.workload)
+        assert found is not None, "it was checked"
+        return found
 
 
 class ScaleWorkload(OfWorkload, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from random import Random
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -52,8 +52,6 @@ from kubesched.snapshot.pod_info import uid_of
 
 WatchSteps: TypeAlias = Callable[[int, int, int], object]
 """Called with the numbers of steps done, of steps to do, and of scheduling cycles so far."""
-
-_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 class QuestionError(ValueError):
@@ -266,7 +264,6 @@ class TrialCluster:
             stored = self.server.update(replace(item, metadata=metadata))
         else:
             if isinstance(item, PersistentVolumeClaim):
-                item = self._with_class(item)
                 self._new_claims.append(key_of(item))
             stored = self.server.create(item)
         if isinstance(stored, PodDisruptionBudget):
@@ -292,15 +289,6 @@ class TrialCluster:
                 and found.provisioner != NO_PROVISIONER
             ):
                 await self._volumes.update_persistent_volume_claim(claim)
-
-    def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        if claim.spec.storage_class_name is not None or claim.spec.volume_name:
-            return claim
-        for one in self.server.all(StorageClass):
-            if one.metadata.annotations.get(_DEFAULT_CLASS) == "true":
-                spec = replace(claim.spec, storage_class_name=one.metadata.name)
-                return replace(claim, spec=spec)
-        return claim
 
     def create_pod(self, pod: Pod) -> Pod:
         """Create a pod, and the claims that only it has."""

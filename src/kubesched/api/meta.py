@@ -141,6 +141,16 @@ def controller_of(meta: ObjectMeta) -> OwnerReference | None:
     return None
 
 
+def annotated_number(meta: ObjectMeta, annotation: str) -> float | None:
+    """Return the number in an annotation, None if it is missing, negative or no finite number."""
+    text = meta.annotations.get(annotation)
+    try:
+        number = None if text is None else float(text)
+    except ValueError:
+        return None
+    return number if number is not None and 0 <= number < float("inf") else None
+
+
 class ResourceEventHandler(Protocol):
     """Handles the objects of a cluster as they come, change and go."""
 

@@ -51,6 +51,7 @@ from kubesched.app.reviews import (
     as_authenticated,
 )
 from kubesched.client.requests import Request, Rest
+from kubesched.client.tls import trust
 from kubesched.framework.structured_log import V4, write
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def check_bundle(pem: str) -> None:
     if "-----BEGIN CERTIFICATE" not in pem:
         raise ValueError("data does not contain any valid RSA or ECDSA certificates")
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=pem)
+        trust(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pem.encode())
     except (ssl.SSLError, ValueError):
         raise ValueError("a certificate in it cannot be parsed") from None
 

@@ -164,8 +164,9 @@ class Reviews(Generic[Status]):
                 body = await self._send(request)
             return self._status.decode(_review.decode(body).status)
         except (ApiError, TimeoutError, msgspec.MsgspecError) as error:
-            log.error("Failed to make webhook %s request: %s", about.purpose, error)
-            raise AccessError(str(error)) from None
+            problem = str(error) or "context deadline exceeded"
+            log.error("Failed to make webhook %s request: %s", about.purpose, problem)
+            raise AccessError(problem) from None
 
     async def _send(self, request: Request) -> bytes:
         """Return the answer to a request, after at most five attempts."""

@@ -45,7 +45,7 @@ from kubesched.app.secure_serving import SecureServing
 from kubesched.client.connect import connect, find_settings
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.rest import HttpRestClient
-from kubesched.client.tls import load_key_pair
+from kubesched.client.tls import load_key_pair, trust
 
 log: Final = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ def _bundle(flag: str, file: str) -> str:
     if not file:
         return ""
     try:
-        pem = Path(file).read_text(encoding="utf-8")
+        pem = Path(file).read_text(encoding="utf-8", errors="ignore")
         check_bundle(pem)
     except OSError as error:
         raise SetupError(f"{flag} {file}: {_file_problem(error)}") from error
@@ -327,7 +327,7 @@ def ask_for_certificates(context: ssl.SSLContext, authorities: str) -> None:
     """
     if authorities:
         context.verify_mode = ssl.CERT_OPTIONAL
-        context.load_verify_locations(cadata=authorities)
+        trust(context, authorities.encode())
 
 
 def _choose(context: ssl.SSLContext, names: Iterable[str]) -> None:

@@ -30,7 +30,7 @@ from kubesched.cli.explain import write_unknown
 from kubesched.cli.output import ITEM, TextTable, Writer, amount, write_answer
 from kubesched.explain.sentences import count, grouped_by, names, phrases
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.pod_names import NODE_PREFIXES
+from kubesched.inputs.pod_names import node_name
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import StatusLine
 
@@ -90,7 +90,7 @@ def _is_file(word: str) -> bool:
     """Whether a word cannot be the name of a node, or names a file that exists."""
     return (
         word == STANDARD_INPUT
-        or ("/" in word and not word.startswith(NODE_PREFIXES))
+        or "/" in node_name(word)
         or word.endswith((".json", ".yaml", ".yml", ".gz"))
         or Path(word).exists()
     )

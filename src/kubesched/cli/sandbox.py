@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import click
 
+from kubesched.api.codec import Source, decode_object
 from kubesched.api.quantity import QuantityError, canonical
 from kubesched.api.tolerations import EFFECTS
 from kubesched.apiserver.durable import DurableServer, JournalError
@@ -67,7 +68,13 @@ class _Sandbox:
         return given or self.folder / "kubeconfig"
 
     async def run(self) -> int:
-        self._listen_to_signals()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._end)
+        # A terminal that is closed sends it; nohup ignores it.
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            loop.add_signal_handler(signal.SIGHUP, self._end)
+        if not self.flags["command"]:
+            loop.add_signal_handler(signal.SIGINT, self.stop.set)
         async with AsyncExitStack() as opened:
             data: Path | None = self.flags["data"]
             kept_in = None if data is None else Path(f"{data}-access")
@@ -80,16 +87,6 @@ class _Sandbox:
             await self._start_scheduler(server, access, opened)
             tune_collector()
             return await self._serve(server)
-
-    def _listen_to_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupted)
-        loop.add_signal_handler(signal.SIGTERM, self._end)
-
-    def _interrupted(self) -> None:
-        # The command gets Ctrl-C too, and decides what it means.
-        if not self.flags["command"]:
-            self.stop.set()
 
     def _end(self) -> None:
         self.terminated = True
@@ -191,6 +188,8 @@ class _Sandbox:
         click.echo("\n".join(lines))
 
     async def _run_command(self) -> int:
+        # The command gets Ctrl-C too, and decides what it means.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
         process = await self._started()
         ended = asyncio.create_task(process.wait())
         stopped = asyncio.create_task(self.stop.wait())
@@ -292,14 +291,22 @@ def _taint(text: str) -> Plain:
 
 
 def read_node(file: Path) -> Plain:
-    """Return the Node in a file, without the fields of one machine."""
+    """Return the Node in a file, without the fields of one machine.
+
+    Raises:
+        UserError: The file has something else.
+        DecodeError: A field has a value of another type.
+    """
     node: Plain = read_document("--node-template", file, "Node")
     if (node.get("apiVersion", "v1"), node.get("kind", "Node")) != ("v1", "Node"):
         raise UserError(f"{file}: is a {node.get('kind')}; a template is a Node of v1")
-    found = {}
+    found: Plain = {}
     for part, fields in _TAKEN.items():
         whole = node.get(part) or {}
         if not isinstance(whole, dict):
             raise UserError(f"{file}: {part} is no object")
         found[part] = {name: whole[name] for name in fields or whole if whole.get(name)}
+    metadata = {**found["metadata"], "name": "template"}
+    checked = {"apiVersion": "v1", "kind": "Node", **found, "metadata": metadata}
+    decode_object(checked, Source(str(file), 0))
     return found

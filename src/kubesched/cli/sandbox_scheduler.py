@@ -26,13 +26,15 @@ _QPS: Final = 100_000
 
 def configuration_text(wanted: Mapping[str, Any], kubeconfig: Path) -> str:
     """Return the user's configuration of a sandbox's scheduler with the sandbox's kubeconfig."""
+    own = wanted.get("clientConnection") or {}
     connection = {"kubeconfig": str(kubeconfig), "qps": _QPS, "burst": _QPS}
     return dump(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             **wanted,
-            "clientConnection": {**(wanted.get("clientConnection") or {}), **connection},
+            # The scheduler refuses a value of another type.
+            "clientConnection": {**own, **connection} if isinstance(own, dict) else own,
             "leaderElection": {"leaderElect": False},
         }
     )

@@ -152,9 +152,8 @@ def _shadow_headline(report: ShadowReport) -> str:
     where = f"in {report.seconds:.0f} s, on {count(report.nodes, 'node')}"
     if not report.judged:
         return f"{who} decided nothing {where}."
-    explained = report.judged - report.different
-    share = f"{explained / report.judged:.1%}" if report.different else "all"
-    return f"{count(report.judged, 'decision')} of {who} {where}: {share} as kubesched's."
+    agreed = f"all but {report.different:,}" if report.different else "all"
+    return f"{count(report.judged, 'decision')} of {who} {where}: {agreed} as kubesched's."
 
 
 def _write_disagreements(

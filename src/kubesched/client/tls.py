@@ -61,12 +61,19 @@ def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
         return
     place = "certificate-authority-data" if settings.ca_pem else settings.ca_file
     try:
-        pem = settings.ca_pem or Path(settings.ca_file).read_bytes()
-        context.load_verify_locations(cadata=pem.decode("ascii"))
+        trust(context, settings.ca_pem or Path(settings.ca_file).read_bytes())
     except (OSError, ValueError) as error:
         is_garbled = isinstance(error, ssl.SSLError)
         why = "unable to parse bytes as PEM block" if is_garbled else error
         raise TlsError(f"unable to load root certificates from {place}: {why}") from None
+
+
+def trust(context: ssl.SSLContext, bundle: bytes) -> None:
+    """Trust the authorities of a PEM bundle; raises SSLError or ValueError if it cannot be parsed.
+
+    Comments between the certificates are skipped; they may have any characters.
+    """
+    context.load_verify_locations(cadata=bundle.decode("ascii", "ignore"))
 
 
 def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:

@@ -159,7 +159,13 @@ def _reading(number: int) -> str:
 
 
 def head_of(file: Path) -> bytes:
-    """Return a file's first bytes, decompressed; b"" if unreadable, which is reported later."""
+    """Return a file's first bytes, decompressed.
+
+    They are b"" of a pipe, which can be read only once, and of an unreadable file, which is
+    reported later.
+    """
+    if not file.is_file():
+        return b""
     try:
         with file.open("rb") as stream:
             return unpacked(stream).read(_HEAD_BYTES)

@@ -33,7 +33,7 @@ _OTHER_KINDS: Final = {
 }
 """Kinds that no pod names as its controller."""
 _POD_KINDS: Final = ("pod", "pods", "po")
-NODE_PREFIXES: Final = ("node/", "nodes/", "no/")
+_KINDS: Final = frozenset((*OWNER_KINDS, *_OTHER_KINDS, *_POD_KINDS))
 
 Workload: TypeAlias = tuple[str, str]
 """Kind and name."""
@@ -101,14 +101,14 @@ def pod_named(text: str, namespace: str) -> tuple[str, str] | None:
 def workload_named(text: str) -> Workload | None:
     """Return the workload that a text such as `deploy/NAME` names; None if it names none."""
     prefix, name = _split(text)
-    return (OWNER_KINDS[prefix], name) if prefix in OWNER_KINDS else None
+    return (OWNER_KINDS[prefix], name) if name and prefix in OWNER_KINDS else None
 
 
 def _split(text: str) -> tuple[str, str]:
     """Return the namespace or kind before a name, and the name; kubectl takes kinds in any case."""
     prefix, _, name = text.rpartition("/")
     kind = prefix.partition(".")[0].lower()
-    return (kind if kind in OWNER_KINDS else prefix), name
+    return (kind if kind in _KINDS else prefix), name
 
 
 def _other_object(other: Workload, pods: Sequence[Pod], stored: Iterable[Workload]) -> str:
@@ -225,6 +225,5 @@ def no_such(noun: str, name: str, existing: Sequence[str]) -> str:
 
 def node_name(text: str) -> str:
     """Return the name of a node that may be written as `node/NAME`."""
-    for prefix in NODE_PREFIXES:
-        text = text.removeprefix(prefix)
-    return text
+    kind, name = _split(text)
+    return name if _OTHER_KINDS.get(kind) == "Node" else text

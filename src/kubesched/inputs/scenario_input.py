@@ -94,7 +94,7 @@ def is_scenario(file: Path) -> bool:
 
 
 def holds_cluster(file: Path) -> bool:
-    """Whether a file holds Kubernetes objects or a trace; a directory and stdin do.
+    """Whether a file holds Kubernetes objects or a trace; a directory, a pipe and stdin do.
 
     Raises:
         OSError: The file cannot be read.
@@ -104,8 +104,9 @@ def holds_cluster(file: Path) -> bool:
 
 def _why_no_scenario(file: Path) -> str:
     """Return what is read as a cluster instead, and the remedy; "" if it may be a scenario."""
-    if file.is_dir() or str(file) == STANDARD_INPUT:
-        what = "a directory" if file.is_dir() else "stdin"
+    # A pipe can be read only once.
+    if file.is_dir() or file.is_fifo() or str(file) == STANDARD_INPUT:
+        what = "a directory" if file.is_dir() else "a pipe" if file.is_fifo() else "stdin"
         return f"a scenario is a file, and this is {what}; {_A_SCENARIO}"
     head = head_of(file)
     if is_openb(head):

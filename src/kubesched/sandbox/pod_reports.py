@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import annotated_number
 from kubesched.cluster.kubelets import Kubelets, Lifetime, Pace, PodReports
 from kubesched.cluster.server import Plain, since_changed
 from kubesched.cluster.store import Key
@@ -66,24 +67,14 @@ def lifetime_of(pod: Pod, usual_seconds: float) -> Lifetime | None:
     Pods that may end and have no annotation run for `usual_seconds`.
     """
     policy = pod.spec.restart_policy or "Always"
-    seconds = _number(pod, RUN_SECONDS)
+    seconds = annotated_number(pod.metadata, RUN_SECONDS)
     if seconds is None:
         if policy == "Always":
             return None
         seconds = usual_seconds
-    exit_code = int(_number(pod, EXIT_CODE) or 0)
+    exit_code = int(annotated_number(pod.metadata, EXIT_CODE) or 0)
     restarts = policy == "Always" or (policy == "OnFailure" and exit_code != 0)
     return Lifetime(max(seconds, _RESTART_SECONDS * restarts), exit_code, restarts)
-
-
-def _number(pod: Pod, annotation: str) -> float | None:
-    """Return the number in an annotation, None if it is missing or invalid."""
-    text = pod.metadata.annotations.get(annotation)
-    try:
-        number = None if text is None else float(text)
-    except ValueError:
-        return None
-    return number if number is not None and 0 <= number < float("inf") else None
 
 
 class StoredReports(PodReports):

@@ -2,8 +2,10 @@
 
 Objects from an API server have them already; objects from manifests do not.
 
-Upstream: pkg/apis/core/v1/defaults.go, plugin/pkg/admission/priority (v1.36)
-Reads:    requests, limits, ports, priorityClassName; capacity of nodes; PriorityClass objects
+Upstream: pkg/apis/core/v1/defaults.go,
+          plugin/pkg/admission/{priority,storage/storageclass/setdefault} (v1.36)
+Reads:    requests and limits, also of whole pods; ports, priorityClassName; capacity of nodes;
+          PriorityClass and StorageClass objects
 Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are not applied; a pod
           with an unknown class is kept without a priority instead of refused.
 """
@@ -11,16 +13,23 @@ Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are n
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
-from kubesched.api.core import Container, Node, Pod, PodSpec
+from kubesched.api.core import Container, Node, Pod, PodSpec, ResourceRequirements
 from kubesched.api.meta import KubeObject
+from kubesched.api.names import CPU, MEMORY
+from kubesched.api.pod_requests import is_pod_level_resource, pod_request_amounts
 from kubesched.api.scheduling import PodGroup, PriorityClass
+from kubesched.api.storage import StorageClass
+from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import SYSTEM_CLASSES
+from kubesched.plugins.volumes.claims import BETA_STORAGE_CLASS
 
 T = TypeVar("T", bound=KubeObject)
+
+_IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 class PriorityClasses:
@@ -64,7 +73,21 @@ def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
     init_containers = _all_with_defaults(spec.init_containers, spec.host_network)
     if containers is not spec.containers or init_containers is not spec.init_containers:
         spec = msgspec.structs.replace(spec, containers=containers, init_containers=init_containers)
+    if spec.resources is not None and spec.resources.limits:
+        resources = _with_pod_requests(spec, spec.resources)
+        spec = msgspec.structs.replace(spec, resources=resources)
     return with_uid(pod if spec is pod.spec else msgspec.structs.replace(pod, spec=spec))
+
+
+def _with_pod_requests(spec: PodSpec, resources: ResourceRequirements) -> ResourceRequirements:
+    """Use what containers request, or else the limits, as missing requests of the whole pod."""
+    only_containers = PodSpec(containers=spec.containers, init_containers=spec.init_containers)
+    of_containers = pod_request_amounts(Pod(spec=only_containers))
+    requests = {name: str(of_containers[name]) for name in (CPU, MEMORY) if name in of_containers}
+    limits = {
+        name: limit for name, limit in resources.limits.items() if is_pod_level_resource(name)
+    }
+    return msgspec.structs.replace(resources, requests={**limits, **requests, **resources.requests})
 
 
 def pod_group_with_defaults(group: PodGroup, classes: PriorityClasses) -> PodGroup:
@@ -74,6 +97,28 @@ def pod_group_with_defaults(group: PodGroup, classes: PriorityClasses) -> PodGro
     if found is not None:
         spec = msgspec.structs.replace(spec, priority=found.value)
     return with_uid(msgspec.structs.replace(group, spec=spec))
+
+
+def default_storage_class(classes: Iterable[StorageClass]) -> str | None:
+    """Return the name of the newest default class, of several the first by name; None if none."""
+    of_all = [one.metadata for one in classes]
+    defaults = [one for one in of_all if one.annotations.get(_IS_DEFAULT) == "true"]
+    defaults.sort(key=lambda metadata: metadata.name)
+    newest = max(defaults, key=lambda metadata: metadata.creation_timestamp or "", default=None)
+    return None if newest is None else newest.name
+
+
+def claim_with_defaults(
+    claim: PersistentVolumeClaim, default_class: str | None
+) -> PersistentVolumeClaim:
+    """Return the claim with the default class, if it names none and has no volume."""
+    spec = claim.spec
+    if default_class is None or spec.storage_class_name is not None or spec.volume_name:
+        return claim
+    if BETA_STORAGE_CLASS in claim.metadata.annotations:
+        return claim
+    spec = msgspec.structs.replace(spec, storage_class_name=default_class)
+    return msgspec.structs.replace(claim, spec=spec)
 
 
 def with_uid(item: T) -> T:

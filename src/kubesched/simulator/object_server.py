@@ -22,12 +22,15 @@ from kubesched.api.core import FINISHED, Node, Pod, PodCondition, PodStatus, Tol
 from kubesched.api.errors import ApiError, ConflictError
 from kubesched.api.meta import Condition, KubeObject, ObjectMeta
 from kubesched.api.scheduling import PodGroup, PriorityClass
+from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import REGION, ZONE
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
 from kubesched.simulator.defaults import (
     PriorityClasses,
+    claim_with_defaults,
+    default_storage_class,
     node_with_defaults,
     pod_group_with_defaults,
     pod_with_defaults,
@@ -191,6 +194,9 @@ class ObjectServer:
             completed = node_with_defaults(completed)
         elif isinstance(completed, PodGroup):
             completed = pod_group_with_defaults(completed, self._priority_classes())
+        elif isinstance(completed, PersistentVolumeClaim):
+            default_class = default_storage_class(self.all(StorageClass))
+            completed = claim_with_defaults(completed, default_class)
         created = self.store.create(key_of(completed), completed)
         if isinstance(created, PriorityClass):
             self._classes = None

@@ -19,9 +19,10 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from kubesched.api.apps import DaemonSet, ReplicaSet
 from kubesched.api.core import Node, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
-from kubesched.api.field_errors import ConfigError, FieldError
+from kubesched.api.field_errors import ConfigError, FieldError, child, duplicate
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.well_known import SYSTEM_CLASSES
@@ -145,15 +146,22 @@ class Script:
         """Set the timers of workloads and events.
 
         Raises:
-            ConfigError: if workloads have a priority class that does not exist.
+            ConfigError: if workloads have a priority class that does not exist, or the name of an
+                object that does.
             DecodeError: if a trace cannot be read.
         """
         found = self._world.server.all(PriorityClass)
         classes = {*SYSTEM_CLASSES, *(one.metadata.name for one in found)}
-        errors = [*unknown_classes(self._scenario.workloads, classes)]
+        workloads = self._scenario.workloads
+        errors = [*unknown_classes(workloads, classes)]
+        errors += (
+            duplicate(child("workloads", i, "name"), workload.name)
+            for i, workload in enumerate(workloads)
+            if self._is_taken(workload)
+        )
         if errors:
             raise ConfigError(errors)
-        for workload in self._scenario.workloads:
+        for workload in workloads:
             self._start_workload(workload, classes)
         for number, event in enumerate(self._scenario.events):
             random = self._world.random_streams.stream(f"events/{number}")
@@ -203,6 +211,13 @@ class Script:
             self._try(self._world.nodes.add, node)
 
     # Workloads.
+
+    def _is_taken(self, workload: ScenarioWorkload) -> bool:
+        """Whether there is an object of the workload's kind and name."""
+        if workload.deployment is None and workload.daemon_set is None:
+            return False
+        type_ = DaemonSet if workload.deployment is None else ReplicaSet
+        return self._world.server.find(type_, workload.namespace, workload.name) is not None
 
     def _start_workload(self, workload: ScenarioWorkload, classes: Collection[str]) -> None:
         if workload.trace is not None:

@@ -1,7 +1,8 @@
 """Soundness: field errors in objects that would make any result wrong.
 
 Upstream: pkg/apis/core/validation/validation.go (v1.36)
-Reads:    amounts of resources, spread constraints, tolerations, weights of preferences
+Reads:    amounts of resources, spread constraints, tolerations, weights and topology keys of
+          affinity
 Differs:  only values that would make a result wrong are checked; everything else is left to the API
           server. `apiserver.validation` needs whole objects as written, which are not available
           here.
@@ -9,15 +10,26 @@ Differs:  only values that would make a result wrong are checked; everything els
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
-from kubesched.api.core import Affinity, Node, Pod, PodSpec, Toleration, TopologySpreadConstraint
-from kubesched.api.field_errors import FieldError, child, invalid, not_supported
+from kubesched.api.core import (
+    Affinity,
+    Node,
+    Pod,
+    PodAffinityTerm,
+    PodSpec,
+    ResourceRequirements,
+    Toleration,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from kubesched.api.field_errors import FieldError, child, invalid, not_supported, required
+from kubesched.api.meta import PreferredSchedulingTerm
 from kubesched.api.quantity import Quantity, parse_quantity
 from kubesched.api.tolerations import EFFECTS
-from kubesched.api.well_known import PREFERRED
+from kubesched.api.well_known import PREFERRED, REQUIRED
 
 _NOT_NEGATIVE: Final = "must be greater than or equal to 0"
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
@@ -46,12 +58,9 @@ def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
         ("initContainers", spec.init_containers),
     ):
         for index, container in enumerate(containers):
-            requests, limits = container.resources.requests, container.resources.limits
-            place = path, name, index, "resources"
-            yield from amount_errors(requests, *place, "requests")
-            if limits:
-                yield from amount_errors(limits, *place, "limits")
-                yield from _limit_errors(requests, limits, *place, "requests")
+            yield from _resource_errors(container.resources, path, name, index, "resources")
+    if spec.resources is not None:
+        yield from _resource_errors(spec.resources, path, "resources")
     if spec.overhead:
         yield from amount_errors(spec.overhead, path, "overhead")
     for index, constraint in enumerate(spec.topology_spread_constraints):
@@ -59,7 +68,15 @@ def spec_errors(spec: PodSpec, path: str) -> Iterator[FieldError]:
     for index, toleration in enumerate(spec.tolerations):
         yield from _toleration_errors(toleration, child(path, "tolerations", index))
     if spec.affinity is not None:
-        yield from _weight_errors(spec.affinity, child(path, "affinity"))
+        yield from _affinity_errors(spec.affinity, child(path, "affinity"))
+
+
+def _resource_errors(resources: ResourceRequirements, *place: str | int) -> Iterator[FieldError]:
+    requests, limits = resources.requests, resources.limits
+    yield from amount_errors(requests, *place, "requests")
+    if limits:
+        yield from amount_errors(limits, *place, "limits")
+        yield from _limit_errors(requests, limits, *place, "requests")
 
 
 def amount_errors(amounts: Mapping[str, Quantity], *place: str | int) -> Iterator[FieldError]:
@@ -87,6 +104,7 @@ def _limit_errors(
 def _spread_errors(constraint: TopologySpreadConstraint, path: str) -> Iterator[FieldError]:
     if constraint.max_skew <= 0:
         yield invalid(child(path, "maxSkew"), constraint.max_skew, "must be greater than zero")
+    yield from _key_errors(constraint, path)
     action = constraint.when_unsatisfiable
     if action not in _ACTIONS:
         yield not_supported(child(path, "whenUnsatisfiable"), action, _ACTIONS)
@@ -105,23 +123,37 @@ def _toleration_errors(toleration: Toleration, path: str) -> Iterator[FieldError
         yield not_supported(child(path, "effect"), toleration.effect, EFFECTS)
 
 
-def _weight_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:
-    for name, weights in _weights(affinity):
-        for index, weight in enumerate(weights):
-            if not 1 <= weight <= _WEIGHT_MAX:
-                place = child(path, name, PREFERRED, index, "weight")
-                yield invalid(place, weight, "must be in the range 1-100")
-
-
-def _weights(affinity: Affinity) -> Iterator[tuple[str, list[int]]]:
+def _affinity_errors(affinity: Affinity, path: str) -> Iterator[FieldError]:
     nodes = affinity.node_affinity
     if nodes is not None:
-        preferred = nodes.preferred_during_scheduling_ignored_during_execution or ()
-        yield "nodeAffinity", [term.weight for term in preferred]
+        preferences = nodes.preferred_during_scheduling_ignored_during_execution or ()
+        yield from _weight_errors(preferences, child(path, "nodeAffinity", PREFERRED))
     for name, pods in (
         ("podAffinity", affinity.pod_affinity),
         ("podAntiAffinity", affinity.pod_anti_affinity),
     ):
         if pods is not None:
-            terms = pods.preferred_during_scheduling_ignored_during_execution or ()
-            yield name, [term.weight for term in terms]
+            preferred = pods.preferred_during_scheduling_ignored_during_execution or ()
+            yield from _weight_errors(preferred, child(path, name, PREFERRED))
+            terms = pods.required_during_scheduling_ignored_during_execution or ()
+            for index, term in enumerate(terms):
+                yield from _key_errors(term, child(path, name, REQUIRED, index))
+            for index, weighted in enumerate(preferred):
+                place = child(path, name, PREFERRED, index, "podAffinityTerm")
+                yield from _key_errors(weighted.pod_affinity_term, place)
+
+
+def _weight_errors(
+    terms: Sequence[PreferredSchedulingTerm | WeightedPodAffinityTerm], path: str
+) -> Iterator[FieldError]:
+    for index, term in enumerate(terms):
+        if not 1 <= term.weight <= _WEIGHT_MAX:
+            place = child(path, index, "weight")
+            yield invalid(place, term.weight, "must be in the range 1-100")
+
+
+def _key_errors(
+    part: PodAffinityTerm | TopologySpreadConstraint, path: str
+) -> Iterator[FieldError]:
+    if not part.topology_key:
+        yield required(child(path, "topologyKey"), "can not be empty")

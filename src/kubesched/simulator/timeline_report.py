@@ -212,15 +212,15 @@ def number(value: float) -> str:
 
 def percent(value: float) -> str:
     """Return a share as a percentage."""
-    return f"{value * 100:.3g} %"
+    return f"{number(value * 100)} %"
 
 
 def duration(seconds: float) -> str:
     """Return a duration in the largest unit of which it has at least one."""
     for unit, size in (("d", 86_400.0), ("h", 3_600.0), ("min", 60.0), ("s", 1.0)):
         if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1000:.3g} ms" if seconds else "0 s"
+            return f"{number(seconds / size)} {unit}"
+    return f"{number(seconds * 1000)} ms" if seconds else "0 s"
 
 
 # Comparisons.

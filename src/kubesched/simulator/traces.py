@@ -38,7 +38,13 @@ from kubesched.api.core import (
     ResourceRequirements,
 )
 from kubesched.api.decode import decompressed
-from kubesched.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, ObjectMeta
+from kubesched.api.meta import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+    annotated_number,
+)
 from kubesched.api.quantity import Quantity
 from kubesched.api.times import EPOCH, second_time
 from kubesched.api.well_known import HOSTNAME
@@ -377,5 +383,4 @@ def with_run_seconds(metadata: ObjectMeta, seconds: float) -> ObjectMeta:
 
 def run_seconds_of(pod: Pod) -> float | None:
     """Return for how long a pod runs, None if until it is deleted."""
-    text = pod.metadata.annotations.get(RUN_SECONDS)
-    return None if text is None else float(text)
+    return annotated_number(pod.metadata, RUN_SECONDS)

@@ -48,18 +48,25 @@ def test_names_are_not_enough(api_version: str, name: str, type_: type[KubeStruc
     assert type_ is (found.type if found else None)
 
 
+def quota(version: type) -> type[KubeObject]:
+    """Return a new class of custom resources with a field of this type."""
+
+    @custom_resource("example.com/v1", "quotas")
+    class Quota(KubeObject):
+        gpus: version  # type: ignore[valid-type]
+
+    return Quota
+
+
 def test_a_custom_resource() -> None:
-    """It is known by its class, and by its name in events; a later declaration replaces it."""
-    for _ in range(2):
-
-        @custom_resource("example.com/v1", "quotas")
-        class Quota(KubeObject):
-            pass
-
-        kind = Kind(Quota, "example.com", ("v1",), "Quota", "quotas", is_namespaced=True)
+    """It is known by its class and by its name in events; one with other fields replaces it."""
+    for version in (int, str):
+        declared = quota(version)
+        assert declared is quota(version)
+        kind = Kind(declared, "example.com", ("v1",), "Quota", "quotas", is_namespaced=True)
         assert {"quotas.v1.example.com": kind} == custom_kinds()
-        assert kind == find_kind("example.com/v1", "Quota") == kind_of(Quota)
-        assert "quotas.v1.example.com" == custom_name_of(Quota)
+        assert kind == find_kind("example.com/v1", "Quota") == kind_of(declared)
+        assert "quotas.v1.example.com" == custom_name_of(declared)
     assert custom_name_of(core.Pod) is None
 
 

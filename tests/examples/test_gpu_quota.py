@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +31,18 @@ def test_the_quota_is_read_from_the_file() -> None:
     report = json.loads(result.stdout)
     assert ["research/train-0"] == [one["pod"] for one in report["placements"]]
     assert "GpuQuota research allows 1 GPUs, 1 are in use" in result.stdout
+
+
+def test_runs_of_a_sweep_find_the_quota(tmp_path: Path) -> None:
+    """The plugin is loaded for each run, the cluster once."""
+    results = tmp_path / "results.csv"
+    result = run(
+        *("sweep", "--input", CLUSTER, "--plugin", PLUGIN),
+        *("--seeds", "1-2", "--jobs", "1", "-o", results),
+    )
+    assert 0 == result.exit_code, result.stderr
+    with results.open(encoding="utf-8") as rows:
+        assert ["1", "1"] == [row["summary.placed"] for row in csv.DictReader(rows)]
 
 
 def quota(namespace: str, gpus: int) -> KubeObject:

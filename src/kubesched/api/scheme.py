@@ -7,7 +7,9 @@ Differs:  older versions with the same fields are decoded as the current one.
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar, cast
+
+from msgspec.json import schema
 
 from kubesched.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.api.core import (
@@ -158,7 +160,9 @@ def custom_resource(
 ) -> Callable[[type[K]], type[K]]:
     """Declare the custom resource that a class describes, for plugins that read its objects.
 
-    Its kind is the name of the class. A declaration replaces an earlier one::
+    Its kind is the name of the class. A declaration replaces an earlier one with other fields; with
+    the same fields it returns the earlier class, so that a file that is loaded again finds the
+    objects that were read before::
 
         @custom_resource("example.com/v1", "quotas")
         class Quota(KubeObject):
@@ -181,6 +185,9 @@ def custom_resource(
             raise ValueError(f"{kind.kind}: write GROUP/VERSION instead of {api_version!r}")
         if known in KINDS:
             raise ValueError(f"{kind.kind} of {api_version} is a kind of Kubernetes' own")
+        before = _CUSTOM.get(_custom_name(kind))
+        if before is not None and schema(before.type) == schema(type_):
+            return cast("type[K]", before.type)
         _CUSTOM[_custom_name(kind)] = kind
         _BY_NAME[api_version, kind.kind] = _BY_TYPE[type_] = kind
         return type_

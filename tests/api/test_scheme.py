@@ -53,7 +53,7 @@ def quota(version: type) -> type[KubeObject]:
 
     @custom_resource("example.com/v1", "quotas")
     class Quota(KubeObject):
-        gpus: version  # type: ignore[valid-type]
+        gpus: version = version()  # type: ignore[valid-type]
 
     return Quota
 

@@ -88,21 +88,21 @@ class TaintEviction(Controller):
             self._enqueue(key)
 
     def _reconcile(self, key: Key) -> None:
+        due = self._due.pop(key, None)
         pod = self.server.read(Pod, key.namespace, key.name)
         if pod is None or pod.metadata.deletion_timestamp or pod.status.phase in FINISHED:
-            self._due.pop(key, None)
             return
         taints = self._tainted.get(pod.spec.node_name, ())
         seconds = _tolerated_seconds(pod, taints)
         if seconds is None:
-            self._due.pop(key, None)
             return
         now = self.server.now()
         # As upstream, later taints and tolerations do not move the time.
-        if seconds and (due := self._due.setdefault(key, now + seconds)) > now:
+        due = (due or now + seconds) if seconds else now
+        if due > now:
+            self._due[key] = due
             self._enqueue_after(key, due - now)
             return
-        self._due.pop(key, None)
         self.on_evicted(pod)
         with suppress(NotFoundError):
             _record(self.server, key, _TAINTED, {})

@@ -195,6 +195,14 @@ def test_roles_of_the_cluster(wanted: Attributes, *, expected: bool) -> None:
     assert expected == StoredRoles(objects).decide(wanted).is_allowed
 
 
+def test_a_rule_that_names_no_resources() -> None:
+    """It allows nothing."""
+    rule = {"verbs": ["get"], "apiGroups": [""]}
+    objects = Objects(roles=[_role("empty", rule)], rolebindings=[_binding("empty", TO_ALICE)])
+    wanted = Attributes(ALICE, "get", "", "pods", "", "team")
+    assert not StoredRoles(objects).decide(wanted).is_allowed
+
+
 def test_reasons() -> None:
     """A decision names the binding, or the role that is missing."""
     wanted = Attributes(ALICE, "get", "", "pods", "", "team")

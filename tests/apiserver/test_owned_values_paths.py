@@ -44,7 +44,7 @@ def test_members_with_fields_below() -> None:
     assert {"f:a": {".": {}, entry: {}}, "f:b": {"f:c": {}}} == written
 
 
-@pytest.mark.parametrize("written", [[], {"a": {}}, {"f:a": 1}, {"f:a": {"g:b": {}}}])
+@pytest.mark.parametrize("written", [[], {"a": {}}, {"f:a": 1}, {"f:a": {"g:b": {}}}, {"k:x": 1}])
 def test_invalid_sets(written: Any) -> None:
     """Malformed field sets are refused."""
     with pytest.raises(FieldSetError):

@@ -109,6 +109,12 @@ def test_unknown_fields_are_dropped_and_reported_once() -> None:
     assert [{"key": "a"}] == read_["spec"]["tolerations"]
 
 
+def test_a_body_with_many_unknown_fields() -> None:
+    """As upstream, the first hundred are reported; each takes the same time."""
+    _, unknown = decoded(_type("Pod"), {f"x{number}": 1 for number in range(50_000)})
+    assert [f'unknown field "x{number}"' for number in range(100)] == unknown
+
+
 @pytest.mark.parametrize(
     ("given", "written"),
     [

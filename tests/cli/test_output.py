@@ -153,6 +153,14 @@ def test_wide_tables_fit_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("Resources" in line and "Node" not in line for line in lines)
 
 
+def test_tables_that_rich_draws_wider_are_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gaps are three columns on a terminal, and letters may take two."""
+    for cell in ("x" * 39, "日" * 19):
+        terminal = terminal_of(monkeypatch)
+        writer().table(TextTable(["NodeResourcesFit", "a", "b"], [["7", "1", cell]]), indent=0)
+        assert "Resources\n" in re.sub(r"\x1b\[[0-9;]*m| +", "", terminal.getvalue())
+
+
 def test_a_command_is_not_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The terminal wraps it, so that it can be copied."""
     terminal = terminal_of(monkeypatch)

@@ -581,6 +581,27 @@ async def test_no_execute_taints_evict_pods(
 
 
 @controlled
+async def test_a_later_taint_does_not_shorten_an_eviction(world: World) -> None:
+    """Upstream keeps the time that follows from the taints at first."""
+    seconds = {"a": 20, "b": 5}
+    rest = {"operator": "Exists", "effect": "NoExecute"}
+    world.add_pod(
+        tolerations=[{"key": key, "tolerationSeconds": seconds[key], **rest} for key in seconds]
+    )
+    counts = []
+    for keys, pause in (("a", 8), ("ab", 8), ("ab", 8)):
+        await asyncio.sleep(2)
+        node = world.node()
+        taints = [{"key": key, "effect": "NoExecute"} for key in keys]
+        world.client.write(
+            Key("nodes", "", "node-0"), {**node, "spec": {**node["spec"], "taints": taints}}
+        )
+        await asyncio.sleep(pause)
+        counts.append(world.client.store.count("pods"))
+    assert [1, 1, 0] == counts
+
+
+@controlled
 async def test_a_replication_controller_keeps_its_replicas(world: World) -> None:
     """Like a replica set, with a plain selector."""
     kind, item = workload("replicationcontrollers", 3)

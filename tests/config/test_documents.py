@@ -98,6 +98,12 @@ def test_a_field_gets_a_value_in_a_copy(path: str, expected: object) -> None:
     assert before == repr(DOCUMENT)
 
 
+def test_an_unknown_path_besides_a_name_that_is_no_text() -> None:
+    """Templates may hold any values; the name is shown as it is."""
+    with pytest.raises(ConfigError, match=r"^list\[x\]: there is no element x; there is 5, y$"):
+        with_fields({"list": [{"name": 5}, {"name": "y"}]}, {"list[x]": 1})
+
+
 def test_unknown_paths() -> None:
     """All are reported, with what exists instead."""
     large = "9" * 5000

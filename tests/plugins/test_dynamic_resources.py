@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -23,7 +25,8 @@ from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.dynamic_resources import DynamicResourcesArgs
 from kubesched.plugins.dynamic_resources.state import DynamicResourcesState
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.testing.builders import make_pod
+from kubesched.snapshot.snapshot import Snapshot
+from kubesched.testing.builders import make_node, make_pod, make_table
 from kubesched.testing.handle import FakeHandle
 from tests.plugins.dynamic_resources.cluster import GPU, HERE, Cluster, gpu_class, local, user_of
 from tests.plugins.dynamic_resources.objects import (
@@ -155,6 +158,18 @@ def test_filter_finds_devices_per_node() -> None:
     assert ("cannot allocate all claims",) == answers["n2"].reasons
     assert UNRESOLVABLE is answers["n2"].code
     assert "still not schedulable" == cluster.post_filter(cycle, user_of("c1"))
+
+
+def test_nodes_that_are_gone_are_forgotten() -> None:
+    """An autoscaler may replace nodes without end while the slices stay the same."""
+    cluster = Cluster(claim(request()), slice_of([device("d")]), device_class())
+    gone = make_node("gone")
+    held, nodes = sys.getrefcount(gone), [gone]
+    for number in range(15):
+        cluster.snapshot = Snapshot(make_table(nodes), cluster.store)
+        cluster.filter(user_of("c1"))
+        nodes = [make_node(f"n{number}-{at}") for at in range(100)]
+    assert held == sys.getrefcount(gone)
 
 
 def test_filter_error_ends_the_cycle() -> None:

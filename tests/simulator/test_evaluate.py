@@ -42,6 +42,14 @@ def test_a_preemption_that_ends_in_an_error_is_not_reported() -> None:
     assert ["n"] == _evaluate({})["preemption"]["best"]
 
 
+def test_a_sequence_of_more_pods_than_an_hour_has_seconds() -> None:
+    """Each starts a second after the one before, and preemption reads when."""
+    gated = pod("gated", schedulingGates=[{"name": "wait"}])
+    pods = [*[gated] * 3600, pod("first"), pod("second", priority=10)]
+    scenario = {"name": "x", "objects": [node("n", "1")], "pods": pods, "preempt": True}
+    assert {"shop/second": "n"} == EVALUATOR.evaluate(scenario)["placements"]
+
+
 # Line by line.
 
 PENDING = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "d"}}

@@ -97,7 +97,7 @@ def test_a_run_depends_on_the_modules_of_a_package(tmp_path: Path) -> None:
         file.write("from kubesched.framework.plugin import FilterPlugin\n")
         file.write("try: from . import old\nexcept SyntaxError: ...\n")
         file.write("class Mine(FilterPlugin[None]):\n    name = 'Mine'\n")
-        file.write("    def filter(self, state, pod, nodes): ...\n")
+        file.write(f"    def filter(self, state, pod, nodes): from {'.' * 99} import nothing\n")
     write(tmp_path, day=SCENARIO, sweep=SWEEP + "plugins: [{plugins: [pack.mine:Mine]}]\n")
     read = {Path(name).stem for name in planned(tmp_path).cells[0].digests if "pack/" in name}
     assert {"__init__", "mine", "first", "second", "third", "fourth", "old"} == read

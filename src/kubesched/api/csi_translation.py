@@ -31,7 +31,6 @@ from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 
 MIGRATED_PLUGINS: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 _ZONE_DELIMITER: Final = "__"
-_NO_LABELS: Final[Mapping[str, str]] = {}
 
 
 class TranslationError(Exception):
@@ -172,7 +171,7 @@ def is_migrated_on(plugin: InTreePlugin, csi_node: CSINode | None) -> bool:
 
 
 def csi_identity(
-    source: Volume | PersistentVolumeSpec, labels: Mapping[str, str] = _NO_LABELS
+    source: Volume | PersistentVolumeSpec, labels: Mapping[str, str] = {}
 ) -> tuple[str, str] | None:
     """Return the driver and handle of an in-tree volume; None if it is no CSI volume.
 

@@ -220,13 +220,13 @@ def _allows(rule: Plain, wanted: Attributes) -> bool:
             wanted.path.startswith(url[:-1]) if url.endswith("*") else wanted.path == url
             for url in urls
         )
-    resource, anything = wanted.resource, "*"
+    resources = [wanted.resource]
     if wanted.subresource:
-        resource, anything = f"{resource}/{wanted.subresource}", f"*/{wanted.subresource}"
+        resources = [f"{one}/{wanted.subresource}" for one in (wanted.resource, "*")]
     names = rule.get("resourceNames")
     return (
         _has(rule, "apiGroups", wanted.group)
-        and (_has(rule, "resources", resource) or anything in rule["resources"])
+        and _has(rule, "resources", *resources)
         and (not names or wanted.name in names)
     )
 
@@ -245,9 +245,9 @@ def _actions(rule: Plain, user: User, namespace: str) -> Iterator[Attributes]:
             yield Attributes(user, verb, group, plural, subresource, namespace, name)
 
 
-def _has(rule: Plain, field: str, word: str) -> bool:
-    words = rule.get(field) or ()
-    return word in words or "*" in words
+def _has(rule: Plain, field: str, *words: str) -> bool:
+    """Return whether a field of a rule lists one of the words, or everything."""
+    return not {"*", *words}.isdisjoint(rule.get(field) or ())
 
 
 def attributes_of(request: ApiRequest, target: Target | None) -> Attributes:

@@ -75,7 +75,7 @@ def from_fields_v1(written: Any) -> FieldSet:
 
 def _collect(node: Any, path: Path, paths: list[Path]) -> None:
     if not isinstance(node, dict):
-        raise FieldSetError(f"expected an object at {path_text(path)}")
+        raise FieldSetError(f"expected an object at {'/'.join(path)}")
     if path and (not node or _MEMBER in node):
         paths.append(path)
     for element, child in node.items():

@@ -55,6 +55,8 @@ _FIELD: Final = re.compile(
 _OBJECT: Final = ("  kind string ?", "  apiVersion string ?", "  1 metadata meta_v1/ObjectMeta")
 _CALL: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 _IMMUTABLE: Final = Rule("immutable")
+# Upstream reports no more fields of a body that are unknown or repeated.
+_PROBLEMS_MAX: Final = 100
 _NOTES: Final = frozenset(("map", "set", "atomic", "merge", "replace", "dropped"))
 
 
@@ -257,7 +259,7 @@ def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
     read = object_type.read(value, None, reading)
     if reading.type_error:
         raise SchemaError(reading.type_error)
-    return read, reading.problems
+    return read, reading.problems[:_PROBLEMS_MAX]
 
 
 def unknown_field_paths(api_version: str, kind: str, obj: Plain) -> list[str]:
@@ -271,7 +273,7 @@ def unknown_field_paths(api_version: str, kind: str, obj: Plain) -> list[str]:
             object_type.read(obj, None, reading)
     except SchemaError:
         return []
-    return [] if reading.type_error else reading.unknown
+    return [] if reading.type_error else list(reading.unknown)
 
 
 # The tables.

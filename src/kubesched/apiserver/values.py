@@ -111,7 +111,7 @@ class Reading(msgspec.Struct):
         type_error: About the first value of the wrong type, in upstream's words; "" for none.
     """
 
-    unknown: list[str] = []
+    unknown: dict[str, None] = {}
     problems: list[str] = []
     type_error: str = ""
 
@@ -123,7 +123,7 @@ class Reading(msgspec.Struct):
         """Record an unknown field, once."""
         path = str(Place(place, name))
         if path not in self.unknown:
-            self.unknown.append(path)
+            self.unknown[path] = None
             self.problems.append(f'unknown field "{path}"')
 
     def note_repeated(self, value: Plain, place: Place | None, known: Container[str]) -> None:

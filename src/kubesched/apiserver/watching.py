@@ -146,10 +146,7 @@ class WatchStream:
 
     def _object_line(self, type_: str, stored: StoredObject) -> bytes:
         if self._presentation.is_plain:
-            item = stored.item(self._resource)
-            return b"".join(
-                (b'{"type":"', type_.encode(), b'","object":', self._head, item[1:], b"}\n")
-            )
+            return _line(type_, self._head, stored.item(self._resource)[1:])
         return self._transformed_line(type_, stored.form(self._resource))
 
     def _transformed_line(self, type_: str, plain: Plain) -> bytes:
@@ -173,8 +170,8 @@ class WatchStream:
         return self._transformed_line("BOOKMARK", mark)
 
 
-def _line(type_: str, body: bytes) -> bytes:
-    return b"".join((b'{"type":"', type_.encode(), b'","object":', body, b"}\n"))
+def _line(type_: str, *body: bytes) -> bytes:
+    return b"".join((b'{"type":"', type_.encode(), b'","object":', *body, b"}\n"))
 
 
 @cache

@@ -185,7 +185,7 @@ class RichWriter(Writer):
         from rich.text import Text
 
         drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", show_edge=False)
-        is_wide = max(map(len, aligned(table))) + indent > self._console.width
+        is_wide = table_width(table) + indent > self._console.width
         rows = [[_cell(cell) if is_wide else printable(cell) for cell in row] for row in table.rows]
         for at, heading in enumerate(table.headings):
             shown = heading_of(heading)

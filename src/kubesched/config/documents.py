@@ -169,6 +169,6 @@ def _index(value: Any, step: str) -> int:
         return names.index(step)
     if step in map(str, range(len(value))):
         return int(step)
-    named = [name for name in names if name]
+    named = [str(name) for name in names if name]
     there = f"there is {', '.join(named)}" if named else f"the list has {len(value)}"
     raise _NoFieldError(f"there is no element {step}; {there}")

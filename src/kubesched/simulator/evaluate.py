@@ -13,6 +13,7 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +22,7 @@ import numpy as np
 from kubesched.api.codec import DecodeError, Source, decode_object
 from kubesched.api.core import Pod
 from kubesched.api.field_errors import ConfigError
+from kubesched.api.times import second_time
 from kubesched.config.args import exhaustive
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, load_configuration
@@ -281,6 +283,8 @@ def _failed(decision: Failed, trace: Trace) -> Answer:
 
 # Sequences.
 
+_BEGIN: Final = datetime(2026, 6, 1, tzinfo=UTC)
+
 
 class _Sequence:
     """Schedules pods one after another and applies each decision to the cluster."""
@@ -322,7 +326,7 @@ class _Sequence:
 
     def _bind(self, info: PodInfo, node_name: str, number: int) -> None:
         self._cluster.bind(info, node_name)
-        started = f"2026-06-01T00:{number // 60:02d}:{number % 60:02d}Z"
+        started = second_time(_BEGIN + timedelta(seconds=number))
         pod = info.pod
         status = msgspec.structs.replace(
             pod.status, phase="Running", nominated_node_name="", start_time=started

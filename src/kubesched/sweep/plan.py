@@ -420,7 +420,7 @@ def _sources(directory: Path, place: str) -> list[Path]:
             found[file] = None
             for level, name in _imported(file.read_bytes()):
                 # A file can import its neighbours, too, if its directory is in sys.path.
-                bases = [file.parents[level - 1]] if level else [directory, file.parent]
+                bases = file.parents[level - 1 : level] if level else (directory, file.parent)
                 for base in bases:
                     new += _files_of(base, name)
     return list(found)

@@ -65,8 +65,8 @@ class TaintEviction(Controller):
         self._pods = pods
         pods.subscribe(self._pod_changed)
         self._tainted: dict[str, _Taints] = {}
-        # When the toleration of a pod began, in seconds since the epoch.
-        self._since: dict[Key, float] = {}
+        # When a pod will be deleted, in seconds since the epoch.
+        self._due: dict[Key, float] = {}
         self._followed = (server.watch(Node, self._node_changed),)
 
     def _node_changed(self, key: Key, _before: Node | None, after: Node | None) -> None:
@@ -83,26 +83,26 @@ class TaintEviction(Controller):
     def _pod_changed(self, key: Key, before: Pod | None, after: Pod | None) -> None:
         name = _node_name_of(after)
         if not name or (before and after and before.metadata.uid != after.metadata.uid):
-            self._since.pop(key, None)
+            self._due.pop(key, None)
         if name in self._tainted:
             self._enqueue(key)
 
     def _reconcile(self, key: Key) -> None:
+        due = self._due.pop(key, None)
         pod = self.server.read(Pod, key.namespace, key.name)
         if pod is None or pod.metadata.deletion_timestamp or pod.status.phase in FINISHED:
-            self._since.pop(key, None)
             return
         taints = self._tainted.get(pod.spec.node_name, ())
         seconds = _tolerated_seconds(pod, taints)
         if seconds is None:
-            self._since.pop(key, None)
             return
         now = self.server.now()
-        left = self._since.setdefault(key, now) + seconds - now
-        if left > 0:
-            self._enqueue_after(key, left)
+        # As upstream, later taints and tolerations do not move the time.
+        due = (due or now + seconds) if seconds else now
+        if due > now:
+            self._due[key] = due
+            self._enqueue_after(key, due - now)
             return
-        self._since.pop(key, None)
         self.on_evicted(pod)
         with suppress(NotFoundError):
             _record(self.server, key, _TAINTED, {})

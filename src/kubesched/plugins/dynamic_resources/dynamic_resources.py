@@ -253,7 +253,7 @@ class DynamicResources(
         is_timed_out = self._is_timed_out if self._features.binding_conditions else None
         state = DynamicResourcesState(every, extended, snapshot, is_timed_out)
         if state.to_allocate():
-            self._prepare_search(state, snapshot.objects)
+            self._prepare_search(state, snapshot)
         return PreFilterResult(state)
 
     def filter(self, state: DynamicResourcesState, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
@@ -481,12 +481,13 @@ class DynamicResources(
                 name = f"{request.name}/{sub.name}"
                 yield from _problems_of_class(sub.device_class_name, name, objects)
 
-    def _prepare_search(self, state: DynamicResourcesState, objects: Objects) -> None:
+    def _prepare_search(self, state: DynamicResourcesState, snapshot: Snapshot) -> None:
         """Set the allocator, and what earlier searches among the same devices have found."""
+        objects, nodes = snapshot.objects, len(snapshot.nodes)
         classes, allocated = device_classes_of(objects), self._tracker.allocated_state(objects)
         versions = objects.version(ResourceSlice), objects.version(DeviceTaintRule)
         stamp, known = (objects, versions, classes), self._searched
-        if known is None or known[0] != stamp:
+        if known is None or known[0] != stamp or known[1].index.has_outgrown(nodes):
             slices = objects.list(ResourceSlice)
             if self._taint_rules:
                 slices = with_taints(slices, objects.list(DeviceTaintRule))

@@ -11,13 +11,16 @@ Differs:  slices are indexed once for all nodes, and the pools of a node are cac
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kubesched.api.core import Node
 from kubesched.api.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
 from kubesched.framework.dra.claim_tracker import DeviceID
 from kubesched.framework.dra.devices import NodeSelectorError, is_for_node
 from kubesched.plugins.dynamic_resources.requests import AllocationError
+
+# Fewer are not worth a new index.
+_NODES_GONE_MAX: Final = 1000
 
 PoolID = tuple[str, str]
 """Driver and pool name."""
@@ -130,6 +133,10 @@ class PoolIndex:
                 if pool.slices:
                     self._readers.setdefault(pool.id, {})[name] = None
         return known[1]
+
+    def has_outgrown(self, nodes: int) -> bool:
+        """Whether most of the nodes asked about must be gone, if there are so many now."""
+        return len(self._known) > 2 * nodes + _NODES_GONE_MAX
 
     @property
     def has_shared(self) -> bool:

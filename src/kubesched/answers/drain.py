@@ -251,7 +251,7 @@ class _DrainTrial:
             budgets, why = self._why_it_waits(pod)
             return replace(found, fate=PodFate.WAITS, budgets=budgets, message=why)
         if pod.metadata.deletion_timestamp:
-            return replace(found, fate=PodFate.ENDED)
+            return replace(found, fate=PodFate.ENDED, round=0)
         if self._cluster.last_successor(uid) == uid:
             return replace(found, fate=PodFate.LOST)
         now = outcomes.of(uid, found.pod)

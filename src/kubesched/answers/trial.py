@@ -173,7 +173,10 @@ class ChangeTrial:
 
     def preempting(self, pod: Pod) -> tuple[str, int]:
         """Return the node that a pod would be nominated to, and how many pods it would evict."""
-        decision = self.cluster.schedule_one(PodInfo(pod))
+        info = PodInfo(pod)
+        if not self.cluster.pre_enqueue(info).is_success:
+            return "", 0
+        decision = self.cluster.schedule_one(info)
         if not isinstance(decision, Rejected) or not decision.nominated_node_name:
             return "", 0
         return decision.nominated_node_name, len(decision.victims)

@@ -53,6 +53,7 @@ from kubesched.answers.trial_cluster import (
     selected_nodes,
 )
 from kubesched.answers.workload_pods import Scaled, replacement_of
+from kubesched.api.apps import StatefulSet
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
@@ -418,8 +419,9 @@ class _PlanRun:
         pods = self._pods_of(step)
         item = self._workload(step)
         missing = step.replicas - len(pods)
-        if item is not None and not pods:
-            create_workload(self._cluster, item, step.replicas, ())
+        if item is not None and (not pods or (missing > 0 and isinstance(item, StatefulSet))):
+            # The pods of a StatefulSet are not copies: each has claims of its own.
+            create_workload(self._cluster, item, step.replicas, pods)
         elif missing > 0:
             self._grow(step, pods, missing)
         else:

@@ -14,8 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Node, Pod, Taint
 from kubesched.api.resource import ResourceClaim
+from kubesched.api.tolerations import find_untolerated
 from kubesched.explain.document import DocumentPart
 from kubesched.framework.cycle_state import CycleState
 from kubesched.scheduler.decision import Placed, Rejected
@@ -118,7 +119,13 @@ class ChangeTrial:
             return 0
         if not len(trace.tried_rows):
             return _REJECTED_BEFORE
-        rejections = np.zeros(len(self.cluster.cache.nodes), np.intp)
+
+        def untolerated(taints: Sequence[Taint]) -> int:
+            return sum(bool(find_untolerated([one], pod.spec.tolerations)) for one in taints)
+
+        # The filter names only the first taint; each needs a toleration.
+        taints = self.cluster.cache.nodes.taints.map(untolerated, np.intp)
+        rejections = np.maximum(taints - 1, 0)
         for filtered in trace.filters:
             answers = filtered.answers
             reasons = [

@@ -175,6 +175,15 @@ def test_scaling_up_and_down() -> None:
     assert {"default/db-1", "default/db-2"} == {one.pod for one in report.removed}
 
 
+def test_a_manifest_with_fewer_replicas_removes_pods() -> None:
+    """As `scale` does."""
+    objects = [node("a"), *(running(f"web-{at}", "a", owner="web") for at in range(3))]
+    applied = [workload("ReplicaSet", replicas=1)]
+    report = planned(objects, {"apply": "a.yaml"}, applied=applied)
+    assert report.works
+    assert 2 == len(report.removed)
+
+
 def test_new_pods_of_a_stateful_set_have_claims_of_their_own() -> None:
     """The first one's volume is on one node; the others go where there is room."""
     spec = {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"]}

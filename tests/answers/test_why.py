@@ -293,6 +293,18 @@ def test_a_nominated_pod_waits_for_its_victims() -> None:
     assert ChangeKind.EVICT_POD in kinds(ask(pod, node, equal))
 
 
+@pytest.mark.parametrize(
+    ("cpu", "sentences"), [("1", ["lower the cpu request of the pod from 3 to 2"]), ("2500m", [])]
+)
+def test_the_request_of_a_pod_is_not_less_than_that_of_its_containers(
+    cpu: str, sentences: list[str]
+) -> None:
+    """The request of the pod as a whole decides."""
+    pod = make_pod(requests={"cpu": cpu}, spec={"resources": {"requests": {"cpu": "3"}}})
+    report = ask(pod, make_node("n", allocatable={"cpu": "2", "pods": 5}))
+    assert sentences == [change.sentence for change in report.changes]
+
+
 def test_another_priority_does_not_open_a_gate() -> None:
     """The pod would evict others only without the gate."""
     idle = make_pod("idle", requests={"cpu": "2"}, node_name="n")

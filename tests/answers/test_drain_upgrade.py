@@ -179,6 +179,25 @@ def test_a_node_whose_pod_would_preempt_is_kept() -> None:
     assert [("a", PodFate.PENDING)] == [(one.node, one.pods[0].fate) for one in report.kept]
 
 
+def test_preemption_breaks_no_budget_in_an_upgrade() -> None:
+    """The pod of high priority would evict one that a budget protects, and that fits elsewhere."""
+    objects = [
+        *(node("a"), node("b"), node("c", "3")),
+        running("high-0", "a", "4", owner="high", priority=5),
+        running("low-0", "b", "3", owner="low"),
+    ]
+    assert "a" in upgraded(objects).steps[0].nodes
+    report = upgraded([*objects, budget("low", "low", maxUnavailable=0)])
+    assert ("a", ()) in [(one.node, one.pods) for one in report.blocked]
+
+
+def test_a_pod_that_ends_does_not_move() -> None:
+    """It leaves its node without an eviction."""
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    [step] = upgraded([node("a"), make_pod("x", node_name="a", metadata=going)]).steps
+    assert step.moved == 0
+
+
 def test_progress_is_reported_after_each_node() -> None:
     """With the numbers of nodes tried, nodes in all, and nodes that can be removed."""
     seen: list[tuple[int, int, int]] = []

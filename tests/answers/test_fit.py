@@ -182,6 +182,14 @@ def test_further_pods_without_evictions(priority: int, expected: tuple[int, int,
     assert expected == (more.count, more.without_evictions, len(more.evicted))
 
 
+def test_pods_that_use_what_an_eviction_left_over() -> None:
+    """They do not fit without evictions, although nothing is evicted for them."""
+    objects = [node("a", "4"), node("b", "6"), running("low", "b", "6")]
+    more = ask(objects, workload(replicas=1, pod={"priority": 10}), more=True).more
+    assert more is not None
+    assert (more.count, more.without_evictions, len(more.evicted)) == (9, 3, 1)
+
+
 # Missing nodes.
 
 

@@ -30,6 +30,12 @@ def together(pod: Pod, *nodes: Node) -> list[str]:
             id="selector and taint",
         ),
         pytest.param(
+            make_pod(),
+            make_node("n", taints=[TAINT, {"key": "spot", "effect": "NoExecute"}]),
+            ["tolerate the taint dedicated=gpu:NoSchedule", "tolerate the taint spot:NoExecute"],
+            id="two taints",
+        ),
+        pytest.param(
             make_pod(requests={"cpu": "3", "memory": "3Gi"}),
             make_node("n", allocatable={"cpu": "2", "memory": "1Gi", "pods": 5}),
             [

@@ -19,6 +19,7 @@ from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.scheduling import PriorityClass
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_pod
+from tests.plugins.volume_objects import claim_volumes, make_claim, make_class, make_volume
 
 from .test_fit import workload
 from .trials import (
@@ -172,6 +173,38 @@ def test_scaling_up_and_down() -> None:
     report = planned([node("a"), *db], {"scale": {"workload": "sts/db", "replicas": 1}})
     assert report.works
     assert {"default/db-1", "default/db-2"} == {one.pod for one in report.removed}
+
+
+def test_a_manifest_with_fewer_replicas_removes_pods() -> None:
+    """As `scale` does."""
+    objects = [node("a"), *(running(f"web-{at}", "a", owner="web") for at in range(3))]
+    applied = [workload("ReplicaSet", replicas=1)]
+    report = planned(objects, {"apply": "a.yaml"}, applied=applied)
+    assert report.works
+    assert 2 == len(report.removed)
+
+
+def test_new_pods_of_a_stateful_set_have_claims_of_their_own() -> None:
+    """The first one's volume is on one node; the others go where there is room."""
+    spec = {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"]}
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {**spec, "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    objects = [
+        node("a", "1"),
+        node("b"),
+        make_class("fast"),
+        make_volume("disk", storage_class="fast", nodes={"kubernetes.io/hostname": ["a"]}),
+        make_claim("data-web-0", storage_class="fast", volume="disk"),
+        workload("StatefulSet", replicas=1, volumeClaimTemplates=[claim]),
+        running("web-0", "a", owner="web", kind="StatefulSet", volumes=claim_volumes("data-web-0")),
+    ]
+    report = planned(objects, {"scale": {"workload": "sts/web", "replicas": 3}})
+    assert report.works
+    assert [("default/web-1", "b"), ("default/web-2", "b")] == [
+        (one.new_pod, one.new_node) for one in report.created
+    ]
 
 
 def test_a_no_execute_taint_evicts_regardless_of_budgets() -> None:

@@ -272,6 +272,53 @@ def test_a_nominated_node_that_fits_is_the_only_one_tried() -> None:
     assert report.sentence == "Pod default/pod fits b now, to which it is nominated."
 
 
+def test_a_nominated_pod_waits_for_its_victims() -> None:
+    """While they are being deleted; otherwise it is tried as any other pod."""
+    node = make_node("n", allocatable={"cpu": "2"})
+    pod = make_pod(priority=5, requests={"cpu": "2"}, nominated_node_name="n")
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    victim = make_pod(
+        "idle",
+        requests={"cpu": "2"},
+        node_name="n",
+        metadata={"deletionTimestamp": "2026-06-01T00:00:00Z"},
+        status={"conditions": [condition]},
+    )
+    assert ask(pod, node, victim).sentence == (
+        "Pod default/pod waits for pods on n to end: it is nominated to that node."
+    )
+    idle = make_pod("idle", requests={"cpu": "2"}, node_name="n")
+    assert ask(pod, node, idle).state is PodState.PREEMPTS
+    equal = make_pod("idle", priority=5, requests={"cpu": "2"}, node_name="n")
+    assert ChangeKind.EVICT_POD in kinds(ask(pod, node, equal))
+
+
+@pytest.mark.parametrize(
+    ("cpu", "sentences"), [("1", ["lower the cpu request of the pod from 3 to 2"]), ("2500m", [])]
+)
+def test_the_request_of_a_pod_is_not_less_than_that_of_its_containers(
+    cpu: str, sentences: list[str]
+) -> None:
+    """The request of the pod as a whole decides."""
+    pod = make_pod(requests={"cpu": cpu}, spec={"resources": {"requests": {"cpu": "3"}}})
+    report = ask(pod, make_node("n", allocatable={"cpu": "2", "pods": 5}))
+    assert sentences == [change.sentence for change in report.changes]
+
+
+def test_another_priority_does_not_open_a_gate() -> None:
+    """The pod would evict others only without the gate."""
+    idle = make_pod("idle", requests={"cpu": "2"}, node_name="n")
+    pod = make_pod(requests={"cpu": "2"}, scheduling_gates=["gate"])
+    urgent = PriorityClass(metadata=ObjectMeta(name="urgent"), value=10)
+    assert not ask(pod, make_node("n", allocatable={"cpu": "2"}), idle, urgent).changes
+
+
+def test_a_taint_that_shows_a_nodes_state_is_kept() -> None:
+    """It would come back."""
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    assert not ask(make_pod(), make_node("n", taints=[taint])).changes
+
+
 def test_preemption_names_its_victims() -> None:
     """The sentence has the pod and its node."""
     full = make_pod("idle", requests={"cpu": "2"}, node_name="n")

@@ -119,6 +119,12 @@ class BudgetStatuses:
         """Return the budgets that select a pod, with their statuses."""
         return [self._find(selected) for selected in self._budgets.of(pod)]
 
+    def protects(self, pod: Pod) -> bool:
+        """Return whether a budget needs a healthy pod, and has not granted its eviction."""
+        statuses = [one.status for one in self.covering(pod)] if is_ready(pod) else []
+        name = pod.metadata.name
+        return any(not (one.disruptions_allowed or name in one.disrupted_pods) for one in statuses)
+
     def let_go(self, pod: Pod) -> bool:
         """Return whether the budgets of a pod allow its eviction now; if so, charge them for it."""
         try:

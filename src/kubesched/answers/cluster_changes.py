@@ -24,7 +24,7 @@ from kubesched.api.quantity import canonical
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
 from kubesched.api.well_known import HOSTNAME
-from kubesched.cluster.nodes import CORDON_TAINT
+from kubesched.cluster.nodes import CORDON_TAINT, STATE_TAINTS
 from kubesched.explain.report import NodeVerdict
 from kubesched.explain.sentences import count, grouped_by, largest_first
 from kubesched.framework.plugin import Scope
@@ -116,6 +116,9 @@ def _untaint(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChan
         node = _node(trial, name)
         for at, taint in enumerate(node.spec.taints):
             if taint.effect not in HARD_EFFECTS or not find_untolerated([taint], tolerations):
+                continue
+            if taint.key in STATE_TAINTS:
+                # It comes back while the node is in that state.
                 continue
             left = (*node.spec.taints[:at], *node.spec.taints[at + 1 :])
             if found := trial.node_for_on(replace(node, spec=replace(node.spec, taints=left))):

@@ -251,7 +251,7 @@ class _DrainTrial:
             budgets, why = self._why_it_waits(pod)
             return replace(found, fate=PodFate.WAITS, budgets=budgets, message=why)
         if pod.metadata.deletion_timestamp:
-            return replace(found, fate=PodFate.ENDED)
+            return replace(found, fate=PodFate.ENDED, round=0)
         if self._cluster.last_successor(uid) == uid:
             return replace(found, fate=PodFate.LOST)
         now = outcomes.of(uid, found.pod)
@@ -334,7 +334,7 @@ class NodeThatBlocks(DocumentPart, frozen=True):
     Attributes:
         node: Its name.
         pods: The pods that fit nowhere, or that a budget protects. None if only pods elsewhere,
-            which preemption would evict, fit nowhere.
+            which preemption would evict, fit nowhere or are protected.
     """
 
     node: str
@@ -502,7 +502,7 @@ async def _drained(
     """Drain a node; if it cannot be drained, return why and undo it."""
     cluster.begin()
     drained = await drain_nodes(cluster, [name])
-    if drained.succeeds(may_lose=may_lose):
+    if drained.succeeds(may_lose=may_lose) and not cluster.breaks_budget:
         cluster.keep()
         moved = sum(pod.round > 0 for pod in drained.pods)
         lost = sum(pod.fate is PodFate.LOST for pod in drained.pods)

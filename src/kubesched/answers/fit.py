@@ -367,11 +367,14 @@ async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) 
     )
 
 
-def _before_evictions(cluster: TrialCluster, created: Mapping[str, str]) -> int:
-    """Return how many of some equal pods, uid -> name, were placed before the first eviction."""
+def _before_evictions(cluster: TrialCluster, created: Iterable[str]) -> int:
+    """Return how many of some equal pods were placed before the first one that evicts others.
+
+    `created` are their uids in order; those that follow may take what an eviction left over.
+    """
     outcomes = cluster.rehearsal.outcomes
-    found = (uid for uid in outcomes.placements if uid in created)
-    return sum(1 for _ in takewhile(lambda uid: uid not in outcomes.victims, found))
+    without = takewhile(lambda uid: uid not in outcomes.victims, created)
+    return sum(uid in outcomes.placements for uid in without)
 
 
 # The question.

@@ -1,6 +1,6 @@
 """Changes of a pod that make it fit: of one field each, or a few together if no single one does.
 
-Reads:    resources.requests of containers and init containers; the fields of a pod that may keep it
+Reads:    resources.requests of the pod and its containers; the fields of a pod that may keep it
           off a node
 Invariants: every change that is returned was tried and places the pod; of several together, the pod
             does not fit without any one of them.
@@ -29,6 +29,7 @@ from kubesched.api.core import (
 )
 from kubesched.api.meta import LabelSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.names import is_measured_in_bytes
+from kubesched.api.pod_requests import pod_request_amounts
 from kubesched.api.quantity import Quantity, canonical, milli_value, value
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
@@ -75,11 +76,11 @@ def _field_text(path: Path) -> str:
 
 
 class ContainerRequest(NamedTuple):
-    """What a container requests of one resource, or all containers together.
+    """What a container requests of one resource, or the pod, or all containers together.
 
     Attributes:
         field: The field's path, as Kubernetes writes it.
-        container: The container's name; empty for all containers together.
+        container: The container's name; empty for the pod and for all containers together.
         resource: The resource's name.
         amount: What is requested; of all containers together, the largest request.
         paths: Where the amounts are.
@@ -103,11 +104,13 @@ class ContainerRequest(NamedTuple):
         before, after = canonical(self.amount), canonical(amount)
         if self.container:
             what = f"the {self.resource} request of container {self.container}"
+        elif len(self.paths) == 1:
+            what = f"the {self.resource} request of the pod"
         else:
             what = f"every {self.resource} request"
         if not milli_value(amount):
             sentence = f"drop {what}"
-        elif self.container:
+        elif len(self.paths) == 1:
             sentence = f"lower {what} from {before} to {after}"
         else:
             sentence = f"lower {what} to at most {after}"
@@ -150,11 +153,26 @@ def _request_limits(pod: Pod) -> Iterator[ContainerRequest]:
             yield ContainerRequest(field, "", resource, largest, paths)
 
 
+def _pod_level_requests(pod: Pod) -> Iterator[ContainerRequest]:
+    """Yield what the pod requests as a whole."""
+    resources = pod.spec.resources
+    for resource, amount in sorted(resources.requests.items() if resources else ()):
+        path = ("spec", "resources", "requests", resource)
+        yield ContainerRequest(f"{_field_text(path[:3])}.{resource}", "", resource, amount, (path,))
+
+
+def _is_valid(request: ContainerRequest, pod: Pod, amount: Quantity) -> bool:
+    """Whether a pod may request an amount as a whole: its containers request no more."""
+    alone = replace(pod, spec=replace(pod.spec, overhead={}))
+    least = pod_request_amounts(alone, pod_level=False).get(request.resource)
+    return least is None or least.milli_value() <= milli_value(amount)
+
+
 def _lower_requests(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     """Yield the change of each request after which the pod is placed."""
-    for request in requests_of(trial.pod):
+    for request in (*requests_of(trial.pod), *_pod_level_requests(trial.pod)):
         amount = _most_that_fits(trial, trial.pod, request)
-        if amount is not None:
+        if amount is not None and (request.container or _is_valid(request, trial.pod, amount)):
             node = trial.node_for(request.put(trial.pod, amount))
             yield replace(request.lowered(trial.pod, amount), node=node)
 

@@ -14,8 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Node, Pod, Taint
 from kubesched.api.resource import ResourceClaim
+from kubesched.api.tolerations import find_untolerated
 from kubesched.explain.document import DocumentPart
 from kubesched.framework.cycle_state import CycleState
 from kubesched.scheduler.decision import Placed, Rejected
@@ -118,7 +119,13 @@ class ChangeTrial:
             return 0
         if not len(trace.tried_rows):
             return _REJECTED_BEFORE
-        rejections = np.zeros(len(self.cluster.cache.nodes), np.intp)
+
+        def untolerated(taints: Sequence[Taint]) -> int:
+            return sum(bool(find_untolerated([one], pod.spec.tolerations)) for one in taints)
+
+        # The filter names only the first taint; each needs a toleration.
+        taints = self.cluster.cache.nodes.taints.map(untolerated, np.intp)
+        rejections = np.maximum(taints - 1, 0)
         for filtered in trace.filters:
             answers = filtered.answers
             reasons = [
@@ -173,7 +180,10 @@ class ChangeTrial:
 
     def preempting(self, pod: Pod) -> tuple[str, int]:
         """Return the node that a pod would be nominated to, and how many pods it would evict."""
-        decision = self.cluster.schedule_one(PodInfo(pod))
+        info = PodInfo(pod)
+        if not self.cluster.pre_enqueue(info).is_success:
+            return "", 0
+        decision = self.cluster.schedule_one(info)
         if not isinstance(decision, Rejected) or not decision.nominated_node_name:
             return "", 0
         return decision.nominated_node_name, len(decision.victims)

@@ -75,6 +75,7 @@ class TrialCluster:
         budgets: The disruption budgets.
         successors: The uid of a deleted pod -> the uid of its replacement.
         gone: `namespace/name` -> the uid of the last deleted pod of that name.
+        breaks_budget: Whether a pod that a budget protects was deleted since `begin`.
         placed_first: The uids of pods that were pending and have a node, and of their successors.
         notes: What was assumed, one sentence each.
     """
@@ -86,6 +87,7 @@ class TrialCluster:
         self.server = rehearsal.server
         self.successors: dict[str, str] = {}
         self.gone: dict[str, str] = {}
+        self.breaks_budget = False
         self.placed_first: set[str] = set()
         self.notes: dict[str, None] = {}
         self._keys = {uid_of(pod): key_of(pod) for pod in self.server.all(Pod)}
@@ -147,11 +149,14 @@ class TrialCluster:
         before = cast("Pod | None", change.previous)
         if before is None:
             self._keys[uid_of(change.value)] = change.key
+        going = before if not is_gone and _begins_to_go(before, change.value) else None
+        if going is not None:
+            self.breaks_budget |= self.budgets.protects(going)
         self.budgets.changed(before, None if is_gone else change.value)
         if is_gone:
             self.gone[f"{change.key.namespace}/{change.key.name}"] = uid_of(change.value)
-        elif before is not None and _begins_to_go(before, change.value) and self._recreates:
-            self._create_again(before)
+        elif going is not None and self._recreates:
+            self._create_again(going)
 
     def _create_again(self, pod: Pod) -> None:
         replacement = replacement_of(pod)
@@ -206,6 +211,7 @@ class TrialCluster:
     def begin(self) -> None:
         """Record what is changed from now on."""
         self._journal = {}
+        self.breaks_budget = False
         self._before = (dict(self.successors), len(self.rehearsal.outcomes.evictions))
         self._random_states = [random.getstate() for random in self._random_sources()]
 
@@ -474,8 +480,9 @@ def _near_label(selector: str, labels: Mapping[str, Mapping[str, str]]) -> str:
     return f"; {hint}" if hint else ""
 
 
-def _begins_to_go(before: Pod, after: Pod) -> bool:
-    return bool(after.metadata.deletion_timestamp) and not before.metadata.deletion_timestamp
+def _begins_to_go(before: Pod | None, after: Pod) -> bool:
+    is_going = before is None or before.metadata.deletion_timestamp
+    return bool(after.metadata.deletion_timestamp) and not is_going
 
 
 def _is_same_pod(now: KubeObject, before: KubeObject | None) -> bool:

@@ -5,7 +5,7 @@ The steps are carried out in a trial cluster, which settles after each of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import singledispatchmethod
 from typing import Final, TypeAlias, get_args
@@ -53,6 +53,7 @@ from kubesched.answers.trial_cluster import (
     selected_nodes,
 )
 from kubesched.answers.workload_pods import Scaled, replacement_of
+from kubesched.api.apps import CronJob, StatefulSet
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
@@ -418,18 +419,18 @@ class _PlanRun:
         pods = self._pods_of(step)
         item = self._workload(step)
         missing = step.replicas - len(pods)
-        if item is not None and not pods:
-            create_workload(self._cluster, item, step.replicas, ())
+        if item is not None and (not pods or (missing > 0 and isinstance(item, StatefulSet))):
+            # The pods of a StatefulSet are not copies: each has claims of its own.
+            create_workload(self._cluster, item, step.replicas, pods)
         elif missing > 0:
             self._grow(step, pods, missing)
         else:
-            self._shrink(step, pods, -missing)
+            self._shrink(step.kind_and_name[0], pods, -missing)
         if item is not None:
             self._cluster.add(scaled(item, step.replicas))
         return f"scale {step.workload} from {len(pods)} to {step.replicas}"
 
-    def _shrink(self, step: ScaleWorkload, pods: list[Pod], number: int) -> None:
-        kind, _ = step.kind_and_name
+    def _shrink(self, kind: str, pods: Iterable[Pod], number: int) -> None:
         if kind == "StatefulSet":
             ordered = sorted(pods, key=_ordinal, reverse=True)
         else:
@@ -535,7 +536,12 @@ class _PlanRun:
 
     @_do.register
     def _(self, step: ApplyManifest) -> str:
-        create_all(self._cluster, self._manifests[step.file], {})
+        for one in create_all(self._cluster, self._manifests[step.file], {}):
+            surplus = len(one.existing) - one.wanted
+            # Each run of a CronJob has pods of its own.
+            if surplus > 0 and not isinstance(one.item, CronJob):
+                pods = filter(None, map(self._cluster.pod, one.existing))
+                self._shrink(type(one.item).__name__, pods, surplus)
         return f"apply {step.file}"
 
 

@@ -41,6 +41,7 @@ from kubesched.explain.sentences import (
     names,
     preemption_sentence,
 )
+from kubesched.framework.preemption.eligibility import VICTIMS_TERMINATE
 from kubesched.framework.preemption.report import Criterion
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.node_table import NodeTable
@@ -212,7 +213,7 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
     if not trial.profile.feature_gates.enabled("GenericWorkload"):
         # Without the gate, nothing depends on the pod's group.
         pod = replace(pod, spec=replace(pod.spec, scheduling_group=None))
-    state = _state(pod, explanation)
+    state = _state(explanation)
     changes: tuple[SuggestedChange, ...] = ()
     together: tuple[SuggestedChange, ...] = ()
     misses: tuple[str, ...] = ()
@@ -282,7 +283,7 @@ def _varied(changes: Iterable[SuggestedChange]) -> tuple[SuggestedChange, ...]:
     return tuple(change for _, change in sorted(ranked, key=lambda pair: pair[0]))
 
 
-def _state(pod: Pod, explanation: PodExplanation) -> PodState:
+def _state(explanation: PodExplanation) -> PodState:
     match explanation.outcome:
         case PodOutcome.GATED:
             return PodState.GATED
@@ -290,10 +291,10 @@ def _state(pod: Pod, explanation: PodExplanation) -> PodState:
             return PodState.PROVISIONING
         case PodOutcome.SCHEDULABLE:
             return PodState.FITS
-        case PodOutcome.UNSCHEDULABLE if pod.status.nominated_node_name:
-            return PodState.NOMINATED
         case PodOutcome.UNSCHEDULABLE:
             preemption = explanation.preemption
+            if preemption is not None and preemption.reason == VICTIMS_TERMINATE:
+                return PodState.NOMINATED
             is_helped = preemption is not None and preemption.chosen
             return PodState.PREEMPTS if is_helped else PodState.UNSCHEDULABLE
         case _:

@@ -313,7 +313,8 @@ def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]
         writer.item(one.node)
         _write_troubles(writer, one.pods, 2 * ITEM)
         if not one.pods:
-            writer.line("its pods would evict others that find no place", indent=2 * ITEM)
+            text = "its pods would evict others that find no place, or that a budget protects"
+            writer.line(text, indent=2 * ITEM)
     if len(nodes) > _BLOCKED_MAX:
         others = [one.node for one in nodes[_BLOCKED_MAX:]]
         writer.item(f"and {names(others)}; -o json shows all")

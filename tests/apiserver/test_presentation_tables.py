@@ -321,6 +321,31 @@ def test_readiness_gates_and_address() -> None:
         ),
         pytest.param(
             "rbac.authorization.k8s.io",
+            "rolebindings",
+            {"metadata": {"name": "b"}, "roleRef": {"kind": "ClusterRole", "name": "view"}},
+            ["b", "ClusterRole/view", "<unknown>"],
+            id="binding of a role",
+        ),
+        pytest.param(
+            "certificates.k8s.io",
+            "certificatesigningrequests",
+            {
+                "metadata": {"name": "c"},
+                "spec": {"signerName": "example.com/s"},
+                "status": {"conditions": [{"type": "Approved"}], "certificate": "YQ=="},
+            },
+            ["c", "<unknown>", "example.com/s", "Approved,Issued"],
+            id="signed certificate",
+        ),
+        pytest.param(
+            "autoscaling",
+            "horizontalpodautoscalers",
+            {"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "w"}, "maxReplicas": 5}},
+            ["", "Deployment/w", "<unset>", 5, 0, "<unknown>"],
+            id="autoscaler",
+        ),
+        pytest.param(
+            "rbac.authorization.k8s.io",
             "clusterroles",
             {"metadata": {"name": "c", "creationTimestamp": "2024-05-02T00:00:00Z"}},
             ["c", "2024-05-02T00:00:00Z"],

@@ -314,6 +314,18 @@ async def test_a_scale_manages_the_number_of_replicas(patch: str) -> None:
 
 
 @in_real_time
+async def test_a_scale_is_shown_as_a_table() -> None:
+    """`kubectl get --subresource=scale` shows the replicas of what is scaled."""
+    server = new_server()
+    await ask(server, "POST", SETS, {**SET, "spec": {**SET["spec"], "replicas": 2}})
+    accept = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    table = _body(await ask(server, "GET", f"{SETS}/w/scale", headers=accept))
+    names = [column["name"] for column in table["columnDefinitions"]]
+    assert ["Name", "Desired", "Available", "Age"] == names
+    assert ["w", 2, 0] == table["rows"][0]["cells"][:3]
+
+
+@in_real_time
 async def test_a_scale_of_another_workload_is_refused() -> None:
     """The identity in a scale is that of the workload, in whatever form it is sent."""
     server = new_server()

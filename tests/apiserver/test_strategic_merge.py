@@ -169,7 +169,7 @@ def test_new_values_lose_nulls_and_directives() -> None:
 @pytest.mark.parametrize(
     ("patch", "code", "message"),
     [
-        pytest.param([], 400, "json: cannot unmarshal", id="no object"),
+        pytest.param([], 400, "json: cannot unmarshal array into Go value", id="no object"),
         pytest.param({"$patch": "x"}, 500, "unknown patch type: x", id="root"),
         pytest.param(
             {"spec": {"containers": [{"name": "a", "$patch": "merge"}]}},

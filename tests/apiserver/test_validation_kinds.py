@@ -12,7 +12,7 @@ from kubesched.apiserver.plain import Plain
 from .verdicts import changed, created, resource_of
 
 _JOB = resource_of("Job", "batch")
-_IMMUTABLE = "FieldValueInvalid"
+_INVALID = "FieldValueInvalid"
 
 
 def _stored(*, suspend: bool) -> Plain:
@@ -34,7 +34,7 @@ def _causes(old: Plain, **spec: Any) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("suspend", [False, True])
 def test_the_pods_of_a_job_stay_as_they_are(suspend: bool) -> None:
     """A suspended job names the field below."""
-    expected = [(_IMMUTABLE, "spec.template.spec" if suspend else "spec.template")]
+    expected = [(_INVALID, "spec.template.spec" if suspend else "spec.template")]
     containers = [{"name": "c", "image": "other"}]
     assert expected == _causes(_stored(suspend=suspend), containers=containers)
 
@@ -53,7 +53,7 @@ def test_the_pods_of_a_job_stay_as_they_are(suspend: bool) -> None:
 def test_a_suspended_job_can_be_placed(spec: dict[str, Any]) -> None:
     """Queues say where its pods run before they resume it."""
     assert [] == _causes(_stored(suspend=True), **spec)
-    assert [(_IMMUTABLE, "spec.template")] == _causes(_stored(suspend=False), **spec)
+    assert [(_INVALID, "spec.template")] == _causes(_stored(suspend=False), **spec)
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,27 @@ def test_service_accounts_with_a_role(
     verdict = created(resource_of(kind, "rbac.authorization.k8s.io"), body)
     causes = {field: reason for reason, field, _ in verdict.get("causes", ())}
     assert expected == causes
+
+
+@pytest.mark.parametrize(
+    ("schedule", "is_valid"),
+    [
+        ("*/5 8-18 * jan,feb mon", True),
+        ("0 0 ? * 1", True),
+        ("@daily", True),
+        ("@every 1h30m", True),
+        ("often", False),
+        ("@often", False),
+        ("* * * *", False),
+        ("* * * * * *", False),
+        ("TZ=UTC * * * * *", False),
+    ],
+)
+def test_the_schedule_of_a_cron_job_is_one(schedule: str, is_valid: bool) -> None:
+    """Five fields, or a word; the zone has a field of its own."""
+    containers = [{"name": "c", "image": "i"}]
+    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
+    spec = {"schedule": schedule, "jobTemplate": {"spec": {"template": template}}}
+    verdict = created(resource_of("CronJob", "batch"), {"metadata": {"name": "c"}, "spec": spec})
+    causes = [(reason, field) for reason, field, _ in verdict.get("causes", ())]
+    assert ([] if is_valid else [(_INVALID, "spec.schedule")]) == causes

@@ -241,6 +241,24 @@ async def test_a_deployment_reuses_the_replica_set_of_an_earlier_template(world:
     )
 
 
+@controlled
+async def test_the_newest_replica_set_has_the_annotations_of_its_deployment(world: World) -> None:
+    """`kubectl rollout` reads the causes of changes there, and an undo restores them all."""
+    kind = "deployments.apps"
+    key, deployment = workload(kind, 1)
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    deployment["metadata"]["annotations"] = {"team": "x", **applied}
+    world.client.create(key, deployment)
+    await asyncio.sleep(3)
+    world.client.annotate(Key(kind, "default", NAME), "kubernetes.io/change-cause", "first")
+    await asyncio.sleep(3)
+    revision = {"deployment.kubernetes.io/revision": "1"}
+    expected = {"team": "x", "kubernetes.io/change-cause": "first", **revision}
+    assert [expected] == [
+        one["metadata"]["annotations"] for one in world.client.list("replicasets.apps")
+    ]
+
+
 def test_template_hashes_do_not_depend_on_the_order_of_fields() -> None:
     """They depend on the values."""
     one = {"spec": {"template": {"a": 1, "b": [1, {"c": 2, "d": 3}]}}}

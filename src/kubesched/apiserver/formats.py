@@ -4,7 +4,7 @@ Each function returns the rules that a text breaks, in upstream's words; none if
 Most forms are patterns, each with the rule that a text breaks if it does not match.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/{validation,ip}.go (v1.36)
-Differs:  nothing.
+Differs:  the fields of a cron schedule are counted, their numbers and names are not checked.
 """
 
 from __future__ import annotations
@@ -193,11 +193,17 @@ _VARIABLE_RULE: Final = (
 )
 no_backsteps: Final = _form(_NO_BACKSTEPS)
 
+_CRON_WORDS: Final = r"@(yearly|annually|monthly|weekly|daily|midnight|hourly|every \S+)"
+_CRON_FIELDS: Final = r"\s*[\w*/,?-]+(\s+[\w*/,?-]+){4}\s*"
+
 FORMS: Final[Mapping[str, NameRule]] = {
     "absolute_path": _form(("/.*", "must be an absolute path")),
     "address": address,
     "attribute": _form(("[^/]+/.+", "must be a domain and a name separated by a slash")),
     "config_key": config_map_key,
+    "cron_schedule": _form(
+        (f"{_CRON_WORDS}|{_CRON_FIELDS}", "must have five fields, or be a word such as @daily")
+    ),
     "driver": lambda text: dns_subdomain(text.lower()),
     "env_name": _form(
         (".+", "environment variable name must be non-empty"),

@@ -39,6 +39,7 @@ from kubesched.apiserver.status import (
     success,
     unreachable,
 )
+from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.subresources import bind, check_scale, evict, scale_of, scaled
 from kubesched.apiserver.watching import WatchStream
 
@@ -99,7 +100,10 @@ class Handler:
         _check_verb(resource, target)
         now = self._registry.clock.now
         form = negotiate(request.accept)
-        presentation = Presentation(resource, form, request.parameter("includeObject"), now)
+        shown = resource
+        if target.subresource == "scale":
+            shown = resource.kind_of_subresource("scale")
+        presentation = Presentation(shown, form, request.parameter("includeObject"), now)
         namespace = target.namespace if resource.is_namespaced else ""
         call = _Call(request, target, resource, namespace, presentation)
         if target.subresource in self._of_subresources:
@@ -246,7 +250,7 @@ class Handler:
         resource, target = call.resource, call.target
         if target.verb == "get":
             stored = self._registry.get(resource, target.namespace, target.name)
-            return json_response(200, scale_of(resource, stored.form(resource)))
+            return _shown_scale(call, stored)
         if target.verb == "patch":
             check_type(call.request.content_type, resource)
         operation = call.operation()
@@ -255,7 +259,7 @@ class Handler:
         stored, _ = self._registry.update(
             whole, lambda current: self._scaled(operation, resource, current), is_tracked=False
         )
-        return json_response(200, scale_of(resource, stored.form(resource)))
+        return _shown_scale(call, stored)
 
     def _scaled(self, operation: Operation, resource: Resource, current: Plain | None) -> Plain:
         assert current is not None, "a scale creates nothing"
@@ -282,6 +286,12 @@ class Handler:
         )
         managed = {"managedFields": applied["metadata"]["managedFields"]}
         return {**changed, "metadata": {**changed["metadata"], **managed}}
+
+
+def _shown_scale(call: _Call, stored: StoredObject) -> Response:
+    scale = scale_of(call.resource, stored.form(call.resource))
+    presentation = call.presentation
+    return json_response(200, scale if presentation.is_plain else presentation.transformed(scale))
 
 
 def _check_verb(resource: Resource, target: Target) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from kubesched.api.codec import without_nulls
-from kubesched.apiserver.plain import Plain, deep_copy
+from kubesched.apiserver.plain import Plain, deep_copy, json_word
 from kubesched.apiserver.schema import ObjectType
 from kubesched.apiserver.status import bad_request, internal, rejected_patch
 from kubesched.apiserver.values import Field
@@ -34,7 +34,10 @@ _Fields: TypeAlias = Mapping[str, Field]
 def apply(object_type: ObjectType, current: Plain, patch: Any) -> Plain:
     """Return an object with a decoded patch applied; raises StatusError if it does not apply."""
     if not isinstance(patch, dict | None):
-        raise bad_request("json: cannot unmarshal into Go value of type map[string]interface {}")
+        raise bad_request(
+            f"json: cannot unmarshal {json_word(patch)} into Go value of type "
+            "map[string]interface {}"
+        )
     # `_merge_map` changes both its arguments.
     rest = deep_copy(patch or {})
     is_directed = any(name.startswith("$") for name in rest)

@@ -5,10 +5,11 @@ custom resources in their definitions; other kinds have a name and an age.
 
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/response.go, pkg/printers,
           apiserver/pkg/registry/rest/table.go (v1.36)
-Differs:  a list of metadata without items is [], where upstream writes null. Columns of kinds that
-          scheduling does not read have other descriptions. An event whose series has no time or no
-          count shows the event's own; upstream shows <unknown> and 0. Reviews of access are sent as
-          they are where a table is asked for; upstream refuses that.
+Differs:  a list of metadata without items is [], where upstream writes null. Of kinds that
+          scheduling does not read, columns have other descriptions, and some are left out. An event
+          whose series has no time or no count shows the event's own, where upstream shows <unknown>
+          and 0. Reviews of access are sent as they are where a table is asked for; upstream
+          refuses that.
 """
 
 from __future__ import annotations

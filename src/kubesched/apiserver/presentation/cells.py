@@ -350,6 +350,12 @@ def _job_duration(job: Plain, now: datetime) -> str:
     return human_duration((until - datetime.fromisoformat(start)).total_seconds())
 
 
+def _certificate_state(request: Plain, _now: datetime) -> str:
+    conditions = _conditions(request)
+    state = next((one for one in ("Denied", "Approved") if one in conditions), "Pending")
+    return state + (",Issued" if get(request, "status", "certificate") else "")
+
+
 def _group_policy(group: Plain, _now: datetime) -> str:
     return "Basic" if get(group, "spec", "schedulingPolicy", "gang") is None else "Gang"
 
@@ -365,6 +371,7 @@ def _group_status(group: Plain, _now: datetime) -> str:
 
 
 CELLS: Final[Mapping[str, Callable[[Plain, datetime], Any]]] = {
+    "certificate_state": _certificate_state,
     "claim_state": _claim_state,
     "class_name": _class_name,
     "completions": _completions,

@@ -18,6 +18,7 @@ from kubesched.cluster.server import Plain, key_of_plain
 from kubesched.cluster.store import Key
 
 REVISION: Final = "deployment.kubernetes.io/revision"
+_OWN_ANNOTATIONS: Final = (REVISION, "kubectl.kubernetes.io/last-applied-configuration")
 _SETS: Final = "replicasets.apps"
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _HASH_LENGTH: Final = 10
@@ -51,6 +52,10 @@ class DeploymentController(ObjectsController):
         revision = str(max(_revision_of(new), _newest_revision(old) + 1))
         self.server.annotate(key_of_plain(_SETS, new), REVISION, revision)
         self.server.annotate(key_of_plain(self.kind, owner), REVISION, revision)
+        # `kubectl rollout` shows the cause of a change, and restores all, from the ReplicaSet.
+        for name, value in owner["metadata"].get("annotations", {}).items():
+            if name not in _OWN_ANNOTATIONS:
+                self.server.annotate(key_of_plain(_SETS, new), name, value)
 
     # Rolling out.
 

@@ -111,6 +111,8 @@ def test_the_nodes_of_a_compaction(cluster: Path) -> None:
     report = document("compact", "-l", "!pool", cluster)
     assert ["gamma"] == [one["node"] for one in report["kept"]]
     assert not report["removable"]
+    result = run("compact", "-l", "pool=a", cluster)
+    assert result.stdout.startswith("1 of 2 nodes with pool=a can be removed, one after another.")
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,7 @@ def compact(asked: AnswerOptions, source: ClusterSource, selector: str, force: b
         watch = status.counting("{:,} of {:,} nodes tried, {:,} can be removed")
         cluster = open_cluster(source, asked)
         report = cluster.compact(selector, force=force, watch=watch)
-    write_answer(report, asked.output, _write_compact, asked.html)
+    write_answer(report, asked.output, partial(_write_compact, selector=selector), asked.html)
     return 0 if report.removable else EXIT_DIFFERENT
 
 
@@ -273,9 +273,9 @@ def _write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None
     _write_blocked(writer, "Blocked", report.blocked)
 
 
-def _write_compact(writer: Writer, report: CompactReport) -> None:
-    nodes = count(report.before.nodes, "node")
+def _write_compact(writer: Writer, report: CompactReport, selector: str) -> None:
     number = len(report.removable)
+    nodes = count(number + len(report.kept), "node") + (f" with {selector}" if selector else "")
     lost = sum(step.lost for step in report.removable)
     cost = f"; {_lost(lost)}" if lost else ""
     text = f"{number:,} of {nodes} can be removed, one after another{cost}." if number else ""

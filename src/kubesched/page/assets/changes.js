@@ -207,9 +207,9 @@ export function UpgradePage({ report }) {
   return html`<${Notes} report=${report} /><${Blocked} heading="Nodes that cannot be upgraded" nodes=${report.blocked} /><${Steps} heading="The order" steps=${report.steps} />`;
 }
 
-export function compactSentence({ removable, before }) {
-  const count = sum(removable.map((step) => step.nodes.length));
-  return `${count ? number(count) : "None"} of ${plural(before.nodes, "node")} can be removed${lostIn(removable) || " so that every pod keeps a place"}.`;
+export function compactSentence({ removable, kept }) {
+  const count = removable.length;
+  return `${count ? number(count) : "None"} of ${plural(count + kept.length, "node")} can be removed${lostIn(removable) || " so that every pod keeps a place"}.`;
 }
 
 /** What it costs in pods that nothing creates again; "" if none. */

@@ -200,6 +200,11 @@ def custom_kinds() -> dict[str, Kind]:
     return _CUSTOM.copy()
 
 
+def known_kinds() -> tuple[Kind, ...]:
+    """Return the kinds of Kubernetes and the declared ones."""
+    return (*KINDS, *_CUSTOM.values())
+
+
 def custom_name_of(type_: type) -> str | None:
     """Return the name of a custom resource in events; None for other classes."""
     kind = _BY_TYPE.get(type_)

@@ -22,7 +22,7 @@ from kubesched.api.decode import content_of, files_in
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup, PriorityClass
-from kubesched.api.scheme import KINDS, custom_kinds, find_kind
+from kubesched.api.scheme import KINDS, find_kind, known_kinds
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.yaml_syntax import load_documents
@@ -48,7 +48,7 @@ _READ: Final = {
 
 def all_kinds() -> tuple[type, ...]:
     """Return every kind that may be among the files."""
-    return tuple(kind.type for kind in (*KINDS, *custom_kinds().values()))
+    return tuple(kind.type for kind in known_kinds())
 
 
 class ClusterInput(NamedTuple):

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kubesched.api.core import CoreEvent, Event, Lease, Node, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject
-from kubesched.api.scheme import KINDS, Kind, custom_kinds
+from kubesched.api.scheme import KINDS, Kind, known_kinds
 from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings, new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.errors import without_request
@@ -111,7 +111,7 @@ def live_target(source: ClusterSource) -> tuple[ConnectionSettings, str]:
 
 
 def _read_kinds() -> tuple[Kind, ...]:
-    return (*READ_KINDS, *custom_kinds().values())
+    return tuple(kind for kind in known_kinds() if kind.type not in _NOT_READ)
 
 
 async def _read(settings: ConnectionSettings, name: str, lists: list[KindList]) -> None:

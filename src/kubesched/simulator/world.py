@@ -33,7 +33,7 @@ from kubesched.api.core import FINISHED, Pod, PodTemplateSpec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import OwnerReference, ResourceEventHandler, controller_of
 from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.scheme import KINDS, custom_kinds
+from kubesched.api.scheme import known_kinds
 from kubesched.cluster.controllers.controller import OwnedPods
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
@@ -57,7 +57,7 @@ _NOT_WATCHED: Final = ("bindings", "events", "events.events.k8s.io", "leases.coo
 
 def watched_kinds() -> tuple[str, ...]:
     """Return the kinds that a scheduler watches: nodes first, pods last."""
-    names = [kind_name(kind.type) for kind in (*KINDS, *custom_kinds().values())]
+    names = [kind_name(kind.type) for kind in known_kinds()]
     return (NODES, *[name for name in names if name not in (NODES, PODS, *_NOT_WATCHED)], PODS)
 
 

@@ -134,11 +134,18 @@ def _case(nodes: int, pods: int) -> Workload:
     return replace(basic, nodes=(Nodes(nodes),), measured=replace(basic.measured, count=pods))
 
 
-async def play(nodes: Iterable[KubeObject], pods: Sequence[Pod]) -> LoopSpeed:
-    """Add the nodes, then let the pods come and be bound."""
-    gates = FeatureGates()
-    api = BindingApi()
-    scheduler, handlers = assemble(in_tree_setup(gates), api, random=Random(1))
+async def play(nodes: Iterable[KubeObject], pods: Sequence[Pod], percentage: int = 0) -> LoopSpeed:
+    """Add the nodes, then let the pods come and be bound.
+
+    `percentage` is the configuration's percentageOfNodesToScore.
+    """
+    setup, api = in_tree_setup(FeatureGates()), BindingApi()
+    configuration = msgspec.structs.replace(
+        setup.configuration, percentage_of_nodes_to_score=percentage
+    )
+    scheduler, handlers = assemble(
+        setup._replace(configuration=configuration), api, random=Random(1)
+    )
     api.handlers = handlers
     cpu = process_time()
     for item in nodes:

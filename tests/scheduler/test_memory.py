@@ -22,6 +22,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.preemption import verdict_memory
 from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure, unschedulable
+from kubesched.scheduler import sampling
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.decision import Placed
 from kubesched.snapshot.node_columns import NodeColumns
@@ -147,6 +148,19 @@ TestClusterHistory.settings = settings(max_examples=60, stateful_step_count=30, 
 def test_long_history(seed: int) -> None:
     """Hundreds of random steps, with many decisions of each kind."""
     twins, random = Twins(seed), Random(seed)
+    twins.fill()
+    for _ in range(600):
+        random_step(twins, random)
+        twins.check()
+    assert min(twins.placed, twins.rejected) > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_long_history_of_samples(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches that end early use what is remembered, too."""
+    monkeypatch.setattr(sampling, "NODES_MIN", 2)
+    twins, random = Twins(seed, percentage=40), Random(seed)
     twins.fill()
     for _ in range(600):
         random_step(twins, random)

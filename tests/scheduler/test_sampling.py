@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from kubesched.framework.plugin import PreFilterResult
 from kubesched.framework.status import unschedulable
 from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
+from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
 from tests.scheduler.toys import cluster, cycle_of, placed, rejected, rejections, toy
 
@@ -36,6 +39,18 @@ def test_number_of_feasible_nodes_to_find(nodes: int, percentage: int, expected:
     assert expected == feasible_nodes_to_find(nodes, percentage)
 
 
+def _names(count: int) -> list[str]:
+    return [f"node-{number:03}" for number in range(count)]
+
+
+def _zoned(names: Sequence[str], zones: int) -> Snapshot:
+    """Return nodes that are spread unevenly over zones."""
+    return make_snapshot(
+        make_node(name, labels={"topology.kubernetes.io/zone": f"z{at * at % zones}"})
+        for at, name in enumerate(names)
+    )
+
+
 def _slow_search(order: list[int], passed: list[bool], start: int, limit: int) -> list[int]:
     """Visit the candidates up to the first feasible one that is not needed."""
     tried: list[int] = []
@@ -49,16 +64,25 @@ def _slow_search(order: list[int], passed: list[bool], start: int, limit: int) -
     return tried
 
 
-@given(st.data())
-def test_tried_rows_equal_a_slow_search(data: st.DataObject) -> None:
-    """Both begin at the start and keep the order."""
-    order = data.draw(st.permutations(list(range(data.draw(st.integers(1, 30))))))
-    passed = data.draw(st.lists(st.booleans(), min_size=len(order), max_size=len(order)))
+@given(
+    zones=st.integers(1, 4),
+    allowed=st.none() | st.sets(st.integers(0, 29)),
+    start=st.integers(0, 60),
+    limit=st.integers(1, 30),
+)
+def test_parts_are_all_rows_in_order(
+    zones: int, allowed: set[int] | None, start: int, limit: int
+) -> None:
+    """They begin at the start, and the first is large enough for the limit."""
+    nodes = _zoned(_names(30), zones).nodes
+    order = [row for row in nodes.snapshot_order.tolist() if allowed is None or row in allowed]
     sampler = NodeSampler()
-    sampler.next_start = data.draw(st.integers(0, 60))
-    limit = data.draw(st.integers(1, 30))
-    tried = sampler.tried(np.array(order), np.array(passed, np.bool_), limit)
-    assert _slow_search(order, passed, sampler.next_start, limit) == tried.tolist()
+    sampler.next_start = start
+    rows = None if allowed is None else np.array(sorted(allowed), np.intp)
+    parts = [part.tolist() for part in sampler.parts(nodes, rows, limit)]
+    at = start % len(order) if order else 0
+    assert [*order[at:], *order[:at]] == [row for part in parts for row in part]
+    assert not parts or len(parts[0]) >= min(limit, len(order))
 
 
 def test_the_start_wraps_around() -> None:
@@ -69,10 +93,6 @@ def test_the_start_wraps_around() -> None:
         sampler.advance(processed, 100)
         starts.append(sampler.next_start)
     assert [40, 90, 20, 20] == starts
-
-
-def _names(count: int) -> list[str]:
-    return [f"node-{number:03}" for number in range(count)]
 
 
 @pytest.mark.slow
@@ -87,10 +107,7 @@ def test_three_searches_equal_a_slow_twin(
 ) -> None:
     """The twin goes through upstream's list of nodes."""
     names = _names(150)
-    labels = [{"topology.kubernetes.io/zone": f"z{at * at % zones}"} for at in range(150)]
-    snapshot = make_snapshot(
-        make_node(name, labels=label) for name, label in zip(names, labels, strict=True)
-    )
+    snapshot = _zoned(names, zones)
     only = None if allowed is None else frozenset(names[at] for at in allowed)
     plugin = toy(
         "P",
@@ -130,7 +147,7 @@ def test_the_next_search_starts_where_the_last_one_stopped() -> None:
 
 
 def test_sampling_decides_the_same_with_memory() -> None:
-    """Remembered answers are for searches of all nodes."""
+    """Remembered answers are for all rows, of which a search uses some."""
     snapshot = cluster(*_names(150))
     plain = cycle_of(toy("P", filter={}, score={}), percentage=67)
     cycle = cycle_of(toy("P", filter={}, score={}), percentage=67, remembers=True)

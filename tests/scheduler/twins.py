@@ -84,7 +84,7 @@ class Quiet(ScorePlugin[None]):
         return normalize_reversed(scores)
 
 
-def _setup() -> SchedulerSetup:
+def _setup(percentage: int) -> SchedulerSetup:
     """Return the default plugins and those above."""
     configuration = default_configuration(_GATES)
     (profile,) = configuration.profiles
@@ -94,7 +94,8 @@ def _setup() -> SchedulerSetup:
     filters = (*plugins.filter.enabled, PluginEntry(Disks.name))
     scores = (*plugins.score.enabled, PluginEntry(Quiet.name, 2))
     plugins = replace(plugins, filter=PluginSet(enabled=filters), score=PluginSet(enabled=scores))
-    configuration = replace(configuration, profiles=(replace(profile, plugins=plugins),))
+    profile = replace(profile, plugins=plugins, percentage_of_nodes_to_score=percentage)
+    configuration = replace(configuration, profiles=(profile,))
     return SchedulerSetup(configuration, registry, _GATES)
 
 
@@ -347,9 +348,10 @@ OBJECTS: Final[tuple[KubeObject, ...]] = (
 class Twins:
     """A cluster with memory and one without; each step changes both and compares them."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, percentage: int = 0) -> None:
+        setup = _setup(percentage)
         self.clusters = tuple(
-            ClusterState(_setup(), seed=seed, remembers=remembers) for remembers in (True, False)
+            ClusterState(setup, seed=seed, remembers=remembers) for remembers in (True, False)
         )
         self.bound: dict[str, Pod] = {}
         self.waiting: dict[str, Pod] = {}

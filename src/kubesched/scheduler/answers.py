@@ -105,9 +105,14 @@ class Answers:
         totals = np.where(feasible, self.plain, NOT_FEASIBLE)
         if self.normalizing:
             rows = np.flatnonzero(feasible)
-            for plugin in self.normalizing:
-                raw = self.raw[plugin.name][rows]
-                totals[rows] += self._normalized(plugin, pod, raw, rows)
+            totals[rows] = self.totals_at(rows, pod)
+        return totals
+
+    def totals_at(self, rows: NDArray[np.intp], pod: PodInfo) -> NDArray[np.int64]:
+        """Compute the weighted totals of `rows`, which are the feasible rows."""
+        totals = self.plain[rows]
+        for plugin in self.normalizing:
+            totals += self._normalized(plugin, pod, self.raw[plugin.name][rows], rows)
         return totals
 
     # Filling in.

@@ -21,7 +21,7 @@ from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status, unresolvable
 from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.decision import NO_NODES, Decision, Failed, Placed, Rejected
-from kubesched.scheduler.first_rejections import Filtering, FirstRejections
+from kubesched.scheduler.first_rejections import Filtering
 from kubesched.scheduler.memory import Memory
 from kubesched.scheduler.nominated_rows import NominatedRows
 from kubesched.scheduler.plan import Plan
@@ -33,7 +33,6 @@ from kubesched.scheduler.sampling import NodeSampler, Restriction, feasible_node
 from kubesched.scheduler.scoring import Scoring
 from kubesched.scheduler.search import Attempt, Feasible, Search
 from kubesched.scheduler.trace import FilterTrace, Trace
-from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -100,7 +99,7 @@ class SchedulingCycle:
         if recalled is not None:
             self.rejecting.count_again(recalled)
             return recalled
-        draws = self.profile.random_asked
+        draws, start = self.profile.random_asked, self.sampler.next_start
         decision = self._schedule_from_memory(pod, snapshot, memory)
         if decision is None:
             self.profile.timer.begin_again()
@@ -110,7 +109,10 @@ class SchedulingCycle:
                 self.profile.known_error = ""
         if recalls and isinstance(decision, Rejected):
             may_have_drawn = self.profile.plugins_keep_random or self.profile.random_asked > draws
-            if not may_have_drawn:
+            # The next pod of the template would move it again, and the samples of later pods with
+            # it.
+            has_moved = self.sampler.next_start != start and self.profile.samples
+            if not (may_have_drawn or has_moved):
                 self._rejections.keep(decision, snapshot)
         return decision
 
@@ -174,16 +176,10 @@ class SchedulingCycle:
             nominated = self._try_nominated(attempt, search)
             if nominated is not None:
                 return nominated
-        if known is not self._nothing and search.names is None:
-            # Remembered answers cover all rows, and PreFilter restricts the pod to none.
-            filtering = self._filter(attempt, None)
-            found = self._found_everywhere(attempt, filtering)
-            if found.count:
-                return found
-            search.add_all(filtering)
-            return search.diagnosis(self.rejecting.last_diagnosis(attempt.pod))
         found = self._search(attempt, search)
-        return found if found.count else search.diagnosis()
+        return (
+            found if found.count else search.diagnosis(self.rejecting.last_diagnosis(attempt.pod))
+        )
 
     def _try_nominated(self, attempt: Attempt, search: Search) -> Feasible | None:
         """Return the pod's nominated node if it passes the filters."""
@@ -210,28 +206,50 @@ class SchedulingCycle:
         """Return the rows that pass the filters."""
         nodes = attempt.snapshot.nodes
         rows = self.restriction.narrow(search.candidates())
-        filtering = self._filter(attempt, rows)
-        size = len(filtering.passed)
+        size = len(nodes) if rows is None else len(rows)
         limit = feasible_nodes_to_find(size, self.profile.percentage_of_nodes_to_score)
         if rows is None and limit == size:
+            filtering = self._filter(attempt, None)
             found = self._found_everywhere(attempt, filtering)
             search.add_all(filtering)
         else:
-            rows = np.arange(size) if rows is None else rows
-            answers, passed = filtering.answers(), filtering.passed
             if limit < size:
-                rows, answers = self._sample(nodes, rows, answers, limit)
-                passed = answers.passed
-            self.profile.timer.filtered(attempt.cycle, answers.failed_at)
-            search.add(rows, answers)
+                some = self._sample(attempt, search, rows, limit)
+            else:
+                rows = np.arange(size) if rows is None else rows
+                answers = self._filter(attempt, rows).answers()
+                self.profile.timer.filtered(attempt.cycle, answers.failed_at)
+                search.add(rows, answers)
+                some = rows[answers.passed]
             evaluated = search.evaluated
             self.sampler.advance(evaluated, self.restriction.count(nodes))
-            some = rows[passed]
             found = Feasible(attempt.known, len(some), evaluated, some=some)
         if attempt.trace is not None:
             attempt.trace.tried_rows = np.flatnonzero(search.tried)
             attempt.trace.statuses = search.answers().statuses()
         return found
+
+    def _sample(
+        self, attempt: Attempt, search: Search, rows: NDArray[np.intp] | None, limit: int
+    ) -> NDArray[np.intp]:
+        """Filter rows until `limit` of them have passed, and return these, ascending.
+
+        As upstream's, the search ends at the next feasible row; the rows before that count as
+        evaluated.
+        """
+        found: list[NDArray[np.intp]] = []
+        missing = limit
+        for part in self.sampler.parts(attempt.snapshot.nodes, rows, limit):
+            answers = self._filter(attempt, part).answers()
+            end = int(np.searchsorted(np.cumsum(answers.passed), missing + 1))
+            tried, answers = part[:end], answers.take(slice(end))
+            self.profile.timer.filtered(attempt.cycle, answers.failed_at)
+            search.add(tried, answers)
+            found.append(tried[answers.passed])
+            missing -= len(found[-1])
+            if end < len(part):
+                break
+        return np.sort(np.concatenate(found))
 
     def _found_everywhere(self, attempt: Attempt, filtering: Filtering) -> Feasible:
         """Return the rows that passed a search of all rows."""
@@ -240,18 +258,6 @@ class SchedulingCycle:
         if passed is known.feasible:
             return Feasible(known, known.feasible_count, len(passed))
         return Feasible(known, int(np.count_nonzero(passed)), len(passed), everywhere=passed)
-
-    def _sample(
-        self, nodes: NodeColumns, rows: NDArray[np.intp], answers: FirstRejections, limit: int
-    ) -> tuple[NDArray[np.intp], FirstRejections]:
-        """Keep only the rows that a search for `limit` feasible nodes would evaluate, ascending."""
-        place = np.full(len(nodes), -1, np.intp)
-        place[rows] = np.arange(len(rows))
-        order = nodes.snapshot_order
-        order = order[place[order] >= 0]
-        passed = answers.passed
-        tried = np.sort(self.sampler.tried(order, passed[place[order]], limit))
-        return tried, answers.take(place[tried])
 
     def _pre_filter(self, attempt: Attempt) -> Search | Diagnosis:
         """Run PreFilter; return a search of the rows it allows, or why it rejects the pod."""
@@ -319,7 +325,7 @@ class SchedulingCycle:
         known, snapshot = attempt.known, attempt.snapshot
         nodes: NodeTable = snapshot.nodes
         with self.profile.timer.phases[FILTER]:
-            if rows is None or len(rows) == len(nodes):
+            if rows is None:
                 filtering = Filtering(known.rejections, known.feasible)
             else:
                 nodes = nodes.row_view(int(rows[0])) if len(rows) == 1 else nodes.take(rows)

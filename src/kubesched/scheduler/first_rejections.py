@@ -58,8 +58,8 @@ class FirstRejections:
         """Return an independent copy."""
         return FirstRejections(self.failed_at.copy(), self.index.copy(), self.table)
 
-    def take(self, rows: NDArray[np.intp]) -> FirstRejections:
-        """Return an independent copy of the answers for these rows."""
+    def take(self, rows: NDArray[np.intp] | slice) -> FirstRejections:
+        """Return the answers for these rows: an independent copy, or a view of a slice."""
         return FirstRejections(self.failed_at[rows], self.index[rows], self.table)
 
     @property

@@ -30,7 +30,6 @@ from typing import Final, TypeVar
 from kubesched.scheduler.answers import Answers, NodeAnswers
 from kubesched.scheduler.plan import NODE_SCOPES, ROW_SCOPES, Plan, Skip
 from kubesched.scheduler.profile import Profile
-from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.signature_answers import SignatureAnswers
 from kubesched.scheduler.signatures import Signature, Signatures
 from kubesched.snapshot.affinity_terms import OwnedTerms
@@ -83,10 +82,9 @@ class Memory:
         began = timer.now()
         known, is_hinted = None, False
         try:
-            if self._looks_at_all(snapshot):
-                known, is_hinted = self._recall(pod, snapshot)
-                # As upstream, a nominated pod gets no hint.
-                is_hinted &= not pod.pod.status.nominated_node_name
+            known, is_hinted = self._recall(pod, snapshot)
+            # As upstream, a nominated pod gets no hint.
+            is_hinted &= not pod.pod.status.nominated_node_name
         finally:
             timer.got_node_hint(timer.now() - began, is_hinted=is_hinted)
         return (known if known is not None and known.usable else None), is_hinted
@@ -107,12 +105,7 @@ class Memory:
         kept = self._skips.get(template, frozenset())
         _keep(self._skips, template, kept.union(skips), _TEMPLATES_MAX)
 
-    def _looks_at_all(self, snapshot: Snapshot) -> bool:
-        """Whether the search evaluates all nodes, so that their order does not matter."""
-        rows, percentage = len(snapshot.nodes), self._profile.percentage_of_nodes_to_score
-        return not percentage or feasible_nodes_to_find(rows, percentage) == rows
-
-    def _recall(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Answers, bool]:
+    def _recall(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Answers | None, bool]:
         objects, terms = snapshot.objects, snapshot.nodes.groups.owned_terms
         stamp = objects, objects.changes, terms, terms.version
         if stamp != self._stamp:
@@ -122,12 +115,13 @@ class Memory:
         signature = self._signatures.of(pod)
         answers = self._answers.get(signature.whole)
         if answers is None:
+            rows = len(snapshot.nodes)
+            is_kept = signature.shared in self._node_answers
+            if not is_kept and self._profile.samples and self._is_new(signature.shared, rows):
+                # A sample takes less time than answers for all rows that no other pod uses.
+                return None, False
             node_answers = self._answers_of_nodes(signature, pod, snapshot)
-            if node_answers.names_nodes:
-                return node_answers, False
-            if signature.whole not in self._seen:
-                # After more other signatures than this, its answers would have been dropped.
-                _keep(self._seen, signature.whole, None, _limit(len(snapshot.nodes), _BYTES_MAX))
+            if node_answers.names_nodes or self._is_new(signature.whole, rows):
                 return node_answers, False
             answers = self._new_answers(signature, node_answers, pod, snapshot)
         else:
@@ -141,6 +135,14 @@ class Memory:
             self._latest = answers
         asked_all = answers.refresh(pod, snapshot.nodes)
         return answers, not asked_all
+
+    def _is_new(self, signature: int, rows: int) -> bool:
+        """Whether a signature, or a shared one, appears for the first time in a while."""
+        if signature in self._seen:
+            return False
+        # After more other signatures than this, its answers would have been dropped.
+        _keep(self._seen, signature, None, _limit(rows, _BYTES_MAX))
+        return True
 
     def _new_answers(
         self, signature: Signature, node_answers: NodeAnswers, pod: PodInfo, snapshot: Snapshot

@@ -168,6 +168,11 @@ class Profile:
         self.scores_without_pre_score: tuple[ScorePlugin[object], ...]
         self.scores_without_pre_score = built.unprepared(ScorePlugin, PreScorePlugin, "score_state")
 
+    @property
+    def samples(self) -> bool:
+        """Whether searches of large clusters end before they have looked at all nodes."""
+        return self.percentage_of_nodes_to_score not in (0, 100)
+
     def signs_by_template(self, plugin: Plugin) -> bool:
         """Whether the plugin gives all pods of a template the same sign.
 

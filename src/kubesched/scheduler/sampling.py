@@ -18,16 +18,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 
-_NODES_MIN: Final = 100
+NODES_MIN: Final = 100
+"""Smaller clusters are searched as a whole, and larger ones for at least this number."""
 
 
 def feasible_nodes_to_find(nodes: int, percentage: int) -> int:
     """Return the number of feasible nodes after which a search may stop."""
-    if nodes < _NODES_MIN or percentage in (0, 100):
+    if nodes < NODES_MIN or percentage in (0, 100):
         return nodes
-    return max(_NODES_MIN, nodes * percentage // 100)
+    return max(NODES_MIN, nodes * percentage // 100)
 
 
 class NodeSampler:
@@ -38,19 +40,24 @@ class NodeSampler:
     def __init__(self) -> None:
         self.next_start = 0
 
-    def tried(
-        self, order: NDArray[np.intp], passed: NDArray[np.bool_], limit: int
-    ) -> NDArray[np.intp]:
-        """Return the rows a search for `limit` feasible nodes evaluates, in search order.
+    def parts(
+        self, nodes: NodeColumns, rows: NDArray[np.intp] | None, limit: int
+    ) -> Iterator[NDArray[np.intp]]:
+        """Yield all of `rows` (None for all nodes) in upstream's order, in parts that grow.
 
-        As upstream's, it ends at the next feasible node; the rows before that count as evaluated.
-        `order` has the rows of the candidates in upstream's order; `passed` says for each of them
-        whether it is feasible.
+        The first part is enough to find `limit` feasible rows, if most are feasible.
         """
-        rolled = np.roll(np.arange(len(order)), -(self.next_start % max(1, len(order))))
-        found = np.cumsum(passed[rolled])
-        stop = int(np.searchsorted(found, limit + 1))
-        return order[rolled[:stop]]
+        order = nodes.snapshot_order
+        if rows is not None:
+            is_candidate = np.zeros(len(nodes), np.bool_)
+            is_candidate[rows] = True
+            order = order[is_candidate[order]]
+        start = self.next_start % max(1, len(order))
+        begin, size = 0, limit + limit // 4
+        while begin < len(order):
+            end = min(begin + size, len(order))
+            yield order.take(np.arange(start + begin, start + end), mode="wrap")
+            begin, size = end, 2 * size
 
     def advance(self, processed: int, nodes: int) -> None:
         """Move the start past the nodes just evaluated."""

@@ -32,16 +32,20 @@ class Scoring:
 
     def choose(self, attempt: Attempt, found: Feasible) -> int:
         """Return a feasible row with the largest total; ties are broken at random."""
-        pod, known, trace, feasible = attempt.pod, attempt.known, attempt.trace, found.mask
-        if not self._profile.score_plugins:
+        profile, trace = self._profile, attempt.trace
+        if not profile.score_plugins:
+            totals = np.ones(found.count, np.int64)
             if trace is not None:
-                trace.totals = np.ones(found.count, np.int64)
-            return select_host(known.mutable_totals(feasible, pod), self._profile.random)
+                trace.totals = totals
+            return found.rows.item(select_host(totals, profile.random))
+        if found.some is not None:
+            return self._choose_among(attempt, found.some)
+        pod, known, feasible = attempt.pod, attempt.known, found.everywhere
         mask = known.feasible if feasible is None else feasible
         plugins = self._pre_score(attempt, mask, found.count)
-        with self._profile.timer.phases[SCORE]:
+        with profile.timer.phases[SCORE]:
             if feasible is None and not plugins and trace is None:
-                return known.select(pod, self._profile.random)
+                return known.select(pod, profile.random)
             totals = known.mutable_totals(feasible, pod)
             if attempt.plan.knows_any and trace is None:
                 plugins = self._add_plain_scores(attempt, totals, plugins)
@@ -50,7 +54,15 @@ class Scoring:
                 self._add_scores(attempt, totals, plugins, rows)
             if trace is not None:
                 trace.totals = totals[mask]
-            return select_host(totals, self._profile.random)
+            return select_host(totals, profile.random)
+
+    def _choose_among(self, attempt: Attempt, rows: NDArray[np.intp]) -> int:
+        """Return one of some feasible rows with the largest total."""
+        totals = attempt.known.totals_at(rows, attempt.pod)
+        totals += self.score(attempt, rows, attempt.snapshot.nodes.take(rows))
+        if attempt.trace is not None:
+            attempt.trace.totals = totals
+        return rows.item(select_host(totals, self._profile.random))
 
     def score(
         self, attempt: Attempt, rows: NDArray[np.intp], nodes: NodeTable

@@ -79,15 +79,6 @@ class Feasible(msgspec.Struct, frozen=True, gc=False):
             return self.known.feasible_rows
         return np.flatnonzero(self.everywhere)
 
-    @property
-    def mask(self) -> NDArray[np.bool_] | None:
-        """Bool per row of the table; None for the rows that were known to be feasible."""
-        if self.some is None:
-            return self.everywhere
-        mask = np.zeros(len(self.known.feasible), np.bool_)
-        mask[self.some] = True
-        return mask
-
 
 class Search:
     """The results of one search.

@@ -63,6 +63,11 @@ class Coded(Generic[T]):
         is_wanted[wanted] = True
         return is_wanted.take(self.codes)
 
+    def used(self, rows: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        """Return bool per code: whether a row has it, of those in `rows`; None means all."""
+        codes = self.codes if rows is None else self.codes.take(rows.nonzero()[0])
+        return np.bincount(codes, minlength=len(self.values)) > 0
+
     def take(self, rows: NDArray[np.intp] | slice) -> Coded[T]:
         """Return the column of these rows, with the same codes."""
         return Coded(self.codes[rows], self.values, self.positions)
@@ -84,13 +89,15 @@ class CodedColumn(Coded[T]):
         version: Increases with every change of a code.
     """
 
-    __slots__ = ("_storage", "version")
+    __slots__ = ("_storage", "_used", "version")
 
     def __init__(self, values: Iterable[T] = ()) -> None:
         super().__init__(np.zeros(0, np.int32), [], {})
         codes = [self._code(value) for value in values]
         self._storage: NDArray[np.int32] = np.zeros(max(16, len(codes)), np.int32)
         self.version = 0
+        # What `used` returned for all rows, and the version at that time.
+        self._used: tuple[int, NDArray[np.bool_]] = (-1, np.zeros(0, np.bool_))
         self._resize(len(codes))
         self._storage[: len(codes)] = codes
 
@@ -107,6 +114,16 @@ class CodedColumn(Coded[T]):
         self.version += 1
         self.codes = self._storage[:rows]
         self.codes.flags.writeable = False
+
+    def used(self, rows: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        """Return bool per code: whether a row has it, of those in `rows`; None means all."""
+        if rows is not None:
+            return super().used(rows)
+        version, used = self._used
+        if version != self.version:
+            used = super().used()
+            self._used = self.version, used
+        return used
 
     def append(self, value: T) -> None:
         """Add a row."""

@@ -96,7 +96,8 @@ class PodCounts:
             return self._listed_by_code(codes, size, rows)
         column = self._array_of_table(self._array)
         if rows is not None:
-            return _sum_by_code(codes[rows], column[rows], size)
+            at = rows.nonzero()[0]
+            return _sum_by_code(codes.take(at), column.take(at), size)
         if not isinstance(label, CodedColumn):
             return _sum_by_code(codes, column, size)
         version, sums = self._by_code.get(label, (-1, _NO_SUMS))

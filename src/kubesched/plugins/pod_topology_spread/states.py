@@ -58,8 +58,7 @@ class SpreadDomains:
         """
         label = nodes.label(constraint.topology_key)
         sums = DomainSums.of(label, constraint.pods.over(nodes.groups), rows)
-        codes = label.codes if rows is None else label.codes[rows]
-        return cls(constraint, sums, np.bincount(codes, minlength=len(label.values)) > 0)
+        return cls(constraint, sums, label.used(rows))
 
     def clone(self) -> SpreadDomains:
         """Return a copy that can be changed independently."""
@@ -189,8 +188,7 @@ def _weight(domains: int) -> float:
 
 def _count_domains(label: Coded[str | None], rows: NDArray[np.bool_] | None) -> int:
     """Count the label's values among the rows; as upstream, a missing label counts as ""."""
-    codes = label.codes if rows is None else label.codes[rows]
-    found = np.bincount(codes, minlength=len(label.values)) > 0
+    found = label.used(rows)
     count = int(np.count_nonzero(found))
     absent, empty = label.positions.get(None), label.positions.get("")
     if absent is not None and empty is not None and found[absent] and found[empty]:

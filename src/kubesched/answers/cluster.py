@@ -566,7 +566,7 @@ class Cluster:
         pod, notes = self._find(name, namespace)
         waiting = pending_again(pod)
         if waiting is not pod:
-            cluster.cache.remove_pod(PodInfo(pod).uid)
+            cluster.delete([PodInfo(pod)])
         asked = with_scheduler_name(waiting, self._options.profile)
         report = self._decided(cluster, asked, all_filters=all_filters)
         if waiting is pod and report.outcome is PodOutcome.SCHEDULABLE:

@@ -26,12 +26,12 @@ from kubesched.answers.workload_pods import make, replacement_of
 from kubesched.api.apps import DaemonSet
 from kubesched.api.core import Node, Pod, PodResourceClaimStatus
 from kubesched.api.errors import AlreadyExistsError
-from kubesched.api.meta import KubeObject, controller_of
+from kubesched.api.meta import KubeObject, ObjectMeta, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.requirements import SelectorError, parse_selector
-from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
+from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubesched.api.scheduling import PriorityClass
-from kubesched.api.storage import StorageClass
+from kubesched.api.storage import CSINode, StorageClass
 from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, SYSTEM_CLASSES
 from kubesched.cluster.controllers.claims import device_claim_of, has_own_claims, volume_claims_of
@@ -349,9 +349,15 @@ class TrialCluster:
 
     # Nodes.
 
-    def add_node(self, node: Node) -> None:
-        """Add a node, and the pods that the DaemonSets in the store have on it."""
+    def add_node(self, node: Node, like: str = "") -> None:
+        """Add a node, and the pods that the DaemonSets in the store have on it.
+
+        It has the devices and CSI drivers of the node that it is like.
+        """
         self.server.create(node)
+        objects = (*self.server.all(ResourceSlice), *self.server.all(CSINode))
+        for published in published_by(node, like, objects):
+            self.server.create(published)
         for item in self.server.all(DaemonSet):
             for pod in make(item, 0, nodes=[node]).pods:
                 self.create_pod(pod)
@@ -445,6 +451,23 @@ def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
             metadata = replace(model.metadata, name=name, uid="", labels=labels)
             found.append(replace(model, metadata=metadata))
     return found
+
+
+def published_by(node: Node, like: str, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:
+    """Yield what the drivers of a new node publish: copies of what they published for a like one.
+
+    `objects` has the ResourceSlices and CSINodes of the cluster.
+    """
+    name = node.metadata.name
+    for item in objects:
+        if isinstance(item, CSINode) and item.metadata.name == like:
+            yield replace(item, metadata=ObjectMeta(name=name))
+        elif isinstance(item, ResourceSlice) and like and item.spec.node_name == like:
+            # A pool of the other node's name would be another node's.
+            pool = replace(item.spec.pool, name=f"{item.spec.pool.name}/{name}")
+            metadata = ObjectMeta(name=f"{item.metadata.name}-{name}")
+            spec = replace(item.spec, node_name=name, pool=pool)
+            yield replace(item, metadata=metadata, spec=spec)
 
 
 def names_of(cluster: TrialCluster) -> list[str]:

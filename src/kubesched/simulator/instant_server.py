@@ -94,22 +94,16 @@ class InstantServer(ObjectServer):
         pod = self.pod(namespace, name, uid)
         super().delete_pod(namespace, name, uid, 0)
         if pod is not None:
-            special = pod.status.extended_resource_claim_status
-            claims = [claim for _, claim in pod.resource_claims()]
-            claims += [] if special is None else [special.resource_claim_name]
-            for claim in claims:
+            for claim in pod.claims_in_use():
                 self.release_claim(namespace, claim, pod)
 
     def release_claim(self, namespace: str, name: str, pod: Pod) -> None:
         """Remove a pod from a claim; with the last pod, the devices are released."""
         found = self.find(ResourceClaim, namespace, name)
         if found is not None:
-            users = found.status.reserved_for
-            left = tuple(user for user in users if user.uid != pod.metadata.uid)
-            if len(left) < len(users):
-                allocation = found.status.allocation if left else None
-                status = replace(found.status, reserved_for=left, allocation=allocation)
-                self.update(replace(found, status=status))
+            left = found.without_users((pod.metadata.uid,))
+            if left is not found:
+                self.update(left)
 
     @staticmethod
     def soon(write: Callable[[], object]) -> None:

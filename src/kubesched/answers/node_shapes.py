@@ -446,7 +446,9 @@ class _Search:
     def _needs(self) -> Counter[str] | None:
         """Return the pods' requests together; None if existing nodes might take some of them."""
         outcomes = PodOutcomes(self._cluster)
-        if any(not _FIXED_PLUGINS.issuperset(outcomes.of(uid).plugins) for uid in self._waiting):
+        rejecting = [outcomes.of(uid).plugins for uid in self._waiting]
+        # A pod that no plugin rejects waits for the others of its gang.
+        if any(not plugins or not _FIXED_PLUGINS.issuperset(plugins) for plugins in rejecting):
             return None
         pods = self._cluster.pods()
         total: Counter[str] = Counter()

@@ -34,6 +34,7 @@ from kubesched.answers.plan import read_plan
 from kubesched.answers.pod_explanation import (
     check_scheduler,
     explain_pod,
+    extender_warnings,
     notes_on,
     placed_with_gang,
     sampling_notes,
@@ -101,7 +102,7 @@ class Cluster:
         self._options = options
         self.warnings: list[str] = []
         self._warn = self.warnings.extend if warn is None else warn
-        self._warn(given.warnings)
+        self._warn([*given.warnings, *extender_warnings(scheduler.configuration)])
 
     def __repr__(self) -> str:
         """Return how large it is, and what it was read from."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from kubesched.answers.trial import ChangeKind
 from kubesched.api.core import Pod
@@ -17,7 +18,8 @@ from tests.simulator.clusters import cluster_of
 from .test_why import ask
 
 WANTED = dra.claim(dra.request(), name="new")
-WANTING = make_pod("pod", spec={"resourceClaims": [{"name": "x", "resourceClaimName": "new"}]})
+WANTING_SPEC = {"resourceClaims": [{"name": "x", "resourceClaimName": "new"}]}
+WANTING = make_pod("pod", spec=WANTING_SPEC)
 
 USES_TWO = {"resourceClaims": [{"name": n, "resourceClaimName": n} for n in ("held", "shared")]}
 
@@ -93,3 +95,21 @@ def test_a_deleted_pod_releases_its_devices() -> None:
     assert {"held": False, "shared": True} == {
         name: status.allocation is not None for name, status in left.items()
     }
+
+
+@pytest.mark.parametrize(("users", "is_released"), [((), True), (("pod",), True), (("a",), False)])
+def test_a_claim_that_nobody_uses_is_released(users: tuple[str, ...], is_released: bool) -> None:
+    """Its devices are where the pod does not fit; the scheduler looks for others then."""
+    claim = dra.claim(
+        dra.request(),
+        name="new",
+        allocation=replace(dra.allocation_of("g0"), node_selector=dra.node_selector("x", "n")),
+        reserved_for=users,
+    )
+    slices = [dra.slice_of([dra.device("g0")], node_name="n")]
+    slices.append(dra.slice_of([dra.device("g0")], "s2", pool="p2", node_name="m"))
+    nodes = [make_node("n", labels={"x": "n"}, unschedulable=True), make_node("m")]
+    pod = make_pod("pod", uid="pod", spec=WANTING_SPEC)
+    report = ask(pod, *nodes, dra.device_class(), *slices, claim)
+    note = "It fits m once the devices of ResourceClaim new are released"
+    assert is_released == any(text.startswith(note) for text in report.notes)

@@ -230,3 +230,12 @@ def test_daemon_sets_use_a_part_of_each_new_node() -> None:
     objects = [node("a", "1"), workload("DaemonSet")]
     found = missing(objects, workload("StatefulSet", replicas=4), "cpu=3,memory=8Gi")
     assert [2] == [one.count for one in found.nodes]
+
+
+def test_pods_that_wait_for_claims_are_one_group() -> None:
+    """The message of each has its name; the note says what is missing."""
+    claims = [{"name": "x", "resourceClaimTemplateName": "gpu"}]
+    report = ask([node("a")], workload(replicas=3, pod={"resourceClaims": claims}))
+    ((found,),) = (one.not_placed for one in report.workloads)
+    assert (3, ("ResourceClaim not created yet",)) == (len(found.pods), found.reasons)
+    assert "ResourceClaimTemplate default/gpu does not exist; pods wait for it." in report.notes

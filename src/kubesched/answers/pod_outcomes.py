@@ -129,7 +129,9 @@ class PodOutcomes:
         if found is None:
             text = "it was not tried"
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
-        reasons = (found.message,) if isinstance(found, Gated) else found.reasons
+        # Pods that are held back for the same reason are one group.
+        held = found.message.removeprefix(f'pod "{info.key}": ')
+        reasons = (held,) if isinstance(found, Gated) else found.reasons
         plugins = (found.plugin,) if isinstance(found, Gated) else found.plugins
         guess = self._unknown.rejected(profile, info, plugins)
         return PodOutcomeNow(info.key, "", found.message, reasons, plugins, guess)

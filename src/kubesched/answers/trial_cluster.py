@@ -333,6 +333,9 @@ class TrialCluster:
                 wanted = device_claim_of(plain, asked.name, msgspec.to_builtins(template))
                 name = self.server.create(msgspec.convert(wanted, ResourceClaim)).metadata.name
                 found.append(PodResourceClaimStatus(name=asked.name, resource_claim_name=name))
+            elif named:
+                of = f"{pod.metadata.namespace}/{named}"
+                self.notes[f"ResourceClaimTemplate {of} does not exist; pods wait for it."] = None
         if found:
             status = replace(pod.status, resource_claim_statuses=tuple(found))
             self.server.update(replace(pod, status=status))

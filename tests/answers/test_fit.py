@@ -17,6 +17,7 @@ from kubesched.api.codec import decode_object
 from kubesched.api.meta import KubeObject
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_pod
+from tests.plugins.volume_objects import make_pool
 
 from .trials import node, random_cluster, rehearsed, running, tried
 
@@ -144,6 +145,14 @@ def test_claims_of_a_stateful_set_are_provisioned() -> None:
         [node("a"), storage], workload("StatefulSet", replicas=2, volumeClaimTemplates=[claim])
     )
     assert report.fits, report.workloads
+    assert () == report.notes
+    limited = ask(
+        [node("a"), storage, make_pool("x", "fast", capacity="1Gi")],
+        workload("StatefulSet", replicas=2, volumeClaimTemplates=[claim]),
+    )
+    assert ["its CSIStorageCapacities stay as they are."] == [
+        note.partition(": ")[2] for note in limited.notes
+    ]
 
 
 # What is evicted, and what stops.

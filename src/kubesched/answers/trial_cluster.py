@@ -7,7 +7,7 @@ Invariants: after `undo`, every object is as it was when `begin` was called, exc
             and so is the random source.
 Differs:  pods of a controller of any kind are created again, with the fields of the deleted pod;
           claims with a class that provisions are bound at once if the class binds immediately;
-          quotas and limit ranges are not read.
+          quotas and limit ranges are not read; volumes take no room from CSIStorageCapacities.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.requirements import SelectorError, parse_selector
 from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from kubesched.api.scheduling import PriorityClass
-from kubesched.api.storage import CSINode, StorageClass
-from kubesched.api.volume import PersistentVolumeClaim
+from kubesched.api.storage import CSINode, CSIStorageCapacity, StorageClass
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, SYSTEM_CLASSES
 from kubesched.cluster.controllers.claims import device_claim_of, has_own_claims, volume_claims_of
 from kubesched.cluster.eviction import is_mirror
@@ -143,6 +143,8 @@ class TrialCluster:
     def _written(self, change: Change[KubeObject]) -> None:
         if self._journal is not None:
             self._journal.setdefault(change.key, change.previous)
+        if isinstance(change.value, PersistentVolume) and change.type is ChangeType.ADDED:
+            self._note_pools_of(change.value.spec.storage_class_name)
         if not isinstance(change.value, Pod):
             return
         is_gone = change.type is ChangeType.DELETED
@@ -157,6 +159,12 @@ class TrialCluster:
             self.gone[f"{change.key.namespace}/{change.key.name}"] = uid_of(change.value)
         elif going is not None and self._recreates:
             self._create_again(going)
+
+    def _note_pools_of(self, storage_class: str) -> None:
+        pools = self.server.all(CSIStorageCapacity)
+        if any(pool.storage_class_name == storage_class for pool in pools):
+            text = f"The new volumes of StorageClass {storage_class} take no room from each other"
+            self.notes[f"{text}: its CSIStorageCapacities stay as they are."] = None
 
     def _create_again(self, pod: Pod) -> None:
         replacement = replacement_of(pod)

@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from random import Random
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -49,6 +49,12 @@ from kubesched.simulator.object_server import NODES, key_of
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Eviction
 from kubesched.snapshot.pod_info import uid_of
+
+_BINDINGS: Final[Mapping[type, tuple[str, ...]]] = {
+    PersistentVolumeClaim: ("volume_name", "storage_class_name"),
+    PersistentVolume: ("claim_ref",),
+}
+"""The fields of specifications that controllers write."""
 
 WatchSteps: TypeAlias = Callable[[int, int, int], object]
 """Called with the numbers of steps done, of steps to do, and of scheduling cycles so far."""
@@ -266,16 +272,10 @@ class TrialCluster:
     # Objects.
 
     def add(self, item: KubeObject) -> KubeObject:
-        """Create an object, or replace the one of its name; return it as stored."""
+        """Create an object, or apply it to the one of its name; return it as stored."""
         known = self.server.store.find(key_of(item))
         if known is not None:
-            metadata = replace(
-                item.metadata,
-                uid=known.metadata.uid,
-                creation_timestamp=known.metadata.creation_timestamp,
-                generation=known.metadata.generation + 1,
-            )
-            stored = self.server.update(replace(item, metadata=metadata))
+            stored = self.server.update(_applied(item, known))
         else:
             if isinstance(item, PersistentVolumeClaim):
                 self._new_claims.append(key_of(item))
@@ -441,6 +441,26 @@ class TrialCluster:
     def evictions(self) -> list[Eviction]:
         """The pods that preemption evicted, in order."""
         return self.rehearsal.outcomes.evictions
+
+
+def _applied(item: KubeObject, known: KubeObject) -> KubeObject:
+    """Return an existing object after its manifest is applied: it keeps what controllers wrote."""
+    before = known.metadata
+    metadata = replace(
+        before,
+        labels={**before.labels, **item.metadata.labels},
+        annotations={**before.annotations, **item.metadata.annotations},
+        generation=before.generation + 1,
+    )
+    changed: Any = replace(item, metadata=metadata)
+    status = getattr(known, "status", None)
+    if status is not None and changed.status == type(status)():
+        changed = replace(changed, status=status)
+    for field in _BINDINGS.get(type(known), ()):
+        if not getattr(changed.spec, field):
+            kept = {field: getattr(cast("Any", known).spec, field)}
+            changed = replace(changed, spec=replace(changed.spec, **kept))
+    return cast("KubeObject", changed)
 
 
 def is_daemon(pod: Pod) -> bool:

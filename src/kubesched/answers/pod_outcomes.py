@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -136,11 +136,14 @@ class PodOutcomes:
         guess = self._unknown.rejected(profile, info, plugins)
         return PodOutcomeNow(info.key, "", found.message, reasons, plugins, guess)
 
-    def evicted(self, since: int = 0) -> tuple[PreemptedPod, ...]:
-        """Return the pods that preemption evicted, from that position on."""
+    def evicted(self, since: int = 0, without: Collection[str] = ()) -> tuple[PreemptedPod, ...]:
+        """Return the pods that preemption evicted, from that position on, `without` those uids."""
         found = []
         for one in self._cluster.evictions[since:]:
-            now = self.of(self._cluster.gone.get(one.pod, ""), one.pod)
+            uid = self._cluster.gone.get(one.pod, "")
+            if uid in without:
+                continue
+            now = self.of(uid, one.pod)
             found.append(
                 PreemptedPod(
                     one.pod,

@@ -419,9 +419,13 @@ class TrialCluster:
 
     def last_successor(self, uid: str) -> str:
         """Return the uid of the last pod that replaced a pod, or of the pod itself."""
+        return [uid, *self.successors_of(uid)][-1]
+
+    def successors_of(self, uid: str) -> Iterator[str]:
+        """Yield the uids of the pods that replaced a pod, one after another."""
         while uid in self.successors:
             uid = self.successors[uid]
-        return uid
+            yield uid
 
     def has_node(self, uid: str) -> bool:
         """Whether a pod, or its replacement, is on a node."""

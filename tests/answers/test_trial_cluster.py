@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kubesched.answers.drain import drain_nodes
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.codec import decode_object
-from kubesched.api.core import Node
+from kubesched.api.core import Node, PodResourceClaimStatus
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.volume import PersistentVolumeClaim
@@ -122,3 +122,19 @@ def test_applied_objects_keep_what_controllers_wrote() -> None:
     assert 1 == len(devices.spec.devices.requests)
     assert ("disk", "fast") == (claim.spec.volume_name, claim.spec.storage_class_name)
     assert "v" == disk.spec.claim_ref.name
+
+
+def test_a_template_that_was_not_saved() -> None:
+    """The claim that was made from it shows what it asks for."""
+    made = dra.claim(dra.request(count=2), name="made", reserved_for=["uid"])
+    claims = [{"name": "x", "resourceClaimTemplateName": "gpu"}]
+    pod = running("web-0", "a", owner="web", resourceClaims=claims)
+    created = (PodResourceClaimStatus(name="x", resource_claim_name="made"),)
+    pod = replace(pod, status=replace(pod.status, resource_claim_statuses=created))
+
+    async def ask(cluster: TrialCluster) -> list[ResourceClaim]:
+        await drain_nodes(cluster, ["a"])
+        return list(cluster.server.all(ResourceClaim))
+
+    (found,) = tried([node("a"), node("b"), made, pod], ask)
+    assert ("web-00001-x-00001", made.spec) == (found.metadata.name, found.spec)

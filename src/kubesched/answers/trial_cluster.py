@@ -29,7 +29,12 @@ from kubesched.api.errors import AlreadyExistsError
 from kubesched.api.meta import KubeObject, ObjectMeta, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.requirements import SelectorError, parse_selector
-from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kubesched.api.resource import (
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceClaimTemplateSpec,
+    ResourceSlice,
+)
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.storage import CSINode, CSIStorageCapacity, StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
@@ -97,6 +102,7 @@ class TrialCluster:
         self.placed_first: set[str] = set()
         self.notes: dict[str, None] = {}
         self._keys = {uid_of(pod): key_of(pod) for pod in self.server.all(Pod)}
+        self._templates = dict(self._templates_in_use())
         self._new_claims: list[Key] = []
         self._volumes = InstantVolumeWriter(self.server)
         self._journal: dict[Key, KubeObject | None] | None = None
@@ -327,6 +333,23 @@ class TrialCluster:
         self.notes[f"PriorityClass {name} is not in the cluster; priority 0 is used."] = None
         return replace(pod, spec=replace(pod.spec, priority=0))
 
+    def _templates_in_use(self) -> Iterator[tuple[Key, ResourceClaimTemplate]]:
+        """Yield templates as the claims made from them show them, if the files lack templates."""
+        for pod in self.server.all(Pod):
+            for entry, name in pod.resource_claims():
+                claim = self.server.find(ResourceClaim, pod.metadata.namespace, name)
+                if claim is not None and entry.resource_claim_template_name:
+                    metadata = ObjectMeta(
+                        namespace=pod.metadata.namespace, name=entry.resource_claim_template_name
+                    )
+                    spec = ResourceClaimTemplateSpec(spec=claim.spec)
+                    template = ResourceClaimTemplate(metadata=metadata, spec=spec)
+                    yield key_of(template), template
+
+    def _template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
+        found = self.server.find(ResourceClaimTemplate, namespace, name)
+        return found or self._templates.get(Key(kind_name(ResourceClaimTemplate), namespace, name))
+
     def _create_claims_of(self, pod: Pod) -> None:
         if not has_own_claims(pod):
             return
@@ -336,7 +359,7 @@ class TrialCluster:
         found: list[PodResourceClaimStatus] = []
         for asked in pod.spec.resource_claims:
             named = asked.resource_claim_template_name or ""
-            template = self.server.find(ResourceClaimTemplate, pod.metadata.namespace, named)
+            template = self._template(pod.metadata.namespace, named)
             if template is not None:
                 wanted = device_claim_of(plain, asked.name, msgspec.to_builtins(template))
                 name = self.server.create(msgspec.convert(wanted, ResourceClaim)).metadata.name

@@ -317,6 +317,24 @@ def test_the_topology_of_a_group(policy: dict[str, Any], rule: str) -> None:
     assert without.top(room_like="g-1").room is not None
 
 
+@pytest.mark.parametrize(
+    ("priority", "state"), [(9, PodState.PREEMPTS), (0, PodState.UNSCHEDULABLE)]
+)
+def test_a_gang_that_preempts_as_a_whole(priority: int, state: PodState) -> None:
+    """Its pods may not preempt singly, but need no change."""
+    group = _group({"gang": {"minCount": 2}})
+    group["spec"]["priority"] = priority
+    low = [pod(f"low-{at}", "2", node_name=at) for at in ("a", "b")]
+    pods = [{**one, "spec": {**one["spec"], "priority": priority}} for one in map(_member, "xy")]
+    objects = [node("a", "2"), node("b", "2"), group, *low, *pods]
+    gates = f"{_GANGS},WorkloadAwarePreemption=true"
+    report = Cluster.from_objects(objects, feature_gates=gates).why("x")
+    assert state is report.state
+    assert bool(report.changes) == (state is PodState.UNSCHEDULABLE)
+    note = "The gang would evict shop/low-a and shop/low-b."
+    assert (note in report.notes) == (state is PodState.PREEMPTS)
+
+
 def test_nodes_that_a_gang_lacks() -> None:
     """Its other pods go to the existing nodes, on which they waited for the last one."""
     spec = _member("x")["spec"]

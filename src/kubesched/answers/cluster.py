@@ -43,7 +43,7 @@ from kubesched.answers.room import WatchPods
 from kubesched.answers.top import TopReport, ask_top, check_question
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps, selected_nodes
 from kubesched.answers.whatif import WhatIfReport, what_if
-from kubesched.answers.why import PodState, WhyReport, state_of, why_pod, why_uncreated
+from kubesched.answers.why import PodState, WhyReport, state_of, why_pod, why_uncreated, with_gang
 from kubesched.answers.workload_pods import (
     LackedPodsError,
     decoded,
@@ -553,11 +553,9 @@ class Cluster:
         info = PodInfo(pod)
         report = why_pod(cluster, cluster.pending.get(info.uid, info), explanation)
         cluster.check_plugins()
-        if report.state is PodState.FITS:
+        if report.state in (PodState.FITS, PodState.UNSCHEDULABLE):
             found = placed_with_gang(cluster, pod, report.notes, self.objects, self._simulated)
-            if found is not None:
-                state = PodState.FITS if found.fits else PodState.GANG_UNSCHEDULABLE
-                report = replace(report, state=state, sentence=found.sentence, notes=found.notes)
+            report = report if found is None else with_gang(report, found)
         return replace(report, notes=(*notes, *report.notes))
 
     def _explain(

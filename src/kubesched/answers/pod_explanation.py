@@ -201,7 +201,9 @@ def placed_with_gang(
     objects: Iterable[KubeObject],
     simulate: Callable[[Iterable[KubeObject]], SimulationEnd],
 ) -> PlacedWithGang | None:
-    """Place a pod that fits alone with its gang; return None if it has none.
+    """Place a pod with its gang; return None if it has none.
+
+    The sentence is about a pod that fits alone, unless the gang fits.
 
     `notes` are those of the answer about the pod alone, `objects` those of the cluster. `simulate`
     places the pending pods among objects.

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kubesched.answers.cluster_changes import cluster_changes
 from kubesched.answers.near_misses import missing_objects, near_misses
 from kubesched.answers.pod_changes import changes_together, pod_changes
-from kubesched.answers.pod_explanation import explain_pod
+from kubesched.answers.pod_explanation import PlacedWithGang, explain_pod
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.answers.workload_pods import LackedPodsError
 from kubesched.api.conditions import find_condition
@@ -489,6 +489,22 @@ def why_pod(
         return replace(report, notes=(f"Node {on} was removed, or is not in the input.",))
     explanation = explanation or explain_pod(cluster, info, all_filters=True)
     return why(ChangeTrial(cluster, info.pod), explanation)
+
+
+def with_gang(report: WhyReport, found: PlacedWithGang) -> WhyReport:
+    """Return the answer about a pod after its gang was placed, which may preempt other pods."""
+    is_alone = report.state is PodState.FITS
+    if not (is_alone or found.fits):
+        return report
+    state = PodState.FITS if is_alone else PodState.PREEMPTS
+    return replace(
+        report,
+        state=state if found.fits else PodState.GANG_UNSCHEDULABLE,
+        sentence=found.sentence,
+        notes=found.notes,
+        changes=(),
+        together=(),
+    )
 
 
 # What a running scheduler recorded: where the pod is in its queue, and who evicted it.

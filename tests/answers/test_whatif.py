@@ -192,6 +192,8 @@ def test_pods_of_other_schedulers_are_pending_too() -> None:
     pending = make_pod("b", spec={"schedulerName": "other"})
     report = planned([node("a"), other, pending], {"drain": "a"})
     assert (1, 2) == (report.before.pending, report.after.pending)
+    (found,) = report.now_pending
+    assert found.message.endswith("--profile default-scheduler asks that one instead")
 
 
 def test_evictions_for_pending_pods_are_no_effect() -> None:

@@ -123,7 +123,11 @@ class PodOutcomes:
                     self._unknown.preempted(profile, info)
             return PodOutcomeNow(info.key, info.node_name)
         if profile is None:
-            text = f"it asks for the scheduler {info.scheduler_name}, which is not configured"
+            known = next(iter(self._profiles))
+            text = (
+                f"it asks for the scheduler {info.scheduler_name}, which is not configured; "
+                f"--profile {known} asks that one instead"
+            )
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
         found = self._gated.get(last) or self._unplaced.get(last)
         if found is None:

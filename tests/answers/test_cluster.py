@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pytest
 
@@ -12,8 +12,10 @@ import kubesched
 from kubesched import Cluster, UserError
 from kubesched.answers.why import PodState
 from kubesched.api.meta import KubeObject
+from kubesched.config.types import API_VERSION, KIND
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import headline
+from kubesched.framework import CycleState, PermitPlugin, PodInfo, Status, unschedulable
 from kubesched.simulator.cluster import ClusterState
 from tests.cli.cluster import document, node, owned, pod, shop, write
 
@@ -264,18 +266,123 @@ def test_with_scheduler_leaves_the_first_cluster_alone() -> None:
         first.with_scheduler(profile="other")
 
 
-def _gang(cpu: str) -> Cluster:
-    """Return a node with an amount of cpu, a gang of pods of 2 cpus, and a pod of no gang."""
-    group = {
+_GANGS: Final = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+
+
+def _group(policy: dict[str, Any], key: str = "") -> dict[str, Any]:
+    """Return a pod group, with a topology if a key is given."""
+    constraints = {"schedulingConstraints": {"topology": [{"key": key}]}} if key else {}
+    return {
         "apiVersion": "scheduling.k8s.io/v1alpha2",
         "kind": "PodGroup",
         "metadata": {"name": "g", "namespace": "shop"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+        "spec": {"schedulingPolicy": policy, **constraints},
     }
-    pods = [pod(f"g-{at}", "2", schedulingGroup={"podGroupName": "g"}) for at in range(3)]
-    gates = "GenericWorkload=true,GangScheduling=true"
-    objects = [node("n", cpu), group, *pods, pod("other", "1")]
-    return Cluster.from_objects(objects, feature_gates=gates)
+
+
+def _member(name: str, node_name: str = "") -> dict[str, Any]:
+    """Return a pod of the group that requests 2 cpus."""
+    return pod(name, "2", node_name=node_name, schedulingGroup={"podGroupName": "g"})
+
+
+def _gang(cpu: str) -> Cluster:
+    """Return a node with an amount of cpu, a gang of pods of 2 cpus, and a pod of no gang."""
+    pods = [_member(f"g-{at}") for at in range(3)]
+    objects = [node("n", cpu), _group({"gang": {"minCount": 3}}), *pods, pod("other", "1")]
+    return Cluster.from_objects(objects, feature_gates=_GANGS)
+
+
+@pytest.mark.parametrize(
+    ("policy", "rule"),
+    [
+        (
+            {"gang": {"minCount": 2}},
+            "gang does not: at least 2 pods of PodGroup g must fit together",
+        ),
+        ({"basic": {}}, "group does not: pods of PodGroup g must fit"),
+    ],
+)
+def test_the_topology_of_a_group(policy: dict[str, Any], rule: str) -> None:
+    """A running pod decides in which zone the others are; room elsewhere is none."""
+    nodes = [node("a", "3", labels={"zone": "a"}), node("b", "9", labels={"zone": "b"})]
+    objects = [*nodes, _group(policy, "zone"), _member("g-0", node_name="a"), _member("g-1")]
+    cluster = Cluster.from_objects(objects, feature_gates=_GANGS)
+    assert f"Pod shop/g-1 fits alone, but its {rule} where zone is the same" in (
+        cluster.why("g-1").sentence
+    )
+    with pytest.raises(UserError, match="PodGroup g must be where zone is the same"):
+        cluster.top(room_like="g-1")
+    without = Cluster.from_objects(objects, feature_gates=_GANGS.rpartition(",")[0])
+    assert without.why("g-1").state is PodState.FITS
+    assert without.top(room_like="g-1").room is not None
+
+
+@pytest.mark.parametrize(
+    ("priority", "state"), [(9, PodState.PREEMPTS), (0, PodState.UNSCHEDULABLE)]
+)
+def test_a_gang_that_preempts_as_a_whole(priority: int, state: PodState) -> None:
+    """Its pods may not preempt singly, but need no change."""
+    group = _group({"gang": {"minCount": 2}})
+    group["spec"]["priority"] = priority
+    low = [pod(f"low-{at}", "2", node_name=at) for at in ("a", "b")]
+    pods = [{**one, "spec": {**one["spec"], "priority": priority}} for one in map(_member, "xy")]
+    objects = [node("a", "2"), node("b", "2"), group, *low, *pods]
+    gates = f"{_GANGS},WorkloadAwarePreemption=true"
+    report = Cluster.from_objects(objects, feature_gates=gates).why("x")
+    assert state is report.state
+    assert bool(report.changes) == (state is PodState.UNSCHEDULABLE)
+    note = "The gang would evict shop/low-a and shop/low-b."
+    assert (note in report.notes) == (state is PodState.PREEMPTS)
+
+
+def test_nodes_that_a_gang_lacks() -> None:
+    """Its other pods go to the existing nodes, on which they waited for the last one."""
+    spec = _member("x")["spec"]
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", "namespace": "shop"},
+        "spec": {"parallelism": 3, "template": {"metadata": {}, "spec": spec}},
+    }
+    objects = [node("a", "4"), _group({"gang": {"minCount": 3}})]
+    cluster = Cluster.from_objects(objects, feature_gates=_GANGS)
+    found = cluster.fit(job, node_templates="cpu=2,memory=8Gi").missing_nodes
+    assert found is not None
+    assert [1] == [one.count for one in found.nodes]
+
+
+class Refuser(PermitPlugin):
+    """Lets no pod go."""
+
+    name: ClassVar = "Refuser"
+
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Refuse it."""
+        return unschedulable("no"), 0.0
+
+
+def test_what_is_not_asked_is_named(tmp_path: Path) -> None:
+    """Plugins at Permit may refuse a pod that fits, extenders a node."""
+    objects = [node("a", "4"), pod("p", "1")]
+    note = "Refuser may still refuse it on the chosen node; `kubesched simulate` tells."
+    asked = Cluster.from_objects(objects, plugins=Refuser)
+    assert ((note,), (note,)) == (asked.why("p").notes, asked.explain("p").notes)
+    head = f"apiVersion: {API_VERSION}\nkind: {KIND}\n"
+    config = tmp_path / "config.yaml"
+    config.write_text(f"{head}extenders: [{{urlPrefix: 'http://x/', filterVerb: f}}]\n")
+    warning = "not called: the extenders http://x/, which may refuse or prefer nodes"
+    assert [warning] == Cluster.from_objects(objects, config=config).warnings
+
+
+def test_room_for_devices_is_not_counted() -> None:
+    """Nodes do not list extended resources that devices provide."""
+    names = {"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    devices = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", **names}
+    asking = pod("p", "1")
+    asking["spec"]["containers"][0]["resources"]["requests"]["example.com/gpu"] = "1"
+    cluster = Cluster.from_objects([node("a", "4"), devices, asking])
+    with pytest.raises(UserError, match="devices of DeviceClass gpus provide"):
+        cluster.top(room="example.com/gpu=1")
 
 
 _DOES_NOT_FIT: Final = (

@@ -225,3 +225,12 @@ def test_pods_do_not_move_between_nodes_drained_together() -> None:
     ]
     report = drained(objects, "a", "b")
     assert {"web-0": (PodFate.MOVED, "c")} == fates(report)
+
+
+def test_a_drained_pod_that_is_preempted_is_no_other_pod() -> None:
+    """Its replacement had room until the pod of the second node came."""
+    low = running("low", "a", "1", owner="low")
+    high = running("high", "b", "2", owner="high", priority=9)
+    report = drained([node("a"), node("b"), node("c", "2"), low, high], "a", "b")
+    assert {"low": (PodFate.PENDING, ""), "high": (PodFate.MOVED, "c")} == fates(report)
+    assert () == report.preempted

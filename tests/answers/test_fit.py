@@ -17,6 +17,7 @@ from kubesched.api.codec import decode_object
 from kubesched.api.meta import KubeObject
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_pod
+from tests.plugins.volume_objects import make_pool
 
 from .trials import node, random_cluster, rehearsed, running, tried
 
@@ -144,6 +145,14 @@ def test_claims_of_a_stateful_set_are_provisioned() -> None:
         [node("a"), storage], workload("StatefulSet", replicas=2, volumeClaimTemplates=[claim])
     )
     assert report.fits, report.workloads
+    assert () == report.notes
+    limited = ask(
+        [node("a"), storage, make_pool("x", "fast", capacity="1Gi")],
+        workload("StatefulSet", replicas=2, volumeClaimTemplates=[claim]),
+    )
+    assert ["its CSIStorageCapacities stay as they are."] == [
+        note.partition(": ")[2] for note in limited.notes
+    ]
 
 
 # What is evicted, and what stops.
@@ -230,3 +239,12 @@ def test_daemon_sets_use_a_part_of_each_new_node() -> None:
     objects = [node("a", "1"), workload("DaemonSet")]
     found = missing(objects, workload("StatefulSet", replicas=4), "cpu=3,memory=8Gi")
     assert [2] == [one.count for one in found.nodes]
+
+
+def test_pods_that_wait_for_claims_are_one_group() -> None:
+    """The message of each has its name; the note says what is missing."""
+    claims = [{"name": "x", "resourceClaimTemplateName": "gpu"}]
+    report = ask([node("a")], workload(replicas=3, pod={"resourceClaims": claims}))
+    ((found,),) = (one.not_placed for one in report.workloads)
+    assert (3, ("ResourceClaim not created yet",)) == (len(found.pods), found.reasons)
+    assert "ResourceClaimTemplate default/gpu does not exist; pods wait for it." in report.notes

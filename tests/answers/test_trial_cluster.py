@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubesched.answers.drain import drain_nodes
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.codec import decode_object
-from kubesched.api.core import Node
+from kubesched.api.core import Node, PodResourceClaimStatus
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.volume import PersistentVolumeClaim
-from tests.plugins.volume_objects import make_class
+from tests.plugins.dynamic_resources import objects as dra
+from tests.plugins.volume_objects import make_claim, make_class, make_volume
 
 from .trials import budget, node, random_cluster, running, state_of, tried
 
@@ -97,3 +101,40 @@ def test_a_pod_without_a_ready_condition_counts_as_healthy() -> None:
     bare = running("web-0", "a", owner="web")
     objects: list[KubeObject] = [node("a"), bare, budget("web", "web", minAvailable=1)]
     assert tried(objects, ask) == 1
+
+
+def test_applied_objects_keep_what_controllers_wrote() -> None:
+    """A manifest has no volume and no allocation, which does not release them."""
+    allocated = dra.claim(name="g", allocation=dra.allocation_of("g0"), reserved_for=["a"])
+    owned = replace(allocated.metadata, annotations={"from": "controller"})
+    allocated = replace(allocated, metadata=owned)
+    bound = make_claim("v", storage_class="fast", volume="disk")
+    volume = make_volume("disk", storage_class="fast", claim={"namespace": "default", "name": "v"})
+
+    async def ask(cluster: TrialCluster) -> list[KubeObject]:
+        manifest = dra.claim(dra.request(), name="g", uid="", annotations={"a": "b"})
+        empty = replace(volume, spec=replace(volume.spec, claim_ref=None))
+        return [cluster.add(item) for item in (manifest, make_claim("v"), empty)]
+
+    devices, claim, disk = cast("list[Any]", tried([allocated, bound, volume], ask))
+    assert ("uid-g", allocated.status) == (devices.metadata.uid, devices.status)
+    assert {"from": "controller", "a": "b"} == devices.metadata.annotations
+    assert 1 == len(devices.spec.devices.requests)
+    assert ("disk", "fast") == (claim.spec.volume_name, claim.spec.storage_class_name)
+    assert "v" == disk.spec.claim_ref.name
+
+
+def test_a_template_that_was_not_saved() -> None:
+    """The claim that was made from it shows what it asks for."""
+    made = dra.claim(dra.request(count=2), name="made", reserved_for=["uid"])
+    claims = [{"name": "x", "resourceClaimTemplateName": "gpu"}]
+    pod = running("web-0", "a", owner="web", resourceClaims=claims)
+    created = (PodResourceClaimStatus(name="x", resource_claim_name="made"),)
+    pod = replace(pod, status=replace(pod.status, resource_claim_statuses=created))
+
+    async def ask(cluster: TrialCluster) -> list[ResourceClaim]:
+        await drain_nodes(cluster, ["a"])
+        return list(cluster.server.all(ResourceClaim))
+
+    (found,) = tried([node("a"), node("b"), made, pod], ask)
+    assert ("web-00001-x-00001", made.spec) == (found.metadata.name, found.spec)

@@ -19,7 +19,14 @@ from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.scheduling import PriorityClass
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_pod
-from tests.plugins.volume_objects import claim_volumes, make_claim, make_class, make_volume
+from tests.plugins.dynamic_resources import objects as dra
+from tests.plugins.volume_objects import (
+    claim_volumes,
+    make_claim,
+    make_class,
+    make_csi_node,
+    make_volume,
+)
 
 from .test_fit import workload
 from .trials import (
@@ -153,6 +160,40 @@ def test_pods_that_were_pending_are_not_moved_or_lost(step: dict[str, Any]) -> N
     report = planned([*objects, node("b")], step)
     assert report.works
     assert () == report.moved + report.lost + report.no_longer_pending + report.created
+
+
+def test_a_new_node_has_the_devices_and_drivers_of_its_like() -> None:
+    """Each node's pool is its own."""
+    claims = [dra.claim(dra.request(count=2), name=name) for name in ("x", "y")]
+    pods = [
+        make_pod(name, spec={"resourceClaims": [{"name": "x", "resourceClaimName": name}]})
+        for name in ("x", "y")
+    ]
+    slices = dra.slice_of([dra.device("g0")], node_name="a")
+    devices = [node("a"), slices, dra.device_class()]
+    add = {"addNodes": {"like": "a", "count": 2}}
+    report = planned([*devices, *claims, *pods], add)
+    assert () == report.no_longer_pending
+    slices = dra.slice_of([dra.device("g0"), dra.device("g1")], node_name="a")
+    devices = [node("a"), slices, dra.device_class()]
+    taken = dra.claim(name="z", allocation=dra.allocation_of("g0", "g1"), reserved_for=["z"])
+    report = planned([*devices, taken, *claims, *pods], add)
+    assert {"a-new-1", "a-new-2"} == {one.new_node for one in report.no_longer_pending}
+    volumes = [make_claim(name, storage_class="fast") for name in ("v", "w")]
+    pod = make_pod("p", volumes=claim_volumes("v", "w"))
+    limit = make_csi_node("a", {"csi.example.com": 1})
+    report = planned([node("a"), limit, make_class("fast"), *volumes, pod], add)
+    assert () == report.no_longer_pending
+
+
+def test_pods_of_other_schedulers_are_pending_too() -> None:
+    """They are counted, before and after."""
+    other = running("a", "a", owner="a", schedulerName="other")
+    pending = make_pod("b", spec={"schedulerName": "other"})
+    report = planned([node("a"), other, pending], {"drain": "a"})
+    assert (1, 2) == (report.before.pending, report.after.pending)
+    (found,) = report.now_pending
+    assert found.message.endswith("--profile default-scheduler asks that one instead")
 
 
 def test_evictions_for_pending_pods_are_no_effect() -> None:

@@ -536,3 +536,23 @@ def test_volumes_are_bound_once() -> None:
     report = simulate([node("n"), local, *volumes, *claims, *pods])
     assert {"p0": "n", "p1": "n"} == placed(report)
     assert ("VolumeBinding",) == report.unplaced[0].plugins
+
+
+@pytest.mark.parametrize("provisioner", ["csi.example.com", "kubernetes.io/no-provisioner"])
+def test_pods_with_the_same_unbound_claim(provisioner: str) -> None:
+    """The binding of the first one stands; the others follow to where the volume is."""
+    pods = [
+        make_pod(f"p{at}", volumes=claim_volumes("c"), requests={"cpu": "1"}) for at in range(3)
+    ]
+    report = simulate(
+        [
+            node("n", 2, zone="n"),
+            node("m", 2, zone="m"),
+            make_class("fast", provisioner=provisioner),
+            make_volume("v", storage_class="fast", nodes={"topology.kubernetes.io/zone": ["n"]}),
+            make_claim("c", storage_class="fast", storage="2Gi" if "csi" in provisioner else "1Gi"),
+            *pods,
+        ]
+    )
+    assert (2, 1) == (len(placed(report)), len({*placed(report).values()}))
+    assert ("NodeResourcesFit", "VolumeBinding") == report.unplaced[0].plugins

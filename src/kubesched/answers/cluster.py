@@ -34,6 +34,7 @@ from kubesched.answers.plan import read_plan
 from kubesched.answers.pod_explanation import (
     check_scheduler,
     explain_pod,
+    extender_warnings,
     notes_on,
     placed_with_gang,
     sampling_notes,
@@ -42,7 +43,7 @@ from kubesched.answers.room import WatchPods
 from kubesched.answers.top import TopReport, ask_top, check_question
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps, selected_nodes
 from kubesched.answers.whatif import WhatIfReport, what_if
-from kubesched.answers.why import PodState, WhyReport, state_of, why_pod, why_uncreated
+from kubesched.answers.why import PodState, WhyReport, state_of, why_pod, why_uncreated, with_gang
 from kubesched.answers.workload_pods import (
     LackedPodsError,
     decoded,
@@ -101,7 +102,7 @@ class Cluster:
         self._options = options
         self.warnings: list[str] = []
         self._warn = self.warnings.extend if warn is None else warn
-        self._warn(given.warnings)
+        self._warn([*given.warnings, *extender_warnings(scheduler.configuration)])
 
     def __repr__(self) -> str:
         """Return how large it is, and what it was read from."""
@@ -552,11 +553,9 @@ class Cluster:
         info = PodInfo(pod)
         report = why_pod(cluster, cluster.pending.get(info.uid, info), explanation)
         cluster.check_plugins()
-        if report.state is PodState.FITS:
+        if report.state in (PodState.FITS, PodState.UNSCHEDULABLE):
             found = placed_with_gang(cluster, pod, report.notes, self.objects, self._simulated)
-            if found is not None:
-                state = PodState.FITS if found.fits else PodState.GANG_UNSCHEDULABLE
-                report = replace(report, state=state, sentence=found.sentence, notes=found.notes)
+            report = report if found is None else with_gang(report, found)
         return replace(report, notes=(*notes, *report.notes))
 
     def _explain(
@@ -566,7 +565,7 @@ class Cluster:
         pod, notes = self._find(name, namespace)
         waiting = pending_again(pod)
         if waiting is not pod:
-            cluster.cache.remove_pod(PodInfo(pod).uid)
+            cluster.delete([PodInfo(pod)])
         asked = with_scheduler_name(waiting, self._options.profile)
         report = self._decided(cluster, asked, all_filters=all_filters)
         if waiting is pod and report.outcome is PodOutcome.SCHEDULABLE:

@@ -10,6 +10,7 @@ Differs:  pods of DaemonSets and static pods are not evicted, because they come 
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Final, TypeVar
@@ -18,10 +19,13 @@ import numpy as np
 from msgspec.structs import replace
 
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
-from kubesched.answers.trial_cluster import is_daemon
+from kubesched.answers.trial_cluster import is_daemon, published_by
 from kubesched.api.core import Node, Pod
+from kubesched.api.meta import KubeObject
 from kubesched.api.quantity import canonical
+from kubesched.api.resource import ResourceSlice
 from kubesched.api.scheduling import PriorityClass
+from kubesched.api.storage import CSINode
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
 from kubesched.api.well_known import HOSTNAME
 from kubesched.cluster.nodes import CORDON_TAINT, STATE_TAINTS
@@ -51,7 +55,11 @@ def cluster_changes(
     """
     near = sorted((v for v in verdicts if not v.feasible), key=lambda v: len(v.rejections))
     names = [verdict.node for verdict in near]
-    curable = [v for v in near if all(a.code == _UNSCHEDULABLE for a in v.rejections)]
+    curable = [
+        v
+        for v in near
+        if all(a.code == _UNSCHEDULABLE or a.plugin == _DEVICES for a in v.rejections)
+    ]
     evictable = [verdict.node for verdict in curable]
     rejecting = {answer.plugin for verdict in curable for answer in verdict.rejections}
     for found in (
@@ -67,6 +75,8 @@ def cluster_changes(
 
 
 _UNSCHEDULABLE: Final = Code.UNSCHEDULABLE.label
+_DEVICES: Final = "DynamicResources"
+"""It rejects nodes for good, as preemption releases no devices; deleting a pod does."""
 
 
 def _bounded(trial: ChangeTrial, candidates: Iterable[T]) -> Iterator[T]:
@@ -151,9 +161,15 @@ def _label(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange
 def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     """Try a node of each shape that exists, the most frequent ones first.
 
-    It has only the pods of DaemonSets and static pods that the existing node has.
+    It has only the pods of DaemonSets and static pods that the existing node has, and its drivers.
     """
-    shapes = grouped_by(trial.cluster.cache.nodes.nodes, _shape)
+    stored = trial.cluster.cache.objects
+    objects = (*stored.list(ResourceSlice), *stored.list(CSINode))
+    offered = _offered(objects)
+    shapes = grouped_by(
+        trial.cluster.cache.nodes.nodes,
+        lambda node: (_shape(node), frozenset(offered[node.metadata.name].items())),
+    )
     for _, alike in _bounded(trial, largest_first(shapes)):
         model = alike[0]
         name = _new_name(trial, model.metadata.name)
@@ -161,14 +177,15 @@ def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
         if HOSTNAME in labels:
             labels[HOSTNAME] = name
         new = replace(model, metadata=replace(model.metadata, name=name, uid="", labels=labels))
-        if found := trial.node_for_beside(new, _daemons(trial, model.metadata.name, name)):
+        like = model.metadata.name
+        published = list(published_by(new, like, objects))
+        if found := trial.node_for_beside(new, _daemons(trial, like, name), published):
             amounts = model.status.allocatable
             size = ", ".join(
                 f"{resource} {canonical(amounts[resource])}"
                 for resource in ("cpu", "memory")
                 if resource in amounts
             )
-            like = model.metadata.name
             sentence = f"add a node like {like} ({size})"
             yield _of_node(ChangeKind.ADD_NODE, name, found, sentence, after=like)
 
@@ -185,6 +202,17 @@ def _daemons(trial: ChangeTrial, like: str, name: str) -> list[Pod]:
         for info in nodes.pods[nodes.row_of[like]].values()
         if is_daemon(info.pod)
     ]
+
+
+def _offered(objects: Iterable[KubeObject]) -> defaultdict[str, Counter[str]]:
+    """Return by node how many devices each driver offers, and the CSI drivers with their limits."""
+    offered: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for item in objects:
+        if isinstance(item, ResourceSlice) and item.spec.node_name:
+            offered[item.spec.node_name][item.spec.driver] += len(item.spec.devices)
+        elif isinstance(item, CSINode):
+            offered[item.metadata.name].update(map(repr, item.spec.drivers))
+    return offered
 
 
 def _shape(node: Node) -> object:
@@ -238,14 +266,15 @@ def _evict(
             seen.add(info.uid)
             if found := trial.node_for_without([info]):
                 yield _eviction(info, found)
-    plugins = trial.profile.plugins
-    if not any(plugins[name].scope is Scope.CLUSTER for name in rejecting if name in plugins):
+    plugins, rejecting = trial.profile.plugins, set(rejecting)
+    any_helps = any(plugins[name].scope is Scope.CLUSTER for name in rejecting if name in plugins)
+    if not (any_helps or _DEVICES in rejecting):
         return
     elsewhere = (
         info
         for name in list(trial.cluster.cache.nodes.names)
         for info in _evictable(trial, name)
-        if info.uid not in seen
+        if info.uid not in seen and (any_helps or any(info.pod.claims_in_use()))
     )
     for info in _bounded(trial, elsewhere):
         if found := trial.node_for_without([info]):

@@ -176,7 +176,7 @@ async def drain_nodes(
     trial, earlier = _DrainTrial(cluster, names), len(cluster.evictions)
     await trial.run(after_node)
     outcomes = PodOutcomes(cluster)
-    pods, preempted = trial.pods(outcomes), outcomes.evicted(earlier)
+    pods, preempted = trial.pods(outcomes), outcomes.evicted(earlier, trial.replacements())
     return Drained(pods, preempted, outcomes.unknown())
 
 
@@ -226,6 +226,11 @@ class _DrainTrial:
         return True
 
     # What became of the pods.
+
+    def replacements(self) -> set[str]:
+        """Return the uids of the pods that replaced those of the nodes, for a time or to stay."""
+        pods = [pod for found in self._on_node.values() for pod in found]
+        return {later for pod in pods for later in self._cluster.successors_of(uid_of(pod))}
 
     def pods(self, outcomes: PodOutcomes) -> tuple[DrainedPod, ...]:
         """Return what became of the pods, node by node."""

@@ -52,12 +52,15 @@ class NodeShape(msgspec.Struct, frozen=True):
         title: What answers call it: the name that it was given, or its amounts.
         model: A node of the shape.
         price: Of one node; None if it is not given.
+        like: The existing node that it is the shape of, with its devices and CSI drivers; empty for
+            a shape of amounts.
     """
 
     name: str
     title: str
     model: Node
     price: float | None = None
+    like: str = ""
 
 
 def read_shapes(templates: Sequence[str]) -> tuple[NodeShape, ...]:
@@ -169,6 +172,7 @@ def shape_of(node: Node, price: float | None = None) -> NodeShape:
             status=replace(node.status, conditions=()),
         ),
         price,
+        name,
     )
 
 
@@ -320,16 +324,16 @@ class _Search:
         cluster = self._cluster
         cluster.begin()
         taken = names_of(cluster)
-        added: list[Node] = []
+        added: list[tuple[Node, str]] = []
         for shape, number in zip(self._shapes, counts, strict=True):
             nodes = new_nodes(shape.model, number, taken)
             taken += [node.metadata.name for node in nodes]
-            added += nodes
+            added += [(node, shape.like) for node in nodes]
         # Pods of DaemonSets first. Then priority decides: no pod is backing off by the time that
         # nodes are added to a real cluster.
         with cluster.moving_only():
-            for node in added:
-                cluster.add_node(node)
+            for node, like in added:
+                cluster.add_node(node, like)
             await cluster.settle()
         cluster.rehearsal.scheduler.wake()
         await cluster.settle()
@@ -442,7 +446,9 @@ class _Search:
     def _needs(self) -> Counter[str] | None:
         """Return the pods' requests together; None if existing nodes might take some of them."""
         outcomes = PodOutcomes(self._cluster)
-        if any(not _FIXED_PLUGINS.issuperset(outcomes.of(uid).plugins) for uid in self._waiting):
+        rejecting = [outcomes.of(uid).plugins for uid in self._waiting]
+        # A pod that no plugin rejects waits for the others of its gang.
+        if any(not plugins or not _FIXED_PLUGINS.issuperset(plugins) for plugins in rejecting):
             return None
         pods = self._cluster.pods()
         total: Counter[str] = Counter()

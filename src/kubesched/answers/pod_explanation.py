@@ -13,13 +13,14 @@ from msgspec.structs import replace
 from kubesched.answers.pod_changes import requests_of
 from kubesched.api.core import FINISHED, Pod
 from kubesched.api.meta import KubeObject
-from kubesched.api.scheduling import PodGroup
+from kubesched.api.scheduling import PodGroup, PodGroupSchedulingPolicy, PodGroupSpec
 from kubesched.config.types import Configuration
 from kubesched.explain.explain import explain_decision, explain_gate
 from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.explain.sentences import count, is_rejected_everywhere, names
 from kubesched.explain.unknown import rejecting_plugins, with_known_rejections, with_unknown
 from kubesched.framework.dra.devices import resources_without_node
+from kubesched.framework.plugin_error import is_in_tree
 from kubesched.framework.pod_groups import pod_group_name_of
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.sampling import feasible_nodes_to_find
@@ -44,14 +45,27 @@ def check_scheduler(pod: Pod, cluster: ClusterState) -> None:
 def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
     """Explain what is decided for a pending pod of a cluster."""
     report = _explained(cluster, info, all_filters=all_filters)
-    group = _gang_of(cluster, info)
+    group = group_of(cluster, info)
     if group is not None:
         report = replace(report, notes=(*report.notes, _gang_note(group)))
+    if report.outcome is PodOutcome.SCHEDULABLE:
+        report = replace(report, notes=(*report.notes, *_later_notes(cluster, info)))
     if report.outcome is not PodOutcome.UNKNOWN or is_rejected_everywhere(report):
         return report
     less = PodInfo(_without_devices_and_claims(info, cluster.snapshot()))
     rest = _explained(cluster, less, all_filters=all_filters)
     return with_known_rejections(report, rest.nodes)
+
+
+def _later_notes(cluster: ClusterState, info: PodInfo) -> Iterator[str]:
+    """Yield a note if plugins of the user's may refuse a pod after its node was chosen."""
+    profile = cluster.profile_of(info)
+    assert profile is not None, "checked before"
+    later = (*profile.reserve_plugins, *profile.permit_plugins, *profile.pre_bind_plugins)
+    own = dict.fromkeys(plugin.name for plugin in later if not is_in_tree(type(plugin)))
+    if own:
+        who = names([*own])
+        yield f"{who} may still refuse it on the chosen node; `kubesched simulate` tells."
 
 
 def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:
@@ -113,29 +127,57 @@ def sampling_notes(report: PodExplanation, configuration: Configuration) -> Iter
         )
 
 
+def extender_warnings(configuration: Configuration) -> Iterable[str]:
+    """Yield a warning about the extenders of a configuration: answers are without them."""
+    if urls := [extender.url_prefix for extender in configuration.extenders]:
+        yield f"not called: the extenders {names(urls)}, which may refuse or prefer nodes"
+
+
 # Gangs: pods that are placed together, or not at all.
 
 
-def _gang_of(cluster: ClusterState, info: PodInfo) -> PodGroup | None:
-    """Return the group of a pod that is placed together with others, or not at all."""
+def group_of(cluster: ClusterState, info: PodInfo) -> PodGroup | None:
+    """Return the group of a pod on which its place depends; None if it is placed for itself.
+
+    A gang is placed together or not at all; topology constraints keep a group in one domain. The
+    group has only those that the scheduler reads.
+    """
     name, profile = pod_group_name_of(info.pod), cluster.profile_of(info)
-    if not name or profile is None or "GangScheduling" not in profile.plugins:
+    group = cluster.cache.objects.get(PodGroup, name, info.namespace) if name else None
+    if group is None or profile is None:
         return None
-    group = cluster.cache.objects.get(PodGroup, name, info.namespace)
-    return None if group is None or group.spec.scheduling_policy.gang is None else group
+    spec = group.spec
+    if "GangScheduling" not in profile.plugins:
+        spec = replace(spec, scheduling_policy=PodGroupSchedulingPolicy())
+    if "TopologyPlacementGenerator" not in profile.plugins:
+        spec = replace(spec, scheduling_constraints=None)
+    depends = spec.scheduling_policy.gang is not None or topology_key_of(spec)
+    return replace(group, spec=spec) if depends else None
+
+
+def topology_key_of(spec: PodGroupSpec) -> str:
+    """Return the node label that is the same for all pods of a group; "" if there is none."""
+    constraints = spec.scheduling_constraints
+    return constraints.topology[0].key if constraints and constraints.topology else ""
 
 
 def _rule(group: PodGroup) -> str:
-    gang = group.spec.scheduling_policy.gang
-    assert gang is not None, "checked before"
-    pods = count(gang.min_count, "pod")
-    return f"{pods} of PodGroup {group.metadata.name} must fit together"
+    gang, key = group.spec.scheduling_policy.gang, topology_key_of(group.spec)
+    pods = "pods" if gang is None else f"at least {count(gang.min_count, 'pod')}"
+    together = "" if gang is None else " together"
+    where = f" where {key} is the same" if key else ""
+    return f"{pods} of PodGroup {group.metadata.name} must fit{together}{where}"
 
 
 def _gang_note(group: PodGroup) -> str:
-    """Return the note of an answer about one pod of a gang."""
-    alone = "this is about the pod alone, and `kubesched simulate` places the gang."
-    return f"At least {_rule(group)}; {alone}"
+    """Return the note of an answer about one pod of a group."""
+    rule = _rule(group)
+    alone = f"this is about the pod alone, and `kubesched simulate` places the {_word(group)}."
+    return f"{rule[0].upper()}{rule[1:]}; {alone}"
+
+
+def _word(group: PodGroup) -> str:
+    return "group" if group.spec.scheduling_policy.gang is None else "gang"
 
 
 class PlacedWithGang(NamedTuple):
@@ -159,26 +201,28 @@ def placed_with_gang(
     objects: Iterable[KubeObject],
     simulate: Callable[[Iterable[KubeObject]], SimulationEnd],
 ) -> PlacedWithGang | None:
-    """Place a pod that fits alone with its gang; return None if it has none.
+    """Place a pod with its gang; return None if it has none.
+
+    The sentence is about a pod that fits alone, unless the gang fits.
 
     `notes` are those of the answer about the pod alone, `objects` those of the cluster. `simulate`
     places the pending pods among objects.
     """
     info = PodInfo(pod)
-    group = _gang_of(cluster, info)
+    group = group_of(cluster, info)
     if group is None:
         return None
-    alone = _gang_note(group)
+    alone, word = _gang_note(group), _word(group)
     kept = tuple(note for note in notes if note != alone)
     placed = simulate(_without_other_pending_pods(objects, group)).report
     node = next((one.node for one in placed.placements if one.pod == info.key), "")
     if node:
         evicted = [one.pod for one in placed.evictions]
-        cost = [f"The gang would evict {names(evicted)}."] if evicted else []
-        sentence = f"Pod {info.key} fits together with its gang, and would go to {node}."
+        cost = [f"The {word} would evict {names(evicted)}."] if evicted else []
+        sentence = f"Pod {info.key} fits together with its {word}, and would go to {node}."
         return PlacedWithGang(True, sentence, (*kept, *cost))
     rejected = [one for one in placed.unplaced if one.plugins]
-    sentence = f"Pod {info.key} fits alone, but its gang does not: at least {_rule(group)}"
+    sentence = f"Pod {info.key} fits alone, but its {word} does not: {_rule(group)}"
     if rejected:
         # The others found a node, and had to leave it again.
         pending = len(placed.unplaced)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from kubesched.answers.top import ResourceRequests
 from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.api.core import FINISHED, Pod
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import grouped_by, largest_first
@@ -122,22 +123,31 @@ class PodOutcomes:
                     self._unknown.preempted(profile, info)
             return PodOutcomeNow(info.key, info.node_name)
         if profile is None:
-            text = f"it asks for the scheduler {info.scheduler_name}, which is not configured"
+            known = next(iter(self._profiles))
+            text = (
+                f"it asks for the scheduler {info.scheduler_name}, which is not configured; "
+                f"--profile {known} asks that one instead"
+            )
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
         found = self._gated.get(last) or self._unplaced.get(last)
         if found is None:
             text = "it was not tried"
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
-        reasons = (found.message,) if isinstance(found, Gated) else found.reasons
+        # Pods that are held back for the same reason are one group.
+        held = found.message.removeprefix(f'pod "{info.key}": ')
+        reasons = (held,) if isinstance(found, Gated) else found.reasons
         plugins = (found.plugin,) if isinstance(found, Gated) else found.plugins
         guess = self._unknown.rejected(profile, info, plugins)
         return PodOutcomeNow(info.key, "", found.message, reasons, plugins, guess)
 
-    def evicted(self, since: int = 0) -> tuple[PreemptedPod, ...]:
-        """Return the pods that preemption evicted, from that position on."""
+    def evicted(self, since: int = 0, without: Collection[str] = ()) -> tuple[PreemptedPod, ...]:
+        """Return the pods that preemption evicted, from that position on, `without` those uids."""
         found = []
         for one in self._cluster.evictions[since:]:
-            now = self.of(self._cluster.gone.get(one.pod, ""), one.pod)
+            uid = self._cluster.gone.get(one.pod, "")
+            if uid in without:
+                continue
+            now = self.of(uid, one.pod)
             found.append(
                 PreemptedPod(
                     one.pod,
@@ -181,6 +191,11 @@ class ClusterUse(DocumentPart, frozen=True):
     resources: tuple[ResourceRequests, ...]
 
 
+def _waits(pod: Pod) -> bool:
+    is_over = pod.status.phase in FINISHED or pod.metadata.deletion_timestamp
+    return not (pod.spec.node_name or is_over)
+
+
 def use_of(cluster: TrialCluster) -> ClusterUse:
     """Return how full a settled cluster is."""
     rehearsal = cluster.rehearsal
@@ -189,7 +204,7 @@ def use_of(cluster: TrialCluster) -> ClusterUse:
     return ClusterUse(
         len(nodes),
         int(nodes.pod_counts.sum()),
-        len(rehearsal.unplaced()) + len(rehearsal.gated()),
+        sum(_waits(pod) for pod in cluster.pods().values()),
         tuple(
             ResourceRequests(one.resource, one.requested_after, one.allocatable, one.share_after)
             for one in total

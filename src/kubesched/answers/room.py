@@ -4,8 +4,8 @@ A shape of amounts is divided into what is free. Copies of a pod are placed by t
 plugins until one fits nowhere; nothing is evicted for them. If no filter looks at other nodes, all
 nodes are filled at once, else the copies are placed one after another.
 
-Rejects:  shapes that ask for nothing, and amounts that cannot be parsed; pods of other schedulers
-          and pods that use devices.
+Rejects:  shapes that ask for nothing, and amounts that cannot be parsed; pods of other schedulers,
+          pods that use devices, and pods of groups with a topology.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kubesched.answers.pod_explanation import group_of, topology_key_of
 from kubesched.api.core import Pod, PodStatus
 from kubesched.api.quantity import QuantityError, resource_value
 from kubesched.explain.document import DocumentPart
@@ -127,13 +128,19 @@ def room_for_pod(cluster: ClusterState, pod: Pod, watch: WatchPods | None = None
     `watch` is called now and then with the number that fit so far.
 
     Raises:
-        ValueError: The pod is of another scheduler, or uses devices.
+        ValueError: The pod is of another scheduler, uses devices, or has a group with a topology.
     """
     info = PodInfo(_model(pod))
     profile = cluster.profile_of(info)
     if profile is None:
         known = ", ".join(cluster.profiles)
         raise ValueError(f"it is for the scheduler {info.scheduler_name}; name one: {known}")
+    group = group_of(cluster, info)
+    if group is not None and (key := topology_key_of(group.spec)):
+        raise ValueError(
+            f"all pods of its PodGroup {group.metadata.name} must be where {key} is the same; "
+            "ask `kubesched fit --max` for a manifest"
+        )
     trace = Trace()
     first = cluster.schedule_one(info, trace, preempts=False)
     cycle = trace.cycle

@@ -26,6 +26,7 @@ from kubesched.api.apps import Job, ReplicaSet
 from kubesched.api.core import Pod
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.sentences import names
+from kubesched.framework.dra.devices import device_classes_of
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.cluster import ClusterState
 from kubesched.simulator.utilisation import region_and_zone, resource_names
@@ -381,7 +382,7 @@ def ask_top(
     `like` is the pod that `room_like` names.
 
     Raises:
-        UserError: A label or resource does not exist.
+        UserError: A label or resource does not exist, or room for it is not counted.
         PluginError: A plugin raised.
     """
     nodes = cluster.cache.nodes
@@ -391,6 +392,13 @@ def ask_top(
     found: RoomPerNode | None = None
     if room is not None:
         shape = {_resource("--room", name, cluster): n for name, n in _shape(room).items()}
+        classes = device_classes_of(cluster.cache.objects)
+        if backed := next(filter(classes.backs, shape), ""):
+            provider = classes.by_resource[backed].metadata.name
+            raise UserError(
+                f"--room {room}: devices of DeviceClass {provider} provide {backed}, and are not "
+                "counted here; ask `kubesched fit --max` for a manifest"
+            )
         found = room_for_shape(nodes, shape, room)
     elif like is not None:
         try:

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from kubesched.api.core import Node, Pod, Taint
+from kubesched.api.meta import KubeObject
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.tolerations import find_untolerated
 from kubesched.explain.document import DocumentPart
@@ -154,10 +155,17 @@ class ChangeTrial:
         finally:
             self.cluster.cache.put(before)
 
-    def node_for_beside(self, node: Node, pods: Sequence[Pod] = ()) -> str:
-        """Return the node that the pod goes to if this node is added, with pods on it."""
+    def node_for_beside(
+        self, node: Node, pods: Sequence[Pod] = (), published: Sequence[KubeObject] = ()
+    ) -> str:
+        """Return the node that the pod goes to if this node is added, with pods on it.
+
+        `published` are the objects of its drivers.
+        """
         cache = self.cluster.cache
         cache.add_node(node)
+        for item in published:
+            cache.put(item)
         for pod in pods:
             cache.add_pod(pod)
         try:
@@ -165,16 +173,19 @@ class ChangeTrial:
         finally:
             for pod in pods:
                 cache.remove_pod(PodInfo(pod).uid)
+            for item in published:
+                cache.delete(item)
             cache.remove_node(node.metadata.name)
 
     def node_for_without(self, pods: Iterable[PodInfo]) -> str:
         """Return the node that the pod goes to if other pods are gone."""
         cache, gone = self.cluster.cache, list(pods)
-        for info in gone:
-            cache.remove_pod(info.uid)
+        claims = self.cluster.delete(gone)
         try:
             return self.node_for()
         finally:
+            for claim in claims:
+                cache.put(claim)
             for info in gone:
                 cache.add_pod(info.pod)
 

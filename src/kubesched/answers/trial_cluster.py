@@ -7,7 +7,7 @@ Invariants: after `undo`, every object is as it was when `begin` was called, exc
             and so is the random source.
 Differs:  pods of a controller of any kind are created again, with the fields of the deleted pod;
           claims with a class that provisions are bound at once if the class binds immediately;
-          quotas and limit ranges are not read.
+          quotas and limit ranges are not read; volumes take no room from CSIStorageCapacities.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from random import Random
-from typing import Any, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -26,13 +26,18 @@ from kubesched.answers.workload_pods import make, replacement_of
 from kubesched.api.apps import DaemonSet
 from kubesched.api.core import Node, Pod, PodResourceClaimStatus
 from kubesched.api.errors import AlreadyExistsError
-from kubesched.api.meta import KubeObject, controller_of
+from kubesched.api.meta import KubeObject, ObjectMeta, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.requirements import SelectorError, parse_selector
-from kubesched.api.resource import ResourceClaim, ResourceClaimTemplate
+from kubesched.api.resource import (
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceClaimTemplateSpec,
+    ResourceSlice,
+)
 from kubesched.api.scheduling import PriorityClass
-from kubesched.api.storage import StorageClass
-from kubesched.api.volume import PersistentVolumeClaim
+from kubesched.api.storage import CSINode, CSIStorageCapacity, StorageClass
+from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, SYSTEM_CLASSES
 from kubesched.cluster.controllers.claims import device_claim_of, has_own_claims, volume_claims_of
 from kubesched.cluster.eviction import is_mirror
@@ -49,6 +54,12 @@ from kubesched.simulator.object_server import NODES, key_of
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Eviction
 from kubesched.snapshot.pod_info import uid_of
+
+_BINDINGS: Final[Mapping[type, tuple[str, ...]]] = {
+    PersistentVolumeClaim: ("volume_name", "storage_class_name"),
+    PersistentVolume: ("claim_ref",),
+}
+"""The fields of specifications that controllers write."""
 
 WatchSteps: TypeAlias = Callable[[int, int, int], object]
 """Called with the numbers of steps done, of steps to do, and of scheduling cycles so far."""
@@ -91,6 +102,7 @@ class TrialCluster:
         self.placed_first: set[str] = set()
         self.notes: dict[str, None] = {}
         self._keys = {uid_of(pod): key_of(pod) for pod in self.server.all(Pod)}
+        self._templates = dict(self._templates_in_use())
         self._new_claims: list[Key] = []
         self._volumes = InstantVolumeWriter(self.server)
         self._journal: dict[Key, KubeObject | None] | None = None
@@ -143,6 +155,8 @@ class TrialCluster:
     def _written(self, change: Change[KubeObject]) -> None:
         if self._journal is not None:
             self._journal.setdefault(change.key, change.previous)
+        if isinstance(change.value, PersistentVolume) and change.type is ChangeType.ADDED:
+            self._note_pools_of(change.value.spec.storage_class_name)
         if not isinstance(change.value, Pod):
             return
         is_gone = change.type is ChangeType.DELETED
@@ -157,6 +171,12 @@ class TrialCluster:
             self.gone[f"{change.key.namespace}/{change.key.name}"] = uid_of(change.value)
         elif going is not None and self._recreates:
             self._create_again(going)
+
+    def _note_pools_of(self, storage_class: str) -> None:
+        pools = self.server.all(CSIStorageCapacity)
+        if any(pool.storage_class_name == storage_class for pool in pools):
+            text = f"The new volumes of StorageClass {storage_class} take no room from each other"
+            self.notes[f"{text}: its CSIStorageCapacities stay as they are."] = None
 
     def _create_again(self, pod: Pod) -> None:
         replacement = replacement_of(pod)
@@ -258,16 +278,10 @@ class TrialCluster:
     # Objects.
 
     def add(self, item: KubeObject) -> KubeObject:
-        """Create an object, or replace the one of its name; return it as stored."""
+        """Create an object, or apply it to the one of its name; return it as stored."""
         known = self.server.store.find(key_of(item))
         if known is not None:
-            metadata = replace(
-                item.metadata,
-                uid=known.metadata.uid,
-                creation_timestamp=known.metadata.creation_timestamp,
-                generation=known.metadata.generation + 1,
-            )
-            stored = self.server.update(replace(item, metadata=metadata))
+            stored = self.server.update(_applied(item, known))
         else:
             if isinstance(item, PersistentVolumeClaim):
                 self._new_claims.append(key_of(item))
@@ -319,6 +333,23 @@ class TrialCluster:
         self.notes[f"PriorityClass {name} is not in the cluster; priority 0 is used."] = None
         return replace(pod, spec=replace(pod.spec, priority=0))
 
+    def _templates_in_use(self) -> Iterator[tuple[Key, ResourceClaimTemplate]]:
+        """Yield templates as the claims made from them show them, if the files lack templates."""
+        for pod in self.server.all(Pod):
+            for entry, name in pod.resource_claims():
+                claim = self.server.find(ResourceClaim, pod.metadata.namespace, name)
+                if claim is not None and entry.resource_claim_template_name:
+                    metadata = ObjectMeta(
+                        namespace=pod.metadata.namespace, name=entry.resource_claim_template_name
+                    )
+                    spec = ResourceClaimTemplateSpec(spec=claim.spec)
+                    template = ResourceClaimTemplate(metadata=metadata, spec=spec)
+                    yield key_of(template), template
+
+    def _template(self, namespace: str, name: str) -> ResourceClaimTemplate | None:
+        found = self.server.find(ResourceClaimTemplate, namespace, name)
+        return found or self._templates.get(Key(kind_name(ResourceClaimTemplate), namespace, name))
+
     def _create_claims_of(self, pod: Pod) -> None:
         if not has_own_claims(pod):
             return
@@ -328,11 +359,14 @@ class TrialCluster:
         found: list[PodResourceClaimStatus] = []
         for asked in pod.spec.resource_claims:
             named = asked.resource_claim_template_name or ""
-            template = self.server.find(ResourceClaimTemplate, pod.metadata.namespace, named)
+            template = self._template(pod.metadata.namespace, named)
             if template is not None:
                 wanted = device_claim_of(plain, asked.name, msgspec.to_builtins(template))
                 name = self.server.create(msgspec.convert(wanted, ResourceClaim)).metadata.name
                 found.append(PodResourceClaimStatus(name=asked.name, resource_claim_name=name))
+            elif named:
+                of = f"{pod.metadata.namespace}/{named}"
+                self.notes[f"ResourceClaimTemplate {of} does not exist; pods wait for it."] = None
         if found:
             status = replace(pod.status, resource_claim_statuses=tuple(found))
             self.server.update(replace(pod, status=status))
@@ -349,9 +383,15 @@ class TrialCluster:
 
     # Nodes.
 
-    def add_node(self, node: Node) -> None:
-        """Add a node, and the pods that the DaemonSets in the store have on it."""
+    def add_node(self, node: Node, like: str = "") -> None:
+        """Add a node, and the pods that the DaemonSets in the store have on it.
+
+        It has the devices and CSI drivers of the node that it is like.
+        """
         self.server.create(node)
+        objects = (*self.server.all(ResourceSlice), *self.server.all(CSINode))
+        for published in published_by(node, like, objects):
+            self.server.create(published)
         for item in self.server.all(DaemonSet):
             for pod in make(item, 0, nodes=[node]).pods:
                 self.create_pod(pod)
@@ -402,9 +442,13 @@ class TrialCluster:
 
     def last_successor(self, uid: str) -> str:
         """Return the uid of the last pod that replaced a pod, or of the pod itself."""
+        return [uid, *self.successors_of(uid)][-1]
+
+    def successors_of(self, uid: str) -> Iterator[str]:
+        """Yield the uids of the pods that replaced a pod, one after another."""
         while uid in self.successors:
             uid = self.successors[uid]
-        return uid
+            yield uid
 
     def has_node(self, uid: str) -> bool:
         """Whether a pod, or its replacement, is on a node."""
@@ -426,6 +470,26 @@ class TrialCluster:
         return self.rehearsal.outcomes.evictions
 
 
+def _applied(item: KubeObject, known: KubeObject) -> KubeObject:
+    """Return an existing object after its manifest is applied: it keeps what controllers wrote."""
+    before = known.metadata
+    metadata = replace(
+        before,
+        labels={**before.labels, **item.metadata.labels},
+        annotations={**before.annotations, **item.metadata.annotations},
+        generation=before.generation + 1,
+    )
+    changed: Any = replace(item, metadata=metadata)
+    status = getattr(known, "status", None)
+    if status is not None and changed.status == type(status)():
+        changed = replace(changed, status=status)
+    for field in _BINDINGS.get(type(known), ()):
+        if not getattr(changed.spec, field):
+            kept = {field: getattr(cast("Any", known).spec, field)}
+            changed = replace(changed, spec=replace(changed.spec, **kept))
+    return cast("KubeObject", changed)
+
+
 def is_daemon(pod: Pod) -> bool:
     """Whether a pod belongs to its node: a DaemonSet's pod, or a static one."""
     owner = controller_of(pod.metadata)
@@ -445,6 +509,23 @@ def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
             metadata = replace(model.metadata, name=name, uid="", labels=labels)
             found.append(replace(model, metadata=metadata))
     return found
+
+
+def published_by(node: Node, like: str, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:
+    """Yield what the drivers of a new node publish: copies of what they published for a like one.
+
+    `objects` has the ResourceSlices and CSINodes of the cluster.
+    """
+    name = node.metadata.name
+    for item in objects:
+        if isinstance(item, CSINode) and item.metadata.name == like:
+            yield replace(item, metadata=ObjectMeta(name=name))
+        elif isinstance(item, ResourceSlice) and like and item.spec.node_name == like:
+            # A pool of the other node's name would be another node's.
+            pool = replace(item.spec.pool, name=f"{item.spec.pool.name}/{name}")
+            metadata = ObjectMeta(name=f"{item.metadata.name}-{name}")
+            spec = replace(item.spec, node_name=name, pool=pool)
+            yield replace(item, metadata=metadata, spec=spec)
 
 
 def names_of(cluster: TrialCluster) -> list[str]:

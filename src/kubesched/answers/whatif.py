@@ -338,7 +338,7 @@ class _PlanRun:
                 raise QuestionError(str(error), "like") from error
             shape = shape_of(node)
         for node in new_nodes(shape.model, step.count, names_of(self._cluster)):
-            self._cluster.add_node(node)
+            self._cluster.add_node(node, shape.like)
         like = f"like {step.like}" if step.like else f"of {step.template}"
         return f"add {count(step.count, 'node')} {like}"
 

@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from kubesched.answers.cluster_changes import cluster_changes
 from kubesched.answers.near_misses import missing_objects, near_misses
 from kubesched.answers.pod_changes import changes_together, pod_changes
-from kubesched.answers.pod_explanation import explain_pod
+from kubesched.answers.pod_explanation import PlacedWithGang, explain_pod
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.answers.workload_pods import LackedPodsError
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import FINISHED, Pod
+from kubesched.api.resource import ResourceClaim, ResourceClaimStatus
 from kubesched.explain.decision_records import (
     DecisionRecord,
     DecisionRecords,
@@ -238,6 +239,7 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
             *explanation.notes,
             *_preemption_note(state, explanation),
             *_ending_note(state, trial),
+            *_releasing_note(state, trial),
             *missing,
         ),
         message=explanation.message,
@@ -264,6 +266,28 @@ def _ending_note(state: PodState, trial: ChangeTrial) -> Iterable[str]:
         there = [info.key for info in ending if info.node_name == node]
         which = there or [info.key for info in ending]
         yield f"It fits {node} once pods that are being deleted are gone: {names(which)}."
+
+
+def _releasing_note(state: PodState, trial: ChangeTrial) -> Iterable[str]:
+    """Yield where a pod that stays pending fits once the scheduler releases devices it cannot use.
+
+    It does so after an attempt, if no other pod uses the claim.
+    """
+    if state is not PodState.UNSCHEDULABLE:
+        return
+    own, objects = trial.pod.metadata, trial.cluster.cache.objects
+    for _, name in trial.pod.resource_claims():
+        claim = objects.get(ResourceClaim, name, own.namespace)
+        if claim is None or claim.status.allocation is None:
+            continue
+        unused = replace(claim, status=ResourceClaimStatus())
+        if {user.uid for user in claim.status.reserved_for} <= {own.uid} and (
+            node := trial.node_for_with(unused)
+        ):
+            yield (
+                f"It fits {node} once the devices of ResourceClaim {name} are released, which the "
+                "scheduler does, as no other pod uses them."
+            )
 
 
 def _by_size(change: SuggestedChange) -> tuple[int, float, str]:
@@ -465,6 +489,22 @@ def why_pod(
         return replace(report, notes=(f"Node {on} was removed, or is not in the input.",))
     explanation = explanation or explain_pod(cluster, info, all_filters=True)
     return why(ChangeTrial(cluster, info.pod), explanation)
+
+
+def with_gang(report: WhyReport, found: PlacedWithGang) -> WhyReport:
+    """Return the answer about a pod after its gang was placed, which may preempt other pods."""
+    is_alone = report.state is PodState.FITS
+    if not (is_alone or found.fits):
+        return report
+    state = PodState.FITS if is_alone else PodState.PREEMPTS
+    return replace(
+        report,
+        state=state if found.fits else PodState.GANG_UNSCHEDULABLE,
+        sentence=found.sentence,
+        notes=found.notes,
+        changes=(),
+        together=(),
+    )
 
 
 # What a running scheduler recorded: where the pod is in its queue, and who evicted it.

@@ -363,6 +363,12 @@ class Pod(KubeObject):
         for entry in self.spec.resource_claims:
             yield entry, entry.resource_claim_name or created.get(entry.name) or ""
 
+    def claims_in_use(self) -> Iterator[str]:
+        """Yield the names of its ResourceClaims, and of the one for its extended resources."""
+        yield from (name for _, name in self.resource_claims())
+        if self.status.extended_resource_claim_status is not None:
+            yield self.status.extended_resource_claim_status.resource_claim_name
+
 
 class PodTemplateSpec(KubeStruct):
     """The template from which a controller creates its pods."""

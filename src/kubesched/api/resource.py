@@ -4,9 +4,13 @@ Upstream: staging/src/k8s.io/api/resource/v1/types.go (v1.36)
 Differs:  network data of allocated devices is not read.
 """
 
+from __future__ import annotations
+
+from collections.abc import Container
 from typing import Any
 
 from msgspec import field
+from msgspec.structs import replace
 
 from kubesched.api.core import Taint, Toleration
 from kubesched.api.integers import Int64
@@ -310,6 +314,15 @@ class ResourceClaim(KubeObject):
 
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
+
+    def without_users(self, uids: Container[str]) -> ResourceClaim:
+        """Return the claim without these pods; with the last one, its devices are released."""
+        users = self.status.reserved_for
+        left = tuple(user for user in users if user.uid not in uids)
+        if len(left) == len(users):
+            return self
+        allocation = self.status.allocation if left else None
+        return replace(self, status=replace(self.status, reserved_for=left, allocation=allocation))
 
 
 class ResourceClaimTemplateSpec(KubeStruct):

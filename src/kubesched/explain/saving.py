@@ -23,6 +23,7 @@ KUBECTL_NAMES: Final[Mapping[str, str]] = {
     "CSIStorageCapacity": "csistoragecapacities",
     "VolumeAttachment": "volumeattachments",
     "ResourceClaim": "resourceclaims",
+    "ResourceClaimTemplate": "resourceclaimtemplates",
     "ResourceSlice": "resourceslices",
     "DeviceClass": "deviceclasses",
 }

@@ -14,6 +14,7 @@ import msgspec
 
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
+from kubesched.api.resource import EXTENDED_RESOURCE_CLAIM_ANNOTATION, ResourceClaim
 from kubesched.cache.cache import Cache
 from kubesched.framework.disabled_fields import without_disabled_fields
 from kubesched.framework.plugin_error import PluginError
@@ -151,6 +152,27 @@ class ClusterState:
     def evict(self, victim: PodInfo) -> None:
         """Remove a pod from its node, at once."""
         self.cache.remove_pod(victim.uid)
+
+    def delete(self, pods: Iterable[PodInfo]) -> list[ResourceClaim]:
+        """Delete pods, and release the devices that only they use.
+
+        Returns the claims that this changed, as they were.
+        """
+        gone = {info.uid: info for info in pods}
+        changed: list[ResourceClaim] = []
+        for info in gone.values():
+            self.cache.remove_pod(info.uid)
+            for name in info.pod.claims_in_use():
+                claim = self.cache.objects.get(ResourceClaim, name, info.namespace)
+                if claim is None or (left := claim.without_users(gone)) is claim:
+                    continue
+                changed.append(claim)
+                # The claim for extended resources ends with its pod.
+                if EXTENDED_RESOURCE_CLAIM_ANNOTATION in claim.metadata.annotations:
+                    self.cache.delete(claim)
+                else:
+                    self.cache.put(left)
+        return changed
 
     def nominate(self, info: PodInfo, node_name: str) -> list[PodInfo]:
         """Nominate a pod to a node; return pods of lower priority whose nomination is cleared.

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import FINISHED, Pod, PodExtendedResourceClaimStatus
 from kubesched.api.csi_translation import plugin_named
-from kubesched.api.errors import NotFoundError
+from kubesched.api.errors import ConflictError, NotFoundError
 from kubesched.api.meta import Condition, KubeObject, ResourceEventHandler
 from kubesched.api.resource import AllocatedDeviceStatus, ResourceClaim
 from kubesched.api.scheduling import PodGroup
@@ -29,6 +29,7 @@ from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim, PersistentVolumeStatus
 from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.cluster.controllers.claims import provisioned_volume
+from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType
 from kubesched.plugins.volumes.claims import class_of_claim
 from kubesched.simulator.object_server import ObjectServer, key_of
@@ -94,22 +95,16 @@ class InstantServer(ObjectServer):
         pod = self.pod(namespace, name, uid)
         super().delete_pod(namespace, name, uid, 0)
         if pod is not None:
-            special = pod.status.extended_resource_claim_status
-            claims = [claim for _, claim in pod.resource_claims()]
-            claims += [] if special is None else [special.resource_claim_name]
-            for claim in claims:
+            for claim in pod.claims_in_use():
                 self.release_claim(namespace, claim, pod)
 
     def release_claim(self, namespace: str, name: str, pod: Pod) -> None:
         """Remove a pod from a claim; with the last pod, the devices are released."""
         found = self.find(ResourceClaim, namespace, name)
         if found is not None:
-            users = found.status.reserved_for
-            left = tuple(user for user in users if user.uid != pod.metadata.uid)
-            if len(left) < len(users):
-                allocation = found.status.allocation if left else None
-                status = replace(found.status, reserved_for=left, allocation=allocation)
-                self.update(replace(found, status=status))
+            left = found.without_users((pod.metadata.uid,))
+            if left is not found:
+                self.update(left)
 
     @staticmethod
     def soon(write: Callable[[], object]) -> None:
@@ -226,6 +221,7 @@ class InstantVolumeWriter:
 
     async def update_persistent_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Write the volume, and bind its claim to it."""
+        self._check_version(volume)
         bound = replace(volume, status=PersistentVolumeStatus(phase="Bound"))
         written = self._server.update(bound)
         reference = volume.spec.claim_ref
@@ -239,12 +235,23 @@ class InstantVolumeWriter:
         self, claim: PersistentVolumeClaim
     ) -> PersistentVolumeClaim:
         """Write the claim, provision its volume and bind it."""
+        self._check_version(claim)
         written = self._server.update(claim)
         return self._bind(written, self._server.create(self._volume_of(written)))
 
     def has_pod(self, namespace: str, name: str) -> bool:
         """Whether the pod exists."""
         return self._server.pod(namespace, name) is not None
+
+    def _check_version(self, item: PersistentVolume | PersistentVolumeClaim) -> None:
+        """Refuse what another pod with the same claim has written already."""
+        metadata = item.metadata
+        stored = self._server.get(type(item), metadata.namespace, metadata.name)
+        if stored.metadata.resource_version != metadata.resource_version:
+            raise ConflictError(
+                f'Operation cannot be fulfilled on {kind_name(type(item))} "{metadata.name}": the '
+                "object has been modified"
+            )
 
     def _bind(
         self, claim: PersistentVolumeClaim, volume: PersistentVolume

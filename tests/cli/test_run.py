@@ -50,6 +50,20 @@ def test_arguments_of_plugins_are_checked_with_the_rest(tmp_path: Path) -> None:
     assert ["parallelism", "profiles[0].pluginConfig[0].args.hardPodAffinityWeight"] == fields
 
 
+def test_a_configuration_whose_plugins_refuse_it_is_not_written(tmp_path: Path) -> None:
+    """As with kube-scheduler, what is written can be run."""
+    file = config(
+        tmp_path,
+        "profiles:\n- pluginConfig:\n"
+        "  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}\n",
+    )
+    written = tmp_path / "written.yaml"
+    result = run("run", "--config", file, "--write-config-to", written)
+    assert 1 == result.exit_code
+    assert "profiles[0].pluginConfig[0].args.hardPodAffinityWeight: " in result.output
+    assert not written.exists()
+
+
 def test_the_written_configuration_has_the_plugins(tmp_path: Path) -> None:
     """Those that flags add, once, also when it is read again with the same flags."""
     plugin = ROOT / "examples" / "plugins" / "keep_gpu_nodes_free.py"

@@ -178,6 +178,23 @@ async def test_a_connection_that_is_lost_before_the_request() -> None:
         server.close()
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="not every system has it")
+@on_both_loops
+async def test_a_server_that_is_gone_is_noticed() -> None:
+    """What is sent must be acknowledged within 45 seconds, and so must probes."""
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    try:
+        port = server.sockets[0].getsockname()[1]
+        connection = await Dialer(f"http://127.0.0.1:{port}", None).dial()
+        opened = connection.transport.get_extra_info("socket")
+        names = ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_USER_TIMEOUT")
+        options = [opened.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) for name in names]
+        assert [30, 15, 45_000] == options
+        connection.abort()
+    finally:
+        server.close()
+
+
 @on_both_loops
 async def test_a_cancelled_dial_closes_its_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     """The socket does not keep the number of its descriptor, which may be another's soon."""

@@ -5,7 +5,12 @@ from random import Random
 
 import pytest
 
-from kubesched.client.http_connection import CONNECTIONS_MAX, ConnectionPool, HttpConnection
+from kubesched.client.http_connection import (
+    CONNECTIONS_MAX,
+    ConnectionPool,
+    DisconnectedError,
+    HttpConnection,
+)
 from tests.loops import on_virtual_time
 
 from .wire import Wire
@@ -89,6 +94,24 @@ async def test_idle_connections_are_closed_after_a_minute() -> None:
     last = server.made[-1]
     assert last is not await pool.take()
     assert [3, 3, 1, 1, 1, 1, 1, 1, 1] == [*seen, server.open]
+
+
+@on_virtual_time
+async def test_late_responses_are_not_awaited_for_ever() -> None:
+    """A silent server breaks a request that has a deadline, not a stream."""
+    _, pool = _opened()
+    stream, connection = [await pool.take() for _ in range(2)]
+    asking = asyncio.ensure_future(stream.ask(b"watch"))
+    began = asyncio.get_running_loop().time()
+    with pytest.raises(TimeoutError):
+        await connection.ask(b"bind", 90.0)
+    pool.give_back(connection)
+    assert 90 <= asyncio.get_running_loop().time() - began <= 100
+    assert connection is not await pool.take()
+    assert not asking.done()
+    await pool.aclose()
+    with pytest.raises(DisconnectedError):
+        await asking
 
 
 @on_virtual_time

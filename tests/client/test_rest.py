@@ -293,6 +293,33 @@ async def test_slow_answer_times_out() -> None:
 
 
 @in_real_time
+async def test_a_server_that_hangs_ends_requests_and_no_streams(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Requests without a limit of their own end, too; streams last as long as they are read."""
+    monkeypatch.setattr("kubesched.client.rest._ANSWER_SECONDS_MAX", 0.02)
+    monkeypatch.setattr("kubesched.client.http_connection._EXPIRING_SECONDS", 0.01)
+    hanging = asyncio.Event()
+
+    async def answer(request: web.BaseRequest, _: object) -> web.StreamResponse:
+        response = web.StreamResponse()
+        if request.method == "GET":
+            await response.prepare(request)
+            await response.write(b"first\n")
+        await hanging.wait()
+        await response.write(b"last\n")
+        return response
+
+    async with _talking(answer) as (rest, _), rest.stream(Request(path="/x")) as lines:
+        assert b"first" == await anext(lines)
+        with pytest.raises(ApiError) as caught:
+            await rest.send(Request(method="POST", path="/x"))
+        assert (0, "Timeout") == (caught.value.code, caught.value.reason)
+        hanging.set()
+        assert b"last" == await anext(lines)
+
+
+@in_real_time
 async def test_unauthorized_renews_once() -> None:
     """A 401 is answered with newer credentials, once."""
 

@@ -43,7 +43,7 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
 from kubesched.framework.structured_log import V0, V2, write
-from kubesched.inputs.loading import in_file, load_scheduler
+from kubesched.inputs.loading import check_plugins, in_file, load_scheduler
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedBy
 
@@ -94,6 +94,7 @@ def run(**flags: Any) -> int | None:
     )
     configuration = with_flags(scheduler.configuration, options)
     if flags["write_config_to"] is not None:
+        check_plugins(scheduler, options.config_file)
         _write(flags["write_config_to"], dump(encode_configuration(configuration)))
         return None
     check_outputs({"--record": flags["record"]}, [options.config_file])

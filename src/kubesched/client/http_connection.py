@@ -13,6 +13,7 @@ Differs:  HTTP/1.1 only, without compression; interim responses are skipped; a r
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 from enum import Enum
@@ -52,6 +53,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         transport: Set once the connection is made.
         lost: Done once the connection is closed.
         is_retired: Whether no further request may be sent.
+        deadline: When the response must be complete, in seconds of the loop; infinite for streams.
     """
 
     transport: asyncio.Transport
@@ -71,6 +73,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._state = _State.IDLE
         self._is_kept = True
         self.is_retired = False
+        self.deadline = math.inf
         self.status = 0
         self.headers: dict[bytes, bytes] = {}
 
@@ -80,8 +83,10 @@ class HttpConnection(asyncio.BufferedProtocol):
         is_idle = self._state is _State.IDLE and self._is_kept and self._failure is None
         return is_idle and not self.is_retired
 
-    async def ask(self, message: bytes) -> int:
+    async def ask(self, message: bytes, seconds_max: float = math.inf) -> int:
         """Send a request, head and body; return the status once the response's head has arrived.
+
+        `seconds_max` is the time for the whole response; ConnectionPool breaks late ones.
 
         Raises:
             DisconnectedError: The connection was closed before the response began.
@@ -95,6 +100,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             # It was lost after it was opened; uvloop refuses to write to it.
             raise self._failure or DisconnectedError("EOF")
         self._state = _State.SENT
+        self.deadline = self._loop.time() + seconds_max
         self.transport.write(message)
         while self._state is _State.SENT:
             await self._more()
@@ -134,6 +140,14 @@ class HttpConnection(asyncio.BufferedProtocol):
         """Close the connection at once."""
         self._is_kept = False
         self.transport.abort()
+
+    def expire(self) -> None:
+        """Break a request whose deadline has passed."""
+        is_late = self._loop.time() > self.deadline
+        if is_late and self._state is not _State.IDLE and self._failure is None:
+            self._failure = TimeoutError("the server did not respond in time")
+            self.abort()
+            self._wake()
 
     def _more(self) -> asyncio.Future[None]:
         """Return a future that is done when data has arrived, or raise why none will."""
@@ -242,6 +256,7 @@ class HttpConnection(asyncio.BufferedProtocol):
 CONNECTIONS_MAX: Final = 64
 _IDLE_SECONDS_MAX: Final = 60.0
 _CLOSING_SECONDS_MAX: Final = 1.0
+_EXPIRING_SECONDS: Final = 5.0
 
 
 class ConnectionPool:
@@ -261,6 +276,7 @@ class ConnectionPool:
         self._idle: deque[tuple[HttpConnection, float]] = deque()
         self._open: set[HttpConnection] = set()
         self._is_closed = False
+        self._expiring: asyncio.TimerHandle | None = None
 
     async def take(self) -> HttpConnection:
         """Return an idle connection or a new one; at the limit, wait until one comes back.
@@ -290,7 +306,15 @@ class ConnectionPool:
         except OSError:
             connection.abort()
             raise
+        if self._expiring is None:
+            self._expire()
         return connection
+
+    def _expire(self) -> None:
+        """Break late requests, now and every few seconds; a timer for each would cost more."""
+        for connection in self._open:
+            connection.expire()
+        self._expiring = asyncio.get_running_loop().call_later(_EXPIRING_SECONDS, self._expire)
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -314,6 +338,8 @@ class ConnectionPool:
     async def aclose(self) -> None:
         """Close all connections; requests under way fail."""
         self._is_closed = True
+        if self._expiring is not None:
+            self._expiring.cancel()
         self._idle.clear()
         closing = tuple(self._open)
         for connection in closing:

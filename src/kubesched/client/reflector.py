@@ -10,7 +10,7 @@ resumed at its last version; if that version has expired, the reflector lists ag
 Upstream: staging/src/k8s.io/client-go/tools/cache/reflector.go (v1.36)
 Invariants: the sink gets every change once, in the server's order.
 Differs:  the reflector closes a stream 30 seconds after the server should have ended it: over
-          HTTP/1.1 nothing else notices that the server is gone. A list at a minimum version is
+          HTTP/1.1 nothing else notices that the server hangs. A list at a minimum version is
           never paged, even if the server has no watch cache.
 """
 

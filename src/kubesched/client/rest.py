@@ -7,7 +7,9 @@ Differs:  only JSON and HTTP/1.1 are spoken; a request refused with 401 is sent 
           transport does for kept connections, then, as upstream, after a second each; redirects
           are not followed; a stream that cannot be opened because the connection broke is an
           error, not an empty stream. One rate limit is for a whole connection even with the default
-          rate, where upstream has one per API group; a cancelled wait does not return its token.
+          rate, where upstream has one per API group; a cancelled wait does not return its token. A
+          request is given up after 90 seconds; upstream does so after 45 seconds in which the
+          server answers no ping of HTTP/2.
 Invariants: a request that changes something is sent again only if the server has refused it; in any
             t seconds at most burst + t * qps requests pass.
 """
@@ -101,6 +103,8 @@ def limiter_of(qps: float, burst: int) -> TokenBucket | None:
 
 _RETRIES_MAX: Final = 10
 _BROKEN_WAIT_SECONDS: Final = 1.0
+# An API server ends requests after a minute; one that is silent for longer hangs or is gone.
+_ANSWER_SECONDS_MAX: Final = 90.0
 _TOO_MANY_REQUESTS: Final = 429
 _UNAUTHORIZED: Final = 401
 _GOOD: Final = range(200, 207)
@@ -201,6 +205,7 @@ class HttpRestClient:
                 connection = await self._answer(request)
         except (OSError, CredentialsError) as failure:
             raise self._error(failure, request) from failure
+        connection.deadline = math.inf
         try:
             async with aclosing(lines_of(partial(self._chunk, connection, request))) as lines:
                 yield lines
@@ -287,7 +292,7 @@ class HttpRestClient:
                 # No await between this check and the write.
                 if self._permit is not None and request.method != "GET":
                     self._permit()
-                code = str(await connection.ask(message))
+                code = str(await connection.ask(message, _ANSWER_SECONDS_MAX))
             except BaseException:
                 pool.give_back(connection)
                 raise

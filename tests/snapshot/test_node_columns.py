@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kubesched.api.core import Node
+from kubesched.snapshot.host_ports import ANY_ADDRESS, HostPort
 from kubesched.snapshot.node_columns import NodeColumns, zone_key
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_sums import PodSum
@@ -72,6 +73,10 @@ def picture(
         "row_of": dict(sorted(table.row_of.items())),
         "pods": [sorted(pods) for pods in table.pods],
         "ports": [sorted(map(repr, table.used_ports[row])) for row in rows],
+        "users_of_ports": [
+            sorted(table.used_ports.rows_with([HostPort(ANY_ADDRESS, "TCP", number)]))
+            for number in (80, 81)
+        ],
         "unschedulable": table.unschedulable.tolist(),
         "taints": [table.taints[row] for row in rows],
         "features": [table.declared_features[row] for row in rows],

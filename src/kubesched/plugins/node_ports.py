@@ -24,7 +24,13 @@ from kubesched.framework.plugin import (
     Scope,
 )
 from kubesched.framework.status import NodeToStatus, unschedulable
-from kubesched.snapshot.host_ports import NO_PORTS, HostPort, UsedPorts, host_ports_of
+from kubesched.snapshot.host_ports import (
+    NO_PORTS,
+    HostPort,
+    UsedPorts,
+    UsedPortsColumn,
+    host_ports_of,
+)
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
@@ -57,9 +63,13 @@ class NodePorts(PreFilterPlugin[HostPorts], FilterPlugin[HostPorts]):
 
     def filter(self, state: HostPorts, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
         """Reject rows where one of the ports is in use."""
-        rejected = nodes.used_ports.map(
-            lambda used: _first_taken(state, used) is not None, np.bool_
-        )
+        used = nodes.used_ports
+        users = used.rows_with(state) if isinstance(used, UsedPortsColumn) else None
+        if users is None or len(users) > len(used.values):
+            rejected = used.map(lambda each: _first_taken(state, each) is not None, np.bool_)
+        else:
+            rejected = np.zeros(len(nodes), np.bool_)
+            rejected[[row for row in users if _first_taken(state, used[row]) is not None]] = True
         return NodeToStatus.rejecting(rejected, self.rejection)
 
     def describe(self, state: HostPorts, pod: PodInfo, nodes: NodeTable) -> str:

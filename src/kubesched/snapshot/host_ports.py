@@ -7,13 +7,15 @@ Differs:  nothing. As upstream, users of a port are not counted: when one of two
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, KeysView, Mapping
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from kubesched.api.core import PodSpec
+from kubesched.snapshot.coded import CodedColumn
 
 ANY_ADDRESS: Final = "0.0.0.0"
 
@@ -77,6 +79,11 @@ class UsedPorts:
             return False
         return port.address == ANY_ADDRESS or ANY_ADDRESS in addresses or port.address in addresses
 
+    @property
+    def numbers(self) -> KeysView[_Number]:
+        """The protocols and numbers in use."""
+        return self._addresses.keys()
+
     def plus(self, ports: Iterable[HostPort]) -> UsedPorts:
         """Return a value with `ports` in use as well."""
         addresses = dict(self._addresses)
@@ -101,3 +108,45 @@ def _used(addresses: Mapping[_Number, frozenset[str]]) -> UsedPorts:
 
 NO_PORTS: Final = UsedPorts()
 """The value of a node without host ports in use."""
+
+
+class UsedPortsColumn(CodedColumn[UsedPorts]):
+    """The host ports in use per row, with the rows of each port.
+
+    Where pods choose their ports at random, all rows differ, and only few use one port.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: defaultdict[_Number, set[int]] = defaultdict(set)
+
+    def rows_with(self, ports: Iterable[HostPort]) -> set[int]:
+        """Return the rows that use the protocol and number of one of `ports`."""
+        numbers = ((port.protocol, port.port) for port in ports)
+        return set().union(*(self._rows.get(number, ()) for number in numbers))
+
+    def set(self, row: int, value: UsedPorts) -> bool:
+        """Set a row's value; return whether it changed."""
+        self._index(row, self[row], value)
+        return super().set(row, value)
+
+    def swap_remove(self, row: int) -> None:
+        """Remove a row; the last row takes its place."""
+        last = len(self) - 1
+        removed, moved = self[row], self[last]
+        self._index(row, removed, NO_PORTS)
+        super().swap_remove(row)
+        if row != last:
+            self._index(last, moved, NO_PORTS)
+            self._index(row, NO_PORTS, moved)
+
+    def _index(self, row: int, before: UsedPorts, after: UsedPorts) -> None:
+        for number in before.numbers - after.numbers:
+            rows = self._rows[number]
+            rows.discard(row)
+            if not rows:
+                del self._rows[number]
+        for number in after.numbers - before.numbers:
+            self._rows[number].add(row)

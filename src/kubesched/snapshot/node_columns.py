@@ -23,7 +23,7 @@ from kubesched.api.core import Node, Taint
 from kubesched.api.integers import wrap
 from kubesched.api.quantity import resource_value, value
 from kubesched.snapshot.coded import Coded, CodedColumn
-from kubesched.snapshot.host_ports import NO_PORTS, UsedPorts
+from kubesched.snapshot.host_ports import NO_PORTS, UsedPortsColumn
 from kubesched.snapshot.images import ImageStates
 from kubesched.snapshot.label_groups import LabelGroups
 from kubesched.snapshot.node_table import (
@@ -68,7 +68,7 @@ class NodeColumns(NodeTable):
         self.names: list[str] = []
         self.nodes: list[Node] = []
         self.pods: list[dict[str, PodInfo]] = []
-        self.used_ports: CodedColumn[UsedPorts] = CodedColumn()
+        self.used_ports: UsedPortsColumn = UsedPortsColumn()
         self.row_of: dict[str, int] = {}
         self.is_plain = True
         self.resources = {name: at for at, name in enumerate(NATIVE)}

@@ -222,6 +222,24 @@ async def test_a_deployment_rolls_out_within_its_limits(
 
 
 @controlled
+async def test_recreation_waits_until_the_old_pods_are_gone(world: World) -> None:
+    """Pods that are being deleted still count, and the status has their number."""
+    kind = "deployments.apps"
+    world.client.create(*workload(kind, 2, strategy={"type": "Recreate"}))
+    await asyncio.sleep(5)
+    change(world, kind, template=NEW_IMAGE)
+    images, terminating = set(), set()
+    for _ in range(100):
+        await asyncio.sleep(0.05)
+        images.add(
+            tuple({one["spec"]["containers"][0]["image"] for one in world.client.list("pods")})
+        )
+        terminating.add(status_of(world, kind)["terminatingReplicas"])
+    assert {("i",), (), ("new",)} == images
+    assert {0, 2} <= terminating
+
+
+@controlled
 async def test_a_deployment_reuses_the_replica_set_of_an_earlier_template(world: World) -> None:
     """It becomes the newest revision."""
     kind = "deployments.apps"

@@ -64,7 +64,7 @@ class DeploymentController(ObjectsController):
         wanted = spec.get("replicas", 1)
         if spec.get("strategy", {}).get("type") == "Recreate":
             old = [self._resized(one, 0) for one in old]
-            is_free = not any(_counted(one, "replicas") for one in old)
+            is_free = not any(map(_pods_left, old))
             return self._resized(new, wanted if is_free else 0), old
         surge, unavailable = _limits(spec, wanted)
         if not spec.get("paused") or not any(map(_replicas, old)):
@@ -126,6 +126,7 @@ class DeploymentController(ObjectsController):
                 "updatedReplicas": updated,
                 "readyReplicas": sum(_counted(one, "readyReplicas") for one in sets),
                 "availableReplicas": available,
+                "terminatingReplicas": sum(_counted(one, "terminatingReplicas") for one in sets),
                 "unavailableReplicas": max(sum(map(_replicas, sets)) - available, 0),
                 "conditions": with_conditions(before, conditions, now),
             },
@@ -182,6 +183,11 @@ def _available(replica_set: Plain) -> int:
 def _counted(replica_set: Plain, field: str) -> int:
     """Return a number of its status."""
     return int(replica_set.get("status", {}).get(field, 0))
+
+
+def _pods_left(replica_set: Plain) -> int:
+    """Return the number of its pods, with those that are being deleted."""
+    return _counted(replica_set, "replicas") + _counted(replica_set, "terminatingReplicas")
 
 
 def _limits(spec: Plain, wanted: int) -> tuple[int, int]:

@@ -240,6 +240,27 @@ async def test_recreation_waits_until_the_old_pods_are_gone(world: World) -> Non
 
 
 @controlled
+async def test_a_paused_deployment_is_scaled_without_a_rollout(world: World) -> None:
+    """The ReplicaSet that has pods gets the replicas, whichever template is current."""
+    kind, strategy = "deployments.apps", {"type": "Recreate"}
+    world.client.create(*workload(kind, 2, paused=True, strategy=strategy))
+    await asyncio.sleep(3)
+    assert [] == world.client.list("replicasets.apps")
+    change(world, kind, paused=False)
+    await asyncio.sleep(3)
+    change(world, kind, paused=True, template=NEW_IMAGE)
+    await asyncio.sleep(3)
+    change(world, kind, replicas=3)
+    await asyncio.sleep(3)
+    assert ["i"] * 3 == [pod["spec"]["containers"][0]["image"] for pod in running(world)]
+    reasons = {one["type"]: one["reason"] for one in status_of(world, kind)["conditions"]}
+    assert {
+        "Available": "MinimumReplicasAvailable",
+        "Progressing": "DeploymentPaused",
+    } == reasons
+
+
+@controlled
 async def test_a_deployment_reuses_the_replica_set_of_an_earlier_template(world: World) -> None:
     """It becomes the newest revision."""
     kind = "deployments.apps"

@@ -334,11 +334,19 @@ async def test_a_daemon_set_that_names_a_node_has_a_pod_there_only(world: World)
     assert 1 == status_of(world, kind)["desiredNumberScheduled"]
 
 
+@pytest.mark.parametrize(
+    "rolling",
+    [
+        pytest.param({}, id="default"),
+        pytest.param({"maxUnavailable": 0, "maxSurge": "10%"}, id="surge"),
+    ],
+)
 @controlled
-async def test_a_daemon_set_is_updated_pod_by_pod(world: World) -> None:
+async def test_a_daemon_set_is_updated_pod_by_pod(world: World, rolling: Json) -> None:
     """At most one is missing at a time."""
     kind = "daemonsets.apps"
-    world.client.create(*workload(kind))
+    strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
+    world.client.create(*workload(kind, updateStrategy=strategy))
     await asyncio.sleep(2)
     change(world, kind, template=NEW_IMAGE)
     fewest = 3
@@ -347,6 +355,24 @@ async def test_a_daemon_set_is_updated_pod_by_pod(world: World) -> None:
         fewest = min(fewest, len(running(world)))
     assert 2 == fewest
     assert {"new"} == {pod["spec"]["containers"][0]["image"] for pod in running(world)}
+
+
+@controlled
+async def test_an_updated_daemon_waits_until_the_one_before_is_available(world: World) -> None:
+    """A ready pod is available after minReadySeconds."""
+    kind, counts = "daemonsets.apps", []
+    world.client.create(*workload(kind, minReadySeconds=10))
+    await asyncio.sleep(5)
+    counts.append(status_of(world, kind))
+    await asyncio.sleep(10)
+    counts.append(status_of(world, kind))
+    change(world, kind, template=NEW_IMAGE)
+    await asyncio.sleep(5)
+    counts.append(status_of(world, kind))
+    fields = ("numberReady", "numberAvailable", "updatedNumberScheduled")
+    assert [(3, 0, 3), (3, 3, 3), (3, 2, 1)] == [
+        tuple(status.get(field, 0) for field in fields) for status in counts
+    ]
 
 
 @pytest.mark.parametrize(

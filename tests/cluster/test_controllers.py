@@ -12,10 +12,12 @@ import pytest
 from kubesched.api.errors import ApiError
 from kubesched.apiserver.plain import Plain
 from kubesched.cluster.controllers import IDLE_KINDS, Controllers
+from kubesched.cluster.controllers.controller import with_owner
 from kubesched.cluster.controllers.deployments import template_hash
+from kubesched.cluster.controllers.jobs import job_of
 from kubesched.cluster.store import Key
 from kubesched.sandbox.local_client import LocalClient
-from kubesched.sandbox.pod_reports import RUN_SECONDS, PodLatencies
+from kubesched.sandbox.pod_reports import EXIT_CODE, RUN_SECONDS, PodLatencies
 from tests.apiserver.test_server import ask, new_server
 from tests.loops import as_test, on_virtual_time
 
@@ -402,6 +404,22 @@ async def test_a_job_runs_to_completion(
     assert (succeeded, failed, 0) == tuple(
         status.get(name, 0) for name in ("succeeded", "failed", "active")
     )
+
+
+@pytest.mark.parametrize("limit", [0, 3])
+@controlled
+async def test_restarts_of_a_jobs_containers_count_towards_its_limit(
+    world: World, limit: int
+) -> None:
+    """The Job fails, and its pod is deleted."""
+    kind, job = workload(
+        "jobs.batch", pod={**SPEC, "restartPolicy": "OnFailure"}, backoffLimit=limit
+    )
+    job["spec"]["template"]["metadata"]["annotations"] = {EXIT_CODE: "1", RUN_SECONDS: "2"}
+    world.client.create(kind, job)
+    await asyncio.sleep(20)
+    assert [] == names(world)
+    assert "BackoffLimitExceeded" == status_of(world, kind)["conditions"][-1]["reason"]
 
 
 @controlled
@@ -819,6 +837,29 @@ async def test_an_invalid_cron_job_does_not_affect_others(world: World, spec: Js
     add_cron_job(world, name="b", schedule="@hourly")
     await asyncio.sleep(3700)
     assert ["b"] == [name.partition("-")[0] for name in names(world, "jobs.batch")]
+
+
+@pytest.mark.parametrize(
+    ("policy", "jobs"),
+    [
+        pytest.param("Forbid", ["mine", "w-29453761"], id="forbid"),
+        pytest.param("Replace", ["mine", "w-29453762"], id="replace"),
+    ],
+)
+@controlled
+async def test_jobs_that_users_create_from_a_cron_job_do_not_count(
+    world: World, policy: str, jobs: list[str]
+) -> None:
+    """They neither prevent Jobs nor are replaced, as after `kubectl create job --from`."""
+    kind = "cronjobs.batch"
+    annotations = {RUN_SECONDS: "1000"}
+    add_cron_job(world, annotations, schedule="* * * * *", concurrencyPolicy=policy)
+    mine = job_of(world.get(kind, NAME), "mine")
+    mine["metadata"]["namespace"] = "default"
+    world.client.create("jobs.batch", with_owner(world.get(kind, NAME), mine))
+    await asyncio.sleep(130)
+    assert jobs == names(world, "jobs.batch")
+    assert jobs[1:] == [one["name"] for one in status_of(world, kind)["active"]]
 
 
 @controlled

@@ -11,6 +11,8 @@ import pytest
 
 from kubesched.api.errors import ApiError
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.schema import type_of
+from kubesched.apiserver.values import Reading
 from kubesched.cluster.controllers import IDLE_KINDS, Controllers
 from kubesched.cluster.controllers.controller import with_owner
 from kubesched.cluster.controllers.deployments import template_hash
@@ -162,7 +164,7 @@ async def test_pods_are_available_after_min_ready_seconds(world: World) -> None:
     for seconds in (5, 8):
         await asyncio.sleep(seconds)
         status = status_of(world, "replicasets.apps")
-        counts.append((status["readyReplicas"], status["availableReplicas"]))
+        counts.append((status["readyReplicas"], status.get("availableReplicas", 0)))
     assert [(2, 0), (2, 2)] == counts
 
 
@@ -465,8 +467,37 @@ async def test_a_job_counts_pods_that_are_being_deleted(world: World) -> None:
     for seconds in (0.2, 2):
         await asyncio.sleep(seconds)
         status = status_of(world, kind)
-        seen.append((status["active"], status["terminating"]))
+        seen.append((status.get("active", 0), status["terminating"]))
     assert [(0, 2), (0, 0)] == seen
+
+
+@pytest.mark.parametrize(
+    ("kind", "replicas"),
+    [
+        pytest.param("replicasets.apps", 0, id="replica-set"),
+        pytest.param("replicationcontrollers", 0, id="replication-controller"),
+        pytest.param("deployments.apps", 0, id="deployment"),
+        pytest.param("statefulsets.apps", 0, id="stateful-set"),
+        pytest.param("daemonsets.apps", None, id="daemon-set"),
+        pytest.param("jobs.batch", None, id="job"),
+    ],
+)
+@controlled
+async def test_statuses_have_the_zeros_that_the_api_writes(
+    world: World, kind: str, replicas: int | None
+) -> None:
+    """Others are left out, so that a client finds the same fields as in any cluster."""
+    spec = {} if replicas is None else {"replicas": replicas}
+    pod = ONCE if kind == "jobs.batch" else {**SPEC, "nodeSelector": {"no": "node"}}
+    key, item = workload(kind, pod=pod, **spec)
+    if kind == "replicationcontrollers":
+        item["spec"]["selector"] = {"app": NAME}
+    world.client.create(key, item)
+    await asyncio.sleep(2)
+    stored = world.get(kind, NAME)
+    written = type_of(stored["apiVersion"], stored["kind"])
+    assert written is not None
+    assert stored["status"] == written.read(stored, None, Reading())["status"]
 
 
 @controlled

@@ -46,6 +46,12 @@ class DaemonSetController(PodsController):
 
     kind = "daemonsets.apps"
     owner_kind = "DaemonSet"
+    written_zeros = (
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+    )
 
     def __init__(self, server: Server, pods: OwnedPods, pause: Pause = short_pause) -> None:
         super().__init__(server, pods, pause)

@@ -29,6 +29,7 @@ class DeploymentController(ObjectsController):
 
     kind = "deployments.apps"
     owner_kind = "Deployment"
+    written_zeros = ("terminatingReplicas",)
     owned = _SETS
 
     def reconcile(self, key: Key, owner: Plain) -> None:

@@ -38,6 +38,7 @@ class JobController(PodsController):
 
     kind = "jobs.batch"
     owner_kind = "Job"
+    written_zeros = ("ready", "terminating")
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the pods that are needed, and update the Job's status."""

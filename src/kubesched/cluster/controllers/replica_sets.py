@@ -31,6 +31,7 @@ class ReplicaSetController(PodsController):
 
     kind = "replicasets.apps"
     owner_kind = "ReplicaSet"
+    written_zeros = ("replicas", "terminatingReplicas")
     counts_terminating: ClassVar = True
 
     def reconcile(self, key: Key, owner: Plain) -> None:

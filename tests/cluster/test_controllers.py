@@ -545,18 +545,45 @@ async def test_propagation_policies_of_a_deletion(
     assert left == tuple(world.client.store.count(kind) for kind in kinds)
 
 
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+def define_cats(world: World) -> str:
+    """Define a kind, and return its name in the store."""
+    kind, names = "cats.example.com", {"plural": "cats", "kind": "Cat"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {}}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    world.client.create(DEFINITIONS, {"metadata": {"name": kind}, "spec": spec})
+    return kind
+
+
+@controlled
+async def test_a_definition_is_deleted_after_its_last_object(world: World) -> None:
+    """Objects with finalizers are served until their finalizers are gone; no others come."""
+    kind = define_cats(world)
+    await asyncio.sleep(1)
+    for name, finalizers in (("tom", ["example.com/f"]), ("tim", [])):
+        metadata = {"name": name, "namespace": "default", "finalizers": finalizers}
+        world.client.create(kind, {"metadata": metadata})
+    world.client.delete(Key(DEFINITIONS, "", kind))
+    await asyncio.sleep(1)
+    with pytest.raises(ApiError, match="custom resource definition is terminating"):
+        world.client.create(kind, {"metadata": {"name": "new", "namespace": "default"}})
+    assert ["tom"] == names(world, kind)
+    assert world.get(kind, "tom")["metadata"]["deletionTimestamp"]
+    assert world.client.find(DEFINITIONS, "", kind)
+    world.client.release(Key(kind, "default", "tom"), "example.com/f")
+    await asyncio.sleep(1)
+    assert world.client.find(DEFINITIONS, "", kind) is None
+
+
 @controlled
 async def test_custom_resources_may_own_and_be_owned(world: World) -> None:
     """Foreground deletion removes the dependent first."""
-    group, kind = "example.com", "cats.example.com"
-    names = {"plural": "cats", "kind": "Cat"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {}}
-    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
-    definitions = "customresourcedefinitions.apiextensions.k8s.io"
-    world.client.create(definitions, {"metadata": {"name": kind}, "spec": spec})
+    kind = define_cats(world)
     await asyncio.sleep(1)
     mother = world.client.create(kind, {"metadata": {"name": "m", "namespace": "default"}})
-    owner = {"apiVersion": f"{group}/v1", "kind": "Cat", "name": "m", "controller": True}
+    owner = {"apiVersion": "example.com/v1", "kind": "Cat", "name": "m", "controller": True}
     owner["uid"] = mother["metadata"]["uid"]
     metadata = {"name": "k", "namespace": "default", "ownerReferences": [owner]}
     world.client.create(kind, {"metadata": metadata})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import pytest
@@ -453,7 +452,8 @@ async def test_a_suspended_job_is_resumed(world: World) -> None:
         for status in (suspended, resumed)
         for one in status["conditions"]
     ]
-    assert first["startTime"] == suspended["startTime"] < resumed["startTime"]
+    assert "startTime" not in suspended
+    assert first["startTime"] < resumed["startTime"]
 
 
 @controlled
@@ -889,9 +889,9 @@ async def test_a_cron_job_creates_jobs_at_its_times(
 )
 @controlled
 async def test_an_invalid_cron_job_does_not_affect_others(world: World, spec: Json) -> None:
-    """It is logged, and creates nothing."""
-    with suppress(ApiError):
-        add_cron_job(world, name="a", **spec)
+    """It is logged, and creates nothing: an older server may have stored it."""
+    add_cron_job(world, schedule="@hourly")
+    change(world, "cronjobs.batch", **spec)
     add_cron_job(world, name="b", schedule="@hourly")
     await asyncio.sleep(3700)
     assert ["b"] == [name.partition("-")[0] for name in names(world, "jobs.batch")]

@@ -129,6 +129,7 @@ class JobController(PodsController):
             status.setdefault("startTime", now)
         elif not was_suspended:
             conditions["Suspended"] = _condition("Suspended", "JobSuspended", "Job suspended", now)
+            status.pop("startTime", None)
         if conditions:
             status["conditions"] = list(conditions.values())
         self.write_status(key, status)

@@ -104,6 +104,11 @@ def test_service_accounts_with_a_role(
         ("* * * *", False),
         ("* * * * * *", False),
         ("TZ=UTC * * * * *", False),
+        ("*/70 * * * *", True),
+        ("60 * * * *", False),
+        ("0 0 L * *", False),
+        ("5-1 * * * *", False),
+        ("0 0 * * 7", False),
     ],
 )
 def test_the_schedule_of_a_cron_job_is_one(schedule: str, is_valid: bool) -> None:
@@ -114,3 +119,24 @@ def test_the_schedule_of_a_cron_job_is_one(schedule: str, is_valid: bool) -> Non
     verdict = created(resource_of("CronJob", "batch"), {"metadata": {"name": "c"}, "spec": spec})
     causes = [(reason, field) for reason, field, _ in verdict.get("causes", ())]
     assert ([] if is_valid else [(_INVALID, "spec.schedule")]) == causes
+
+
+@pytest.mark.parametrize(
+    ("zone", "is_valid"),
+    [
+        ("Europe/Berlin", True),
+        ("UTC", True),
+        ("Mars/Olympus", False),
+        ("Europe", False),
+        ("Local", False),
+        ("/etc/localtime", False),
+    ],
+)
+def test_the_time_zone_of_a_cron_job_is_one(zone: str, is_valid: bool) -> None:
+    """A name of the database of time zones."""
+    containers = [{"name": "c", "image": "i"}]
+    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
+    spec = {"schedule": "@daily", "timeZone": zone, "jobTemplate": {"spec": {"template": template}}}
+    verdict = created(resource_of("CronJob", "batch"), {"metadata": {"name": "c"}, "spec": spec})
+    causes = [(reason, field) for reason, field, _ in verdict.get("causes", ())]
+    assert ([] if is_valid else [(_INVALID, "spec.timeZone")]) == causes

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import pytest
 
 from kubesched.api.errors import ApiError
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.schema import type_of
+from kubesched.apiserver.values import Reading
 from kubesched.cluster.controllers import IDLE_KINDS, Controllers
+from kubesched.cluster.controllers.controller import with_owner
 from kubesched.cluster.controllers.deployments import template_hash
+from kubesched.cluster.controllers.jobs import job_of
 from kubesched.cluster.store import Key
 from kubesched.sandbox.local_client import LocalClient
-from kubesched.sandbox.pod_reports import RUN_SECONDS, PodLatencies
+from kubesched.sandbox.pod_reports import EXIT_CODE, RUN_SECONDS, PodLatencies
 from tests.apiserver.test_server import ask, new_server
 from tests.loops import as_test, on_virtual_time
 
@@ -160,7 +163,7 @@ async def test_pods_are_available_after_min_ready_seconds(world: World) -> None:
     for seconds in (5, 8):
         await asyncio.sleep(seconds)
         status = status_of(world, "replicasets.apps")
-        counts.append((status["readyReplicas"], status["availableReplicas"]))
+        counts.append((status["readyReplicas"], status.get("availableReplicas", 0)))
     assert [(2, 0), (2, 2)] == counts
 
 
@@ -219,6 +222,45 @@ async def test_a_deployment_rolls_out_within_its_limits(
     assert {"Available": "True", "Progressing": "True"} == {
         one["type"]: one["status"] for one in status["conditions"]
     }
+
+
+@controlled
+async def test_recreation_waits_until_the_old_pods_are_gone(world: World) -> None:
+    """Pods that are being deleted still count, and the status has their number."""
+    kind = "deployments.apps"
+    world.client.create(*workload(kind, 2, strategy={"type": "Recreate"}))
+    await asyncio.sleep(5)
+    change(world, kind, template=NEW_IMAGE)
+    images, terminating = set(), set()
+    for _ in range(100):
+        await asyncio.sleep(0.05)
+        images.add(
+            tuple({one["spec"]["containers"][0]["image"] for one in world.client.list("pods")})
+        )
+        terminating.add(status_of(world, kind)["terminatingReplicas"])
+    assert {("i",), (), ("new",)} == images
+    assert {0, 2} <= terminating
+
+
+@controlled
+async def test_a_paused_deployment_is_scaled_without_a_rollout(world: World) -> None:
+    """The ReplicaSet that has pods gets the replicas, whichever template is current."""
+    kind, strategy = "deployments.apps", {"type": "Recreate"}
+    world.client.create(*workload(kind, 2, paused=True, strategy=strategy))
+    await asyncio.sleep(3)
+    assert [] == world.client.list("replicasets.apps")
+    change(world, kind, paused=False)
+    await asyncio.sleep(3)
+    change(world, kind, paused=True, template=NEW_IMAGE)
+    await asyncio.sleep(3)
+    change(world, kind, replicas=3)
+    await asyncio.sleep(3)
+    assert ["i"] * 3 == [pod["spec"]["containers"][0]["image"] for pod in running(world)]
+    reasons = {one["type"]: one["reason"] for one in status_of(world, kind)["conditions"]}
+    assert {
+        "Available": "MinimumReplicasAvailable",
+        "Progressing": "DeploymentPaused",
+    } == reasons
 
 
 @controlled
@@ -295,11 +337,19 @@ async def test_a_daemon_set_that_names_a_node_has_a_pod_there_only(world: World)
     assert 1 == status_of(world, kind)["desiredNumberScheduled"]
 
 
+@pytest.mark.parametrize(
+    "rolling",
+    [
+        pytest.param({}, id="default"),
+        pytest.param({"maxUnavailable": 0, "maxSurge": "10%"}, id="surge"),
+    ],
+)
 @controlled
-async def test_a_daemon_set_is_updated_pod_by_pod(world: World) -> None:
+async def test_a_daemon_set_is_updated_pod_by_pod(world: World, rolling: Json) -> None:
     """At most one is missing at a time."""
     kind = "daemonsets.apps"
-    world.client.create(*workload(kind))
+    strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
+    world.client.create(*workload(kind, updateStrategy=strategy))
     await asyncio.sleep(2)
     change(world, kind, template=NEW_IMAGE)
     fewest = 3
@@ -308,6 +358,24 @@ async def test_a_daemon_set_is_updated_pod_by_pod(world: World) -> None:
         fewest = min(fewest, len(running(world)))
     assert 2 == fewest
     assert {"new"} == {pod["spec"]["containers"][0]["image"] for pod in running(world)}
+
+
+@controlled
+async def test_an_updated_daemon_waits_until_the_one_before_is_available(world: World) -> None:
+    """A ready pod is available after minReadySeconds."""
+    kind, counts = "daemonsets.apps", []
+    world.client.create(*workload(kind, minReadySeconds=10))
+    await asyncio.sleep(5)
+    counts.append(status_of(world, kind))
+    await asyncio.sleep(10)
+    counts.append(status_of(world, kind))
+    change(world, kind, template=NEW_IMAGE)
+    await asyncio.sleep(5)
+    counts.append(status_of(world, kind))
+    fields = ("numberReady", "numberAvailable", "updatedNumberScheduled")
+    assert [(3, 0, 3), (3, 3, 3), (3, 2, 1)] == [
+        tuple(status.get(field, 0) for field in fields) for status in counts
+    ]
 
 
 @pytest.mark.parametrize(
@@ -339,6 +407,22 @@ async def test_a_job_runs_to_completion(
     )
 
 
+@pytest.mark.parametrize("limit", [0, 3])
+@controlled
+async def test_restarts_of_a_jobs_containers_count_towards_its_limit(
+    world: World, limit: int
+) -> None:
+    """The Job fails, and its pod is deleted."""
+    kind, job = workload(
+        "jobs.batch", pod={**SPEC, "restartPolicy": "OnFailure"}, backoffLimit=limit
+    )
+    job["spec"]["template"]["metadata"]["annotations"] = {EXIT_CODE: "1", RUN_SECONDS: "2"}
+    world.client.create(kind, job)
+    await asyncio.sleep(20)
+    assert [] == names(world)
+    assert "BackoffLimitExceeded" == status_of(world, kind)["conditions"][-1]["reason"]
+
+
 @controlled
 async def test_a_job_without_completions_to_reach_ends_at_once(world: World) -> None:
     """It runs no pod, and has the times that its API requires of a complete Job."""
@@ -368,7 +452,8 @@ async def test_a_suspended_job_is_resumed(world: World) -> None:
         for status in (suspended, resumed)
         for one in status["conditions"]
     ]
-    assert first["startTime"] == suspended["startTime"] < resumed["startTime"]
+    assert "startTime" not in suspended
+    assert first["startTime"] < resumed["startTime"]
 
 
 @controlled
@@ -382,8 +467,37 @@ async def test_a_job_counts_pods_that_are_being_deleted(world: World) -> None:
     for seconds in (0.2, 2):
         await asyncio.sleep(seconds)
         status = status_of(world, kind)
-        seen.append((status["active"], status["terminating"]))
+        seen.append((status.get("active", 0), status["terminating"]))
     assert [(0, 2), (0, 0)] == seen
+
+
+@pytest.mark.parametrize(
+    ("kind", "replicas"),
+    [
+        pytest.param("replicasets.apps", 0, id="replica-set"),
+        pytest.param("replicationcontrollers", 0, id="replication-controller"),
+        pytest.param("deployments.apps", 0, id="deployment"),
+        pytest.param("statefulsets.apps", 0, id="stateful-set"),
+        pytest.param("daemonsets.apps", None, id="daemon-set"),
+        pytest.param("jobs.batch", None, id="job"),
+    ],
+)
+@controlled
+async def test_statuses_have_the_zeros_that_the_api_writes(
+    world: World, kind: str, replicas: int | None
+) -> None:
+    """Others are left out, so that a client finds the same fields as in any cluster."""
+    spec = {} if replicas is None else {"replicas": replicas}
+    pod = ONCE if kind == "jobs.batch" else {**SPEC, "nodeSelector": {"no": "node"}}
+    key, item = workload(kind, pod=pod, **spec)
+    if kind == "replicationcontrollers":
+        item["spec"]["selector"] = {"app": NAME}
+    world.client.create(key, item)
+    await asyncio.sleep(2)
+    stored = world.get(kind, NAME)
+    written = type_of(stored["apiVersion"], stored["kind"])
+    assert written is not None
+    assert stored["status"] == written.read(stored, None, Reading())["status"]
 
 
 @controlled
@@ -431,18 +545,45 @@ async def test_propagation_policies_of_a_deletion(
     assert left == tuple(world.client.store.count(kind) for kind in kinds)
 
 
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+def define_cats(world: World) -> str:
+    """Define a kind, and return its name in the store."""
+    kind, names = "cats.example.com", {"plural": "cats", "kind": "Cat"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {}}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    world.client.create(DEFINITIONS, {"metadata": {"name": kind}, "spec": spec})
+    return kind
+
+
+@controlled
+async def test_a_definition_is_deleted_after_its_last_object(world: World) -> None:
+    """Objects with finalizers are served until their finalizers are gone; no others come."""
+    kind = define_cats(world)
+    await asyncio.sleep(1)
+    for name, finalizers in (("tom", ["example.com/f"]), ("tim", [])):
+        metadata = {"name": name, "namespace": "default", "finalizers": finalizers}
+        world.client.create(kind, {"metadata": metadata})
+    world.client.delete(Key(DEFINITIONS, "", kind))
+    await asyncio.sleep(1)
+    with pytest.raises(ApiError, match="custom resource definition is terminating"):
+        world.client.create(kind, {"metadata": {"name": "new", "namespace": "default"}})
+    assert ["tom"] == names(world, kind)
+    assert world.get(kind, "tom")["metadata"]["deletionTimestamp"]
+    assert world.client.find(DEFINITIONS, "", kind)
+    world.client.release(Key(kind, "default", "tom"), "example.com/f")
+    await asyncio.sleep(1)
+    assert world.client.find(DEFINITIONS, "", kind) is None
+
+
 @controlled
 async def test_custom_resources_may_own_and_be_owned(world: World) -> None:
     """Foreground deletion removes the dependent first."""
-    group, kind = "example.com", "cats.example.com"
-    names = {"plural": "cats", "kind": "Cat"}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {}}
-    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
-    definitions = "customresourcedefinitions.apiextensions.k8s.io"
-    world.client.create(definitions, {"metadata": {"name": kind}, "spec": spec})
+    kind = define_cats(world)
     await asyncio.sleep(1)
     mother = world.client.create(kind, {"metadata": {"name": "m", "namespace": "default"}})
-    owner = {"apiVersion": f"{group}/v1", "kind": "Cat", "name": "m", "controller": True}
+    owner = {"apiVersion": "example.com/v1", "kind": "Cat", "name": "m", "controller": True}
     owner["uid"] = mother["metadata"]["uid"]
     metadata = {"name": "k", "namespace": "default", "ownerReferences": [owner]}
     world.client.create(kind, {"metadata": metadata})
@@ -748,12 +889,35 @@ async def test_a_cron_job_creates_jobs_at_its_times(
 )
 @controlled
 async def test_an_invalid_cron_job_does_not_affect_others(world: World, spec: Json) -> None:
-    """It is logged, and creates nothing."""
-    with suppress(ApiError):
-        add_cron_job(world, name="a", **spec)
+    """It is logged, and creates nothing: an older server may have stored it."""
+    add_cron_job(world, schedule="@hourly")
+    change(world, "cronjobs.batch", **spec)
     add_cron_job(world, name="b", schedule="@hourly")
     await asyncio.sleep(3700)
     assert ["b"] == [name.partition("-")[0] for name in names(world, "jobs.batch")]
+
+
+@pytest.mark.parametrize(
+    ("policy", "jobs"),
+    [
+        pytest.param("Forbid", ["mine", "w-29453761"], id="forbid"),
+        pytest.param("Replace", ["mine", "w-29453762"], id="replace"),
+    ],
+)
+@controlled
+async def test_jobs_that_users_create_from_a_cron_job_do_not_count(
+    world: World, policy: str, jobs: list[str]
+) -> None:
+    """They neither prevent Jobs nor are replaced, as after `kubectl create job --from`."""
+    kind = "cronjobs.batch"
+    annotations = {RUN_SECONDS: "1000"}
+    add_cron_job(world, annotations, schedule="* * * * *", concurrencyPolicy=policy)
+    mine = job_of(world.get(kind, NAME), "mine")
+    mine["metadata"]["namespace"] = "default"
+    world.client.create("jobs.batch", with_owner(world.get(kind, NAME), mine))
+    await asyncio.sleep(130)
+    assert jobs == names(world, "jobs.batch")
+    assert jobs[1:] == [one["name"] for one in status_of(world, kind)["active"]]
 
 
 @controlled

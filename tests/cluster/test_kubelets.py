@@ -235,6 +235,25 @@ async def test_in_place_resizes_are_granted(world: World) -> None:
 
 
 @on_nodes
+async def test_ephemeral_containers_run(world: World) -> None:
+    """The second one, too; the first one has run since its start."""
+    world.add_pod()
+    await asyncio.sleep(2)
+    begun, added = [], []
+    for name in ("a", "b"):
+        pod = world.pod()
+        added.append({"name": name, "image": "i"})
+        metadata = {**pod["metadata"], "generation": pod["metadata"].get("generation", 1) + 1}
+        spec = {**pod["spec"], "ephemeralContainers": [*added]}
+        world.client.write(POD, {**pod, "metadata": metadata, "spec": spec})
+        await asyncio.sleep(5)
+        statuses = world.pod()["status"]["ephemeralContainerStatuses"]
+        begun.append({one["name"]: one["state"]["running"]["startedAt"] for one in statuses})
+    assert {"a", "b"} == begun[1].keys()
+    assert begun[0] == {"a": begun[1]["a"]}
+
+
+@on_nodes
 async def test_readiness_gates_decide_whether_a_running_pod_is_ready(world: World) -> None:
     """It becomes ready when somebody writes the last condition that it waits for."""
     world.add_pod(readinessGates=[{"conditionType": "a"}, {"conditionType": "b"}])

@@ -84,6 +84,30 @@ async def test_advertised_resources_become_allocatable(world: World) -> None:
     assert CAPACITY == await advertise(cpu="1000")
 
 
+@pytest.mark.parametrize(
+    ("status", "capacity", "allocatable"),
+    [
+        pytest.param({}, {"example.com/nic": "1"}, {"example.com/nic": "1"}, id="none"),
+        pytest.param(
+            {"capacity": {"example.com/gpu": "8", "cpu": "9"}, "allocatable": {"cpu": "7"}},
+            {"example.com/gpu": "8", "cpu": "9"},
+            {"cpu": "7"},
+            id="some",
+        ),
+        pytest.param({"allocatable": {"cpu": "7"}}, {"cpu": "7"}, {"cpu": "7"}, id="allocatable"),
+    ],
+)
+def test_a_node_has_what_every_kubelet_reports(
+    status: Json, capacity: Json, allocatable: Json
+) -> None:
+    """Extended resources of others are not added to those that it names."""
+    usual = {**CAPACITY, "example.com/nic": "1"}
+    node = {"metadata": {"name": "n"}, "spec": {}, "status": status}
+    found = as_reported(node, usual, "now")["status"]
+    assert {**CAPACITY, **capacity} == found["capacity"]
+    assert {**CAPACITY, **allocatable} == found["allocatable"]
+
+
 def test_a_complete_node_is_not_changed() -> None:
     """The same object is returned."""
     node = as_reported({"metadata": {"name": "n"}, "spec": {}}, CAPACITY, "t0")

@@ -28,6 +28,7 @@ from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors, bad_request, conflict, invalid_kind
 from kubesched.apiserver.stored_object import StoredObject, key_of
 from kubesched.apiserver.times import after
+from kubesched.cluster.server import CLEANUP
 from kubesched.cluster.store import Key
 
 FOREGROUND: Final = "Foreground"
@@ -151,7 +152,10 @@ class _Deleter:
             if not metadata.get("deletionTimestamp"):
                 found = self._kept(_terminating(self._registry, found.plain, self._options))
             return found, False
-        marked = self._marked(found.plain)
+        plain = found.plain
+        if self._resource.built_in_kind == "CustomResourceDefinition" and not self._is_dry_run:
+            plain = self._without_instances(plain)
+        marked = self._marked(plain)
         if marked is None:
             return found, False
         plain, grace_seconds = marked
@@ -161,16 +165,24 @@ class _Deleter:
             return found, False
         if self._is_dry_run:
             return found, True
-        if self._resource.built_in_kind == "CustomResourceDefinition":
-            self._delete_instances(plain)
         return self._registry.store.delete(self._key), True
 
-    def _delete_instances(self, definition: Plain) -> None:
-        """Delete the objects of a kind that will no longer be served."""
+    def _without_instances(self, definition: Plain) -> Plain:
+        """Delete the objects of a kind; if some have finalizers, the definition waits for them."""
         store, kind = self._registry.store, definition["metadata"]["name"]
+        is_held = False
         for stored in store.list(kind).items:
             metadata = stored.plain["metadata"]
-            store.delete(Key(kind, metadata.get("namespace", ""), metadata["name"]))
+            key = Key(kind, metadata.get("namespace", ""), metadata["name"])
+            if metadata.get("finalizers"):
+                is_held = True
+                self._registry.write(key, _with_metadata(stored.plain, self._held_marks(metadata)))
+            else:
+                store.delete(key)
+        finalizers = definition["metadata"].get("finalizers", [])
+        if not is_held or CLEANUP in finalizers:
+            return definition
+        return _with_metadata(definition, {"finalizers": [*finalizers, CLEANUP]})
 
     def _kept(self, plain: Plain) -> StoredObject:
         if self._is_dry_run:

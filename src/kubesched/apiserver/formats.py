@@ -4,7 +4,7 @@ Each function returns the rules that a text breaks, in upstream's words; none if
 Most forms are patterns, each with the rule that a text breaks if it does not match.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/{validation,ip}.go (v1.36)
-Differs:  the fields of a cron schedule are counted, their numbers and names are not checked.
+Differs:  nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final, TypeAlias
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kubesched.api.go_text import go_quote
 from kubesched.api.names import (
@@ -24,6 +25,7 @@ from kubesched.api.names import (
     label_key_errors,
     label_value_errors,
 )
+from kubesched.cluster.controllers.jobs import parse_schedule
 
 NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
 _Pattern: TypeAlias = tuple[str, str]
@@ -193,17 +195,32 @@ _VARIABLE_RULE: Final = (
 )
 no_backsteps: Final = _form(_NO_BACKSTEPS)
 
-_CRON_WORDS: Final = r"@(yearly|annually|monthly|weekly|daily|midnight|hourly|every \S+)"
-_CRON_FIELDS: Final = r"\s*[\w*/,?-]+(\s+[\w*/,?-]+){4}\s*"
+
+def cron_schedule(text: str) -> tuple[str, ...]:
+    """Check the schedule of a CronJob; its controller does not run one that is `@every`."""
+    try:
+        if not re.fullmatch(r"@every \S+", text):
+            parse_schedule(text)
+    except ValueError as error:
+        return (f"must have five fields, or be a word such as @daily: {error}",)
+    return ()
+
+
+def time_zone(text: str) -> tuple[str, ...]:
+    """Check the name of a time zone; one that is part of names is a directory."""
+    try:
+        ZoneInfo(text)
+    except (OSError, ValueError, ZoneInfoNotFoundError):
+        return (f"unknown time zone {text}",)
+    return ()
+
 
 FORMS: Final[Mapping[str, NameRule]] = {
     "absolute_path": _form(("/.*", "must be an absolute path")),
     "address": address,
     "attribute": _form(("[^/]+/.+", "must be a domain and a name separated by a slash")),
     "config_key": config_map_key,
-    "cron_schedule": _form(
-        (f"{_CRON_WORDS}|{_CRON_FIELDS}", "must have five fields, or be a word such as @daily")
-    ),
+    "cron_schedule": cron_schedule,
     "driver": lambda text: dns_subdomain(text.lower()),
     "env_name": _form(
         (".+", "environment variable name must be non-empty"),
@@ -257,5 +274,6 @@ FORMS: Final[Mapping[str, NameRule]] = {
             f"must have at most 253 characters and match regex ^{_SYSCTL}$",
         )
     ),
+    "time_zone": time_zone,
 }
 """The forms, by their names in the tables."""

@@ -168,10 +168,13 @@ def as_reported(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
 
 def _reported(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
     status = dict(node.get("status", {}))
-    if not status.get("capacity"):
-        status["capacity"] = status.get("allocatable") or dict(capacity)
-    if not status.get("allocatable"):
-        status["allocatable"] = status["capacity"]
+    # Every kubelet reports these; a node without a number of pods would have room for none.
+    usual = [name for name in capacity if not is_extended_resource_name(name)]
+    given = status.get("capacity") or status.get("allocatable") or capacity
+    whole = {**{name: capacity[name] for name in usual}, **given}
+    allocatable = status.get("allocatable") or whole
+    status["capacity"] = whole
+    status["allocatable"] = {**{name: whole[name] for name in usual}, **allocatable}
     if not status.get("addresses"):
         status["addresses"] = _addresses(node["metadata"]["name"], "")
     if not status.get("nodeInfo", {}).get("kubeletVersion"):

@@ -20,7 +20,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import GoneError
@@ -57,6 +57,10 @@ class Watching:
         """Stop; stopping twice is fine."""
         for subscription in self._followed:
             subscription.stop()
+
+
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+"""The finalizer of a CustomResourceDefinition whose objects are being deleted."""
 
 
 class Server(ABC):

@@ -192,6 +192,14 @@ def _changed(pod: Plain, now: str) -> Plain:
             status[field] = [
                 {**one, **_resources(found.get(one["name"], {}))} for one in status[field]
             ]
+    if ephemeral := pod["spec"].get("ephemeralContainers"):
+        # `kubectl debug` waits until its container runs, and then fails to attach to it.
+        begun = {one["name"]: one for one in status.get("ephemeralContainerStatuses", ())}
+        state = {"running": {"startedAt": now}}
+        status["ephemeralContainerStatuses"] = [
+            begun.get(one["name"]) or _status(pod, one, state, None, is_ready=False)
+            for one in ephemeral
+        ]
     status["conditions"] = _conditions(pod, now, "Running")
     return _observed(status, pod)
 

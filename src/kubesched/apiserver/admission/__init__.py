@@ -19,6 +19,7 @@ from kubesched.apiserver.admission.request import (
     IMMORTAL_NAMESPACES,
     UPDATE,
     AdmissionRequest,
+    admit_into_definition,
     admit_into_namespace,
 )
 from kubesched.apiserver.plain import Plain
@@ -67,6 +68,7 @@ _CHECKS: Final[Mapping[tuple[str, str], Sequence[_Check]]] = {
 def admit(request: AdmissionRequest, obj: Plain) -> Plain:
     """Return an object as admission completes it; raises StatusError if the request is refused."""
     admit_into_namespace(request, obj)
+    admit_into_definition(request, obj)
     for step in _STEPS.get((request.resource.built_in_kind, request.operation), ()):
         obj = step(request, obj)
     return obj

@@ -58,3 +58,12 @@ def admit_into_namespace(request: AdmissionRequest, obj: Plain) -> None:
         )
         own_name = obj["metadata"].get("name", "")
         raise forbidden(request.resource, own_name, _TERMINATING.format(name), [why])
+
+
+def admit_into_definition(request: AdmissionRequest, obj: Plain) -> None:
+    """Raise StatusError for a new custom resource whose definition is being deleted."""
+    definition = request.resource.definition or {"metadata": {}}
+    if request.operation == CREATE and definition["metadata"].get("deletionTimestamp"):
+        raise request.refusal(
+            obj, "create not allowed while custom resource definition is terminating"
+        )

@@ -22,7 +22,11 @@ from kubesched.cluster.controllers.controller import OwnedPods
 from kubesched.cluster.controllers.daemon_sets import DaemonSetController
 from kubesched.cluster.controllers.deployments import DeploymentController
 from kubesched.cluster.controllers.disruption_budgets import DisruptionBudgetController
-from kubesched.cluster.controllers.garbage_collector import GarbageCollector, NamespaceController
+from kubesched.cluster.controllers.garbage_collector import (
+    DefinitionController,
+    GarbageCollector,
+    NamespaceController,
+)
 from kubesched.cluster.controllers.jobs import CronJobController, JobController
 from kubesched.cluster.controllers.pods_on_nodes import PodCollector, PodsByNode, TaintEviction
 from kubesched.cluster.controllers.replica_sets import (
@@ -69,6 +73,7 @@ class Controllers(Watching):
             ClusterRoleAggregation(server("clusterrole-aggregation-controller")),
             NamespaceController(server("namespace-controller")),
             NamespaceDefaults(server("service-account-controller"), root_certificate),
+            DefinitionController(server("customresourcedefinition-controller")),
             GarbageCollector(server("generic-garbage-collector")),
             PodCollector(server("pod-garbage-collector"), bound_pods),
             TaintEviction(server("taint-eviction-controller"), bound_pods),

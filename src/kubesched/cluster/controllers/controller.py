@@ -157,6 +157,8 @@ class OwnerController(Controller):
 
     kind: ClassVar[str]
     owner_kind: ClassVar[str]
+    written_zeros: ClassVar[tuple[str, ...]] = ()
+    """The numbers that a status has even if they are 0, as the API writes it."""
 
     def __init__(self, server: Server, pause: Pause = short_pause) -> None:
         super().__init__(server, pause)
@@ -186,6 +188,11 @@ class OwnerController(Controller):
     def write_status(self, key: Key, status: Plain) -> None:
         """Replace an owner's status if it has changed; nothing happens if the owner is gone."""
         owner = self.server.find(*key)
+        status = {
+            name: value
+            for name, value in status.items()
+            if value != 0 or name in self.written_zeros
+        }
         if owner is not None and owner.get("status", {}) != status:
             self.server.patch_status(key, status)
 

@@ -1,7 +1,8 @@
 """DaemonSetController keeps one pod of each DaemonSet on every node that it selects.
 
 Upstream: pkg/controller/daemon (v1.36)
-Differs:  revisions are not kept, so rollbacks are impossible; maxSurge is not supported.
+Differs:  revisions are not kept, so rollbacks are impossible; with maxSurge, the old pod of a node
+          is deleted before the new one is created, too.
 """
 
 from __future__ import annotations
@@ -45,6 +46,12 @@ class DaemonSetController(PodsController):
 
     kind = "daemonsets.apps"
     owner_kind = "DaemonSet"
+    written_zeros = (
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+    )
 
     def __init__(self, server: Server, pods: OwnedPods, pause: Pause = short_pause) -> None:
         super().__init__(server, pods, pause)
@@ -98,12 +105,14 @@ class DaemonSetController(PodsController):
         strategy = owner["spec"].get("updateStrategy", {})
         if strategy.get("type") == "OnDelete":
             return
-        max_unavailable = strategy.get("rollingUpdate", {}).get("maxUnavailable", 1)
-        limit = scaled(max_unavailable, len(on_node)) - missing
+        rolling, nodes = strategy.get("rollingUpdate", {}), len(on_node) + missing
+        # One of both is 0.
+        most = scaled(rolling.get("maxUnavailable", 1), nodes)
+        limit = (most or scaled(rolling.get("maxSurge", 0), nodes)) - missing
         current = template_hash(owner)
         old = []
         for pod in on_node.values():
-            is_available = is_active(pod) and self.unavailable_seconds(pod, 0) is not None
+            is_available = is_active(pod) and self._wait(owner, pod) == 0
             limit -= not is_available
             if is_active(pod) and pod.metadata.labels.get(_HASH) != current:
                 old.append((is_available, pod))
@@ -116,7 +125,11 @@ class DaemonSetController(PodsController):
     def _count(self, key: Key, owner: Plain, wanted: dict[str, None]) -> None:
         pods = {node_name_of(pod): pod for pod in self.pods.of(owner) if is_active(pod)}
         here = [pod for name, pod in pods.items() if name in wanted]
-        ready = sum(self.unavailable_seconds(pod, 0) is not None for pod in here)
+        waits = [self._wait(owner, pod) for pod in here]
+        soonest = min((wait for wait in waits if wait), default=None)
+        if soonest is not None:
+            self._enqueue_after(key, soonest)
+        available = waits.count(0.0)
         current = template_hash(owner)
         self.update_status(
             key,
@@ -124,14 +137,18 @@ class DaemonSetController(PodsController):
                 "currentNumberScheduled": len(here),
                 "numberMisscheduled": len(pods) - len(here),
                 "desiredNumberScheduled": len(wanted),
-                "numberReady": ready,
+                "numberReady": sum(wait is not None for wait in waits),
                 "updatedNumberScheduled": sum(
                     pod.metadata.labels.get(_HASH) == current for pod in here
                 ),
-                "numberAvailable": ready,
-                "numberUnavailable": len(wanted) - ready,
+                "numberAvailable": available,
+                "numberUnavailable": len(wanted) - available,
             },
         )
+
+    def _wait(self, owner: Plain, pod: Pod) -> float | None:
+        """Return how long until a pod counts as available; None if it is not ready."""
+        return self.unavailable_seconds(pod, owner["spec"].get("minReadySeconds", 0))
 
 
 def daemons_of(owner: Plain, nodes: Iterable[Node]) -> dict[str, Plain]:

@@ -29,22 +29,26 @@ class DeploymentController(ObjectsController):
 
     kind = "deployments.apps"
     owner_kind = "Deployment"
+    written_zeros = ("terminatingReplicas",)
     owned = _SETS
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the ReplicaSet of the template, and scale it up step by step."""
-        named = template_hash(owner)
+        spec, named = owner["spec"], template_hash(owner)
         sets = [one for one in self.owned_by(owner) if not one["metadata"].get("deletionTimestamp")]
+        if spec.get("paused"):
+            sets = self._scaled_while_paused(spec, sets)
         new = next((one for one in sets if _hash_of(one) == named), None)
         old = [one for one in sets if one is not new]
-        if new is None and not owner["spec"].get("paused"):
+        if new is None and not spec.get("paused"):
             wanted = current_replica_set(owner)
             wanted["metadata"]["annotations"] = {REVISION: str(_newest_revision(old) + 1)}
             new = self.create_owned(owner, wanted)
         if new is not None:
             self._mark_newest(owner, new, old)
-            new, old = self._scale(owner["spec"], new, old)
-            self._clean_up(owner["spec"], old)
+            if not spec.get("paused"):
+                new, old = self._scale(spec, new, old)
+        self._clean_up(spec, old)
         self._count(key, owner, new, old)
 
     def _mark_newest(self, owner: Plain, new: Plain, old: list[Plain]) -> None:
@@ -59,20 +63,25 @@ class DeploymentController(ObjectsController):
 
     # Rolling out.
 
+    def _scaled_while_paused(self, spec: Plain, sets: list[Plain]) -> list[Plain]:
+        """Scale the ReplicaSet that has pods, or else the newest; several stay as they are."""
+        active = [one for one in sets if _replicas(one)] or sorted(sets, key=_revision_of)[-1:]
+        if len(active) != 1:
+            return sets
+        wanted = spec.get("replicas", 1)
+        return [self._resized(one, wanted) if one is active[0] else one for one in sets]
+
     def _scale(self, spec: Plain, new: Plain, old: list[Plain]) -> tuple[Plain, list[Plain]]:
         """Take the next step of a roll-out; return the ReplicaSets as they are then."""
         wanted = spec.get("replicas", 1)
         if spec.get("strategy", {}).get("type") == "Recreate":
             old = [self._resized(one, 0) for one in old]
-            is_free = not any(_counted(one, "replicas") for one in old)
+            is_free = not any(map(_pods_left, old))
             return self._resized(new, wanted if is_free else 0), old
         surge, unavailable = _limits(spec, wanted)
-        if not spec.get("paused") or not any(map(_replicas, old)):
-            room = max(wanted + surge - sum(map(_replicas, (new, *old))), 0)
-            new = self._resized(new, min(wanted, _replicas(new) + room))
-        if not spec.get("paused"):
-            old = self._shrunk(new, old, wanted - unavailable)
-        return new, old
+        room = max(wanted + surge - sum(map(_replicas, (new, *old))), 0)
+        new = self._resized(new, min(wanted, _replicas(new) + room))
+        return new, self._shrunk(new, old, wanted - unavailable)
 
     def _shrunk(self, new: Plain, old: list[Plain], least: int) -> list[Plain]:
         """Scale old ReplicaSets down, those with unavailable pods first."""
@@ -115,6 +124,7 @@ class DeploymentController(ObjectsController):
         name = newest[0]["metadata"]["name"] if newest else ""
         conditions = _conditions(
             name,
+            is_paused=bool(owner["spec"].get("paused")),
             is_enough=available >= wanted - unavailable,
             is_done=updated == replicas == available == wanted,
         )
@@ -126,6 +136,7 @@ class DeploymentController(ObjectsController):
                 "updatedReplicas": updated,
                 "readyReplicas": sum(_counted(one, "readyReplicas") for one in sets),
                 "availableReplicas": available,
+                "terminatingReplicas": sum(_counted(one, "terminatingReplicas") for one in sets),
                 "unavailableReplicas": max(sum(map(_replicas, sets)) - available, 0),
                 "conditions": with_conditions(before, conditions, now),
             },
@@ -184,6 +195,11 @@ def _counted(replica_set: Plain, field: str) -> int:
     return int(replica_set.get("status", {}).get(field, 0))
 
 
+def _pods_left(replica_set: Plain) -> int:
+    """Return the number of its pods, with those that are being deleted."""
+    return _counted(replica_set, "replicas") + _counted(replica_set, "terminatingReplicas")
+
+
 def _limits(spec: Plain, wanted: int) -> tuple[int, int]:
     """Return maxSurge and maxUnavailable as numbers of pods."""
     strategy = spec.get("strategy", {})
@@ -197,10 +213,20 @@ def _limits(spec: Plain, wanted: int) -> tuple[int, int]:
     return surge, min(unavailable, wanted)
 
 
-def _conditions(newest: str, *, is_enough: bool, is_done: bool) -> list[Plain]:
+def _conditions(newest: str, *, is_paused: bool, is_enough: bool, is_done: bool) -> list[Plain]:
     """Return the conditions of a Deployment; `newest` is the name of its newest ReplicaSet."""
     has = "has" if is_enough else "does not have"
     does = "has successfully progressed" if is_done else "is progressing"
+    progressing = {
+        "status": "True",
+        "reason": "NewReplicaSetAvailable" if is_done else "ReplicaSetUpdated",
+        "message": f'ReplicaSet "{newest}" {does}.',
+    }
+    paused = {
+        "status": "Unknown",
+        "reason": "DeploymentPaused",
+        "message": "Deployment is paused",
+    }
     return [
         {
             "type": "Available",
@@ -208,10 +234,5 @@ def _conditions(newest: str, *, is_enough: bool, is_done: bool) -> list[Plain]:
             "reason": f"MinimumReplicas{'Available' if is_enough else 'Unavailable'}",
             "message": f"Deployment {has} minimum availability.",
         },
-        {
-            "type": "Progressing",
-            "status": "True",
-            "reason": "NewReplicaSetAvailable" if is_done else "ReplicaSetUpdated",
-            "message": f'ReplicaSet "{newest}" {does}.',
-        },
+        {"type": "Progressing", **(paused if is_paused else progressing)},
     ]

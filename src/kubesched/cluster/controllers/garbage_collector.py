@@ -1,4 +1,4 @@
-"""Two controllers delete objects without an owner, and the objects of terminating namespaces.
+"""Controllers for objects without an owner, and for terminating namespaces and definitions.
 
 Upstream: pkg/controller/garbagecollector, pkg/controller/namespace/deletion (v1.36)
 Invariants: an object is deleted when none of its owners exists; one that waits for its dependents
@@ -15,7 +15,7 @@ from typing import Final
 
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.cluster.controllers.controller import Controller, KeyIndex
-from kubesched.cluster.server import AnyKindServer, Plain, Subscription, key_of_plain
+from kubesched.cluster.server import CLEANUP, AnyKindServer, Plain, Subscription, key_of_plain
 from kubesched.cluster.store import Key
 
 _FOREGROUND: Final = "foregroundDeletion"
@@ -174,10 +174,30 @@ def _is_waiting(plain: Plain) -> bool:
     )
 
 
-# The content of terminating namespaces.
+# The objects of terminating definitions and namespaces.
 
 _FINALIZER: Final = "kubernetes"
 _PAUSE_SECONDS: Final = 0.2
+
+
+class DefinitionController(Controller):
+    """Releases terminating CustomResourceDefinitions once they have no objects left."""
+
+    server: AnyKindServer
+
+    def __init__(self, server: AnyKindServer) -> None:
+        super().__init__(server)
+        self._followed = (server.follow(_DEFINITIONS, self._changed),)
+
+    def _changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
+        if after is not None and after["metadata"].get("deletionTimestamp"):
+            self._enqueue(key)
+
+    def _reconcile(self, key: Key) -> None:
+        if not self.server.list(key.name):
+            self.server.release(key, CLEANUP)
+        elif self.server.find(*key) is not None:
+            self._enqueue_after(key, _PAUSE_SECONDS)
 
 
 class NamespaceController(Controller):

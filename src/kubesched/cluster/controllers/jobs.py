@@ -38,6 +38,7 @@ class JobController(PodsController):
 
     kind = "jobs.batch"
     owner_kind = "Job"
+    written_zeros = ("ready", "terminating")
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the pods that are needed, and update the Job's status."""
@@ -49,7 +50,7 @@ class JobController(PodsController):
         phases = [pod.status.phase for pod in pods]
         succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
         active = [pod for pod in pods if is_active(pod)]
-        end = self._end_of(owner["spec"], succeeded, failed, len(active))
+        end = self._end_of(owner["spec"], succeeded, failed, active)
         try:
             if end is not None:
                 for pod in active:
@@ -61,10 +62,15 @@ class JobController(PodsController):
             self._count(key, owner, counts, end)
 
     def _end_of(
-        self, spec: Plain, succeeded: int, failed: int, active: int
+        self, spec: Plain, succeeded: int, failed: int, active: list[Pod]
     ) -> tuple[str, str, str] | None:
         """Return the final condition of a Job, with reason and message; None before its end."""
-        if failed > spec.get("backoffLimit", 6):
+        limit, restarts = spec.get("backoffLimit", 6), 0
+        if spec["template"]["spec"].get("restartPolicy") == "OnFailure":
+            statuses = (one for pod in active for one in pod.status.container_statuses)
+            restarts = sum(one.restart_count for one in statuses)
+        # Restarts may be as many as the limit, unless that is 0; failed pods may be one more.
+        if failed > limit or (restarts and restarts >= limit):
             words = "Job has reached the specified backoff limit"
             return "Failed", "BackoffLimitExceeded", words
         completions = spec.get("completions")
@@ -123,6 +129,7 @@ class JobController(PodsController):
             status.setdefault("startTime", now)
         elif not was_suspended:
             conditions["Suspended"] = _condition("Suspended", "JobSuspended", "Job suspended", now)
+            status.pop("startTime", None)
         if conditions:
             status["conditions"] = list(conditions.values())
         self.write_status(key, status)
@@ -318,7 +325,7 @@ class CronJobController(ObjectsController):
     def _run(self, key: Key, owner: Plain, due: datetime) -> None:
         spec = owner["spec"]
         policy = spec.get("concurrencyPolicy", "Allow")
-        active = [job for job in self.owned_by(owner) if final_condition(job) is None]
+        active = [job for job in self.owned_by(owner) if _is_running(job)]
         if active and policy == "Forbid":
             return
         if policy == "Replace":
@@ -348,13 +355,18 @@ class CronJobController(ObjectsController):
         if owner is None:
             return
         status = {**owner.get("status", {}), **more}
-        status["active"] = [reference_to(job) for job in jobs if final_condition(job) is None]
+        status["active"] = [reference_to(job) for job in jobs if _is_running(job)]
         done = [one for job in jobs if (one := job.get("status", {}).get("completionTime"))]
         if done:
             status["lastSuccessfulTime"] = max(done)
         if not status["active"]:
             del status["active"]
         self.write_status(key, status)
+
+
+def _is_running(job: Plain) -> bool:
+    """Whether a Job that its CronJob created has not ended; users may create others from it."""
+    return _SCHEDULED in job["metadata"].get("annotations", {}) and final_condition(job) is None
 
 
 def job_of(cron_job: Plain, name: str) -> Plain:

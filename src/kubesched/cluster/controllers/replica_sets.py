@@ -9,9 +9,9 @@ Differs:  which pods are deleted first depends on node, phase, readiness, cost a
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final
+from typing import ClassVar, Final
 
-from kubesched.api.core import Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.cluster.controllers.controller import (
     BURST,
     PodsController,
@@ -31,6 +31,8 @@ class ReplicaSetController(PodsController):
 
     kind = "replicasets.apps"
     owner_kind = "ReplicaSet"
+    written_zeros = ("replicas", "terminatingReplicas")
+    counts_terminating: ClassVar = True
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create or delete pods, and update the status."""
@@ -65,16 +67,21 @@ class ReplicaSetController(PodsController):
 
     def _count(self, key: Key, owner: Plain) -> None:
         spec = owner["spec"]
-        pods = [pod for pod in self.pods.of(owner) if is_active(pod)]
+        unfinished = [pod for pod in self.pods.of(owner) if pod.status.phase not in FINISHED]
+        pods = [pod for pod in unfinished if is_active(pod)]
         labels = (spec["template"].get("metadata", {}).get("labels") or {}).items()
         waits = [self.unavailable_seconds(pod, spec.get("minReadySeconds", 0)) for pod in pods]
         ready = [wait for wait in waits if wait is not None]
         soonest = min((wait for wait in ready if wait), default=None)
         if soonest is not None:
             self._enqueue_after(key, soonest)
+        counts = {}
+        if self.counts_terminating:
+            counts["terminatingReplicas"] = len(unfinished) - len(pods)
         self.update_status(
             key,
             {
+                **counts,
                 "replicas": len(pods),
                 "fullyLabeledReplicas": sum(labels <= pod.metadata.labels.items() for pod in pods),
                 "readyReplicas": len(ready),
@@ -88,6 +95,7 @@ class ReplicationControllerController(ReplicaSetController):
 
     kind = "replicationcontrollers"
     owner_kind = "ReplicationController"
+    counts_terminating = False
 
 
 def deletion_rank(pod: Pod) -> tuple[bool, int, bool, int, float]:

@@ -26,6 +26,7 @@ class StatefulSetController(PodsController):
 
     kind = "statefulsets.apps"
     owner_kind = "StatefulSet"
+    written_zeros = ("replicas", "availableReplicas")
     server: AnyKindServer
 
     def reconcile(self, key: Key, owner: Plain) -> None:

@@ -22,7 +22,14 @@ from kubesched.api.well_known import RBAC_GROUP
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Target, User
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import FieldErrors, StatusError, details_of, forbidden, invalid_kind
+from kubesched.apiserver.status import (
+    FieldErrors,
+    StatusError,
+    details_of,
+    forbidden,
+    invalid_kind,
+    not_found,
+)
 from kubesched.apiserver.stored_object import StoredObjects
 from kubesched.apiserver.times import Clock, after
 
@@ -132,10 +139,7 @@ class StoredRoles:
             space = namespace if kinds == "roles" else ""
             found = self._lookup.get(f"{kinds}.{RBAC_GROUP}", space, role_name)
             if found is None:
-                message = f'{kinds}.{RBAC_GROUP} "{role_name}" not found'
-                raise StatusError(
-                    404, "NotFound", message, details_of(RBAC_GROUP, kinds, role_name)
-                )
+                raise not_found(Resource(kinds, "", RBAC_GROUP), role_name)
             role = found
         rules = [*(role.get("rules") or ()), *(_EVERYTHING if role.get("aggregationRule") else ())]
         actions = [one for rule in rules for one in _actions(rule, user, namespace)]

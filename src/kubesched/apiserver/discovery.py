@@ -158,7 +158,7 @@ def _property(field: Field) -> Plain:
     words = next((rule.arguments for rule in field.rules if rule.name == "in"), ())
     if words and shown.get("type") == "string":
         shown["enum"] = list(words)
-    if field.default is not None:
+    if field.default is not None and not field.default_if:
         shown["default"] = field.default
     return shown
 
@@ -285,11 +285,11 @@ def _other_names(resource: Resource) -> Plain:
 def _subresource_entries(resource: Resource) -> Iterable[Plain]:
     for one in resource.subresources:
         entry: Plain = {
-            "name": f"{resource.plural}/{one.name}",
+            "name": f"{resource.plural}/{one.plural}",
             "singularName": "",
             "namespaced": resource.is_namespaced,
         }
-        if one.version:
+        if one.api_version != resource.api_version:
             entry |= {"group": one.group, "version": one.version}
         yield entry | {"kind": one.kind, "verbs": list(one.verbs)}
 
@@ -297,7 +297,7 @@ def _subresource_entries(resource: Resource) -> Iterable[Plain]:
 def _aggregated(resource: Resource) -> Plain:
     entry: Plain = {
         "resource": resource.plural,
-        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "responseKind": {**_kind(resource), "group": "", "version": ""},
         "scope": "Namespaced" if resource.is_namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
@@ -306,13 +306,19 @@ def _aggregated(resource: Resource) -> Plain:
     if resource.subresources:
         entry["subresources"] = [
             {
-                "subresource": one.name,
-                "responseKind": {"group": one.group, "version": one.version, "kind": one.kind},
+                "subresource": one.plural,
+                "responseKind": _response_kind(one, resource),
                 "verbs": list(one.verbs),
             }
             for one in resource.subresources
         ]
     return entry
+
+
+def _response_kind(one: Resource, resource: Resource) -> Plain:
+    """Return a kind, with its group and version only if they are not those of a resource."""
+    is_own = one.api_version == resource.api_version
+    return {**_kind(one), **({"group": "", "version": ""} if is_own else {})}
 
 
 # Paths that name no resource.

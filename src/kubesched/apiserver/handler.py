@@ -37,7 +37,6 @@ from kubesched.apiserver.status import (
     method_not_allowed,
     not_served,
     success,
-    unreachable,
 )
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.subresources import bind, check_scale, evict, scale_of, scaled
@@ -46,6 +45,10 @@ from kubesched.apiserver.watching import WatchStream
 _COLLECTION_VERBS: Final = frozenset(("create", "deletecollection", "list", "watch"))
 _EVERYWHERE: Final = frozenset(("list", "watch"))
 _OF_KUBELETS: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
+_UNREACHABLE: Final = (
+    "error dialing backend: nothing runs behind the nodes of this server, so pods have no logs and "
+    "there is nothing to connect to"
+)
 _DEPRECATED: Final = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
@@ -55,11 +58,15 @@ _TIMEOUT_SECONDS: Final = (1800.0, 3600.0)
 
 
 class _Call(NamedTuple):
-    """One request about a resource; the namespace is "" for none or all."""
+    """One request about a resource; the namespace is "" for none or all.
+
+    `kind` is what bodies are: the resource, or its subresource.
+    """
 
     request: ApiRequest
     target: Target
     resource: Resource
+    kind: Resource
     namespace: str
     presentation: Presentation
 
@@ -97,20 +104,18 @@ class Handler:
         resource = self._resource(target)
         if resource.group_resource in _DEPRECATED:
             request.warnings.append(_DEPRECATED[resource.group_resource])
-        _check_verb(resource, target)
+        kind = _kind_of(resource, target)
         now = self._registry.clock.now
         form = negotiate(request.accept)
-        shown = resource
-        if target.subresource == "scale":
-            shown = resource.kind_of_subresource("scale")
+        shown = kind if target.subresource == "scale" else resource
         presentation = Presentation(shown, form, request.parameter("includeObject"), now)
         namespace = target.namespace if resource.is_namespaced else ""
-        call = _Call(request, target, resource, namespace, presentation)
+        call = _Call(request, target, resource, kind, namespace, presentation)
         if target.subresource in self._of_subresources:
             return await self._of_subresources[target.subresource](call)
         if target.subresource in _OF_KUBELETS:
             self._registry.get(resource, namespace, target.name)
-            raise unreachable()
+            raise StatusError(500, "InternalError", _UNREACHABLE, {})
         # Other subresources are read and written as the whole object.
         return await self._of_verbs[target.verb](call)
 
@@ -139,7 +144,7 @@ class Handler:
         return Response(200, call.presentation.many(found))
 
     async def _watch(self, call: _Call) -> Response:
-        request, _, resource, namespace, presentation = call
+        request, resource, presentation = call.request, call.resource, call.presentation
         presentation.check_single()
         if call.target.is_old_watch and call.target.name:
             query = {**request.query, "fieldSelector": (f"metadata.name={call.target.name}",)}
@@ -147,7 +152,7 @@ class Handler:
         options = list_options(request, resource, is_watch=True)
         timeout = options.timeout_seconds or self._registry.clock.between(*_TIMEOUT_SECONDS)
         store = self._registry.store
-        stream = WatchStream(store, resource, namespace, options, presentation, timeout)
+        stream = WatchStream(store, resource, call.namespace, options, presentation, timeout)
         return Response(200, stream=stream.lines())
 
     # Writing.
@@ -232,17 +237,16 @@ class Handler:
     async def _bind_or_evict(self, call: _Call) -> Response:
         operation = call.operation()
         act = bind if call.target.subresource == "binding" else evict
-        act(self._registry, operation, self._body(operation))
+        act(self._registry, operation, self._body(call, operation))
         return json_response(201, success(201))
 
     async def _token(self, call: _Call) -> Response:
         account = self._registry.get(call.resource, call.namespace, call.target.name)
-        asked = self._body(call.operation())
+        asked = self._body(call, call.operation())
         return json_response(201, self._reviewer.tokens.issue(account.plain, asked))
 
-    def _body(self, operation: Operation) -> Plain:
-        kind = operation.resource.kind_of_subresource(operation.subresource)
-        obj = decoded(operation, self._resources, kind)
+    def _body(self, call: _Call, operation: Operation) -> Plain:
+        obj = decoded(operation, self._resources, call.kind)
         check_namespace(operation, obj)
         return obj
 
@@ -257,14 +261,13 @@ class Handler:
         # The workload itself is changed, by the rules for the whole.
         whole = msgspec.structs.replace(operation, subresource="")
         stored, _ = self._registry.update(
-            whole, lambda current: self._scaled(operation, resource, current), is_tracked=False
+            whole, lambda current: self._scaled(call, operation, current), is_tracked=False
         )
         return _shown_scale(call, stored)
 
-    def _scaled(self, operation: Operation, resource: Resource, current: Plain | None) -> Plain:
+    def _scaled(self, call: _Call, operation: Operation, current: Plain | None) -> Plain:
         assert current is not None, "a scale creates nothing"
-        request = operation.request
-        kind, patch = resource.kind_of_subresource("scale"), None
+        request, resource, kind, patch = call.request, call.resource, call.kind, None
         if request.method == "PATCH":
             patch = Patch(operation, kind, self._registry.clock)
         if patch is None:
@@ -294,16 +297,14 @@ def _shown_scale(call: _Call, stored: StoredObject) -> Response:
     return json_response(200, scale if presentation.is_plain else presentation.transformed(scale))
 
 
-def _check_verb(resource: Resource, target: Target) -> None:
-    verbs = resource.verbs
-    if target.subresource:
-        subresource = resource.subresource(target.subresource)
-        if subresource is None:
-            raise not_served()
-        verbs = subresource.verbs
-    elif (target.verb in _COLLECTION_VERBS) == bool(target.name) and (
-        target.verb not in _EVERYWHERE
-    ):
+def _kind_of(resource: Resource, target: Target) -> Resource:
+    """Return what bodies are; raises StatusError if it does not have the verb."""
+    kind = resource.subresource(target.subresource) if target.subresource else resource
+    if kind is None:
+        raise not_served()
+    is_misplaced = (target.verb in _COLLECTION_VERBS) == bool(target.name)
+    if is_misplaced and not target.subresource and target.verb not in _EVERYWHERE:
         raise method_not_allowed()
-    if target.verb not in verbs:
+    if target.verb not in kind.verbs:
         raise method_not_allowed()
+    return kind

@@ -34,7 +34,6 @@ from kubesched.apiserver.status import (
     rejected_patch,
     unfit_patch,
     unsupported_media_type,
-    unsupported_patch_type,
 )
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.values import SchemaError
@@ -271,7 +270,8 @@ def check_type(media_type: str, resource: Resource) -> None:
     """Raise StatusError if a media type is not that of a patch that the kind supports."""
     if resource.definition is None:
         if media_type not in _TYPES:
-            raise unsupported_patch_type()
+            message = "415: Unsupported Media Type"
+            raise StatusError(415, "UnsupportedMediaType", message, {})
     elif media_type not in _CUSTOM_TYPES:
         raise unsupported_media_type(*_CUSTOM_TYPES)
 

@@ -54,7 +54,7 @@ from kubesched.apiserver.request import (
     target_of,
 )
 from kubesched.apiserver.resources import Resources
-from kubesched.apiserver.status import StatusError, unauthorized
+from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.stored_object import StoredObject, stamp
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warnings import sendable
@@ -145,7 +145,7 @@ class ApiServer:
         scheme, _, token = authorization.partition(" ")
         user = self._tokens.user_of(token.strip()) if scheme.lower() == "bearer" else None
         if user is None:
-            raise unauthorized()
+            raise StatusError(401, "Unauthorized", "Unauthorized")
         return user
 
     async def handle(self, request: ApiRequest) -> Response:

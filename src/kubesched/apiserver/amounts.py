@@ -8,8 +8,8 @@ Differs:  several wrong resources are reported in the order of their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -93,7 +93,6 @@ _STANDARD_RESOURCES: Final = (
     *("limits.cpu", "limits.ephemeral-storage", "limits.memory"),
     *("requests.cpu", "requests.ephemeral-storage", "requests.memory"),
 )
-_NameCheck: TypeAlias = Callable[[str, str, FieldErrors], None]
 
 
 def check_resources(owner: Plain, path: str, claims: Collection[str], errors: FieldErrors) -> None:
@@ -103,17 +102,17 @@ def check_resources(owner: Plain, path: str, claims: Collection[str], errors: Fi
     """
     resources, path = owner["resources"], f"{path}.resources"
     if "containers" not in owner:
-        _check(resources, _check_container_name, claims, path, errors)
+        _check(resources, claims, path, errors)
         return
     if resources.get("claims"):
         errors.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
-    _check(resources, _check_pod_name, claims, path, errors)
+    _check(resources, claims, path, errors, is_of_pod=True)
     _check_sums(owner, path, errors)
 
 
 def check_overhead(overhead: Plain, path: str, errors: FieldErrors) -> None:
     """Add field errors for the overhead of a pod, which has the rules of limits."""
-    _check({"limits": overhead}, _check_container_name, (), path, errors)
+    _check({"limits": overhead}, (), path, errors)
 
 
 def check_amount(name: str, quantity: str, path: str, errors: FieldErrors) -> None:
@@ -126,44 +125,38 @@ def check_amount(name: str, quantity: str, path: str, errors: FieldErrors) -> No
         errors.invalid(path, quantity, "must be an integer")
 
 
-def _check_name(name: str, path: str, errors: FieldErrors) -> None:
+def _check_name(name: str, path: str, errors: FieldErrors, *, is_of_pod: bool) -> None:
     wrong = label_key_errors(name)
     errors.each(path, name, wrong)
     is_standard = name in _STANDARD_RESOURCES or name.startswith(
         ("hugepages-", "requests.hugepages-")
     )
-    if not wrong and "/" not in name and not is_standard:
+    is_unknown = not wrong and "/" not in name and not is_standard
+    if is_unknown:
         errors.invalid(path, name, "must be a standard resource type or fully qualified")
-
-
-def _check_container_name(name: str, path: str, errors: FieldErrors) -> None:
-    _check_name(name, path, errors)
-    if "/" not in name:
+    if is_of_pod:
+        if not wrong and not is_unknown and not is_pod_level_resource(name):
+            errors.not_supported(path, name, ("cpu", "hugepages-", "memory"))
+    elif "/" not in name:
         if name not in _CONTAINER_RESOURCES and not is_huge_page_resource_name(name):
             errors.invalid(path, name, "must be a standard resource for containers")
     elif not is_native_resource(name) and not is_extended_resource_name(name):
         errors.invalid(path, name, "doesn't follow extended resource name standard")
 
 
-def _check_pod_name(name: str, path: str, errors: FieldErrors) -> None:
-    before = len(errors)
-    _check_name(name, path, errors)
-    if len(errors) == before and not is_pod_level_resource(name):
-        errors.not_supported(path, name, ("cpu", "hugepages-", "memory"))
-
-
 def _check(
     resources: Plain,
-    check_name: _NameCheck,
     claims: Collection[str],
     path: str,
     errors: FieldErrors,
+    *,
+    is_of_pod: bool = False,
 ) -> None:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, quantity in amounts.items():
             at = f"{path}.{kind}[{name}]"
-            check_name(name, at, errors)
+            _check_name(name, at, errors, is_of_pod=is_of_pod)
             check_amount(name, quantity, at, errors)
             if kind == "requests":
                 _check_limit(name, quantity, limits.get(name), path, errors)

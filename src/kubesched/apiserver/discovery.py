@@ -138,7 +138,11 @@ def _reachable(object_type: ObjectType) -> Mapping[str, Plain]:
             found[_schema_name(one)] = {
                 "type": "object",
                 "properties": {field.name: _property(field) for field in fields},
-                "required": [field.name for field in fields if _is_required(field)],
+                "required": [
+                    field.name
+                    for field in fields
+                    if field.default is None and any(one.name == "required" for one in field.rules)
+                ],
             }
             waiting += [field.type for field in fields]
     return found
@@ -147,10 +151,6 @@ def _reachable(object_type: ObjectType) -> Mapping[str, Plain]:
 def _schema_name(object_type: ObjectType) -> str:
     file, _, name = object_type.name.partition("/")
     return f"io.k8s.api.{file.replace('_', '.')}.{name}"
-
-
-def _is_required(field: Field) -> bool:
-    return any(rule.name == "required" for rule in field.rules) and field.default is None
 
 
 def _property(field: Field) -> Plain:
@@ -410,13 +410,11 @@ class NonResource:
 
 
 def _health(request: ApiRequest, parts: tuple[str, ...]) -> Response:
-    if len(parts) == 1:
-        if "verbose" in request.query:
-            return Response(200, f"[+]ping ok\n{parts[0]} check passed\n".encode(), PLAIN_TEXT)
-        return Response(200, b"ok", PLAIN_TEXT)
-    if parts[1:] == ("ping",):
-        return Response(200, b"ok", PLAIN_TEXT)
-    return page_not_found()
+    if parts[1:] not in ((), ("ping",)):
+        return page_not_found()
+    is_verbose = len(parts) == 1 and "verbose" in request.query
+    text = f"[+]ping ok\n{parts[0]} check passed\n" if is_verbose else "ok"
+    return Response(200, text.encode(), PLAIN_TEXT)
 
 
 def _tagged(request: ApiRequest, answer: Response) -> Response:

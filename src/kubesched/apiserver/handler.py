@@ -267,9 +267,9 @@ class Handler:
 
     def _scaled(self, call: _Call, operation: Operation, current: Plain | None) -> Plain:
         assert current is not None, "a scale creates nothing"
-        request, resource, kind, patch = call.request, call.resource, call.kind, None
-        if request.method == "PATCH":
-            patch = Patch(operation, kind, self._registry.clock)
+        request, resource, kind = call.request, call.resource, call.kind
+        is_patch = request.method == "PATCH"
+        patch = Patch(operation, kind, self._registry.clock) if is_patch else None
         if patch is None:
             scale = with_defaults(kind, read_object(request, kind.kind))
         elif patch.is_apply:

@@ -147,7 +147,6 @@ def target_of(request: ApiRequest) -> Target | None:
     verb = _verb(request, name, is_old_watch=is_old_watch)
     if verb in {"list", "watch"} and not name:
         name = _selected_name(request)
-        return Target(verb, group, version, plural, namespace, name, is_old_watch=is_old_watch)
     return Target(
         verb, group, version, plural, namespace, name, subresource, tuple(rest[3:]), is_old_watch
     )

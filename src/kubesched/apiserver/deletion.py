@@ -140,7 +140,7 @@ class _Deleter:
         self._operation = operation
         self._options = options
         self._key = key_of(operation.resource, operation.namespace, operation.name)
-        self._is_dry_run = operation.is_dry_run or bool(options.dry_run)
+        self._is_dry_run = bool(options.dry_run)
 
     def delete(self) -> tuple[StoredObject, bool]:
         found = self._registry.get(self._resource, self._operation.namespace, self._operation.name)

@@ -24,46 +24,36 @@ from kubesched.api.pod_requests import is_pod_level_resource, pod_limit_amounts,
 from kubesched.api.quantity import Amount, QuantityError, parse_quantity
 from kubesched.apiserver.formats import dns_label
 from kubesched.apiserver.plain import Plain, entries
+from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
 
 SHARED_RESOURCES: Final = ("cpu", "memory")
+_AMOUNTS: Final = known_type("core_v1", "ResourceRequirements").fields["limits"].type
 
 
 def qos_class(spec: Plain) -> str:
     """Return `Guaranteed`, `Burstable` or `BestEffort`."""
-    resources: Sequence[Plain]
     if spec.get("resources") is not None:
-        resources = [spec["resources"]]
-        # A pod with no limits of its own at all is judged by its requests alone.
-        limited = [one for one in resources if one.get("limits")]
+        resources: Sequence[Plain] = [spec["resources"]]
     else:
         containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-        resources = limited = [container["resources"] for container in containers]
-    requests = _totals([one.get("requests") or {} for one in resources])
-    limits = _totals([one.get("limits") or {} for one in resources])
-    if not requests and not limits:
-        return "BestEffort"
-    is_guaranteed = (
-        all(len(_positive(one.get("limits") or {})) == len(SHARED_RESOURCES) for one in limited)
-        and requests.keys() == limits.keys()
-        and all(amount.compare(limits[name]) == 0 for name, amount in requests.items())
+        resources = [container["resources"] for container in containers]
+    requests, limits = (
+        [_positive(one.get(kind) or {}) for one in resources] for kind in ("requests", "limits")
     )
+    if not any(requests) and not any(limits):
+        return "BestEffort"
+    has_limits = all(len(one) == len(SHARED_RESOURCES) for one in limits)
+    is_guaranteed = has_limits and all(map(_AMOUNTS.is_equal, requests, limits))
     return "Guaranteed" if is_guaranteed else "Burstable"
 
 
-def _positive(quantities: Mapping[str, str]) -> dict[str, Amount]:
-    amounts = {
-        name: parse_quantity(quantities[name]) for name in SHARED_RESOURCES if name in quantities
+def _positive(quantities: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: quantities[name]
+        for name in SHARED_RESOURCES
+        if name in quantities and parse_quantity(quantities[name]).sign > 0
     }
-    return {name: amount for name, amount in amounts.items() if amount.sign > 0}
-
-
-def _totals(lists: Sequence[Mapping[str, str]]) -> dict[str, Amount]:
-    totals: dict[str, Amount] = {}
-    for quantities in lists:
-        for name, amount in _positive(quantities).items():
-            totals[name] = amount.add(totals[name]) if name in totals else amount
-    return totals
 
 
 def of_containers(spec: Plain, kind: str) -> dict[str, Amount]:

@@ -127,14 +127,13 @@ class StoredRoles:
         if resource.group != RBAC_GROUP or is_same:
             return
         namespace, name = new["metadata"].get("namespace", ""), new["metadata"].get("name", "")
-        verb, kinds, role_name = "escalate", resource.plural, name
+        verb, kinds, role_name, role = "escalate", resource.plural, name, new
         if is_binding:
             verb, kinds = "bind", f"{new['roleRef']['kind'].lower()}s"
             role_name = new["roleRef"]["name"]
         wanted = Attributes(user, verb, RBAC_GROUP, kinds, "", namespace, role_name)
         if self.decide(wanted).is_allowed:
             return
-        role = new
         if is_binding:
             space = namespace if kinds == "roles" else ""
             found = self._lookup.get(f"{kinds}.{RBAC_GROUP}", space, role_name)

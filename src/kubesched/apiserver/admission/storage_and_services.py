@@ -83,11 +83,7 @@ def check_growth(request: AdmissionRequest, claim: Plain) -> None:
     name, earlier = (one["spec"].get("storageClassName") or "" for one in (claim, before))
     found = request.lookup.get(_CLASSES, "", name)
     if name != earlier or found is None or not found.get("allowVolumeExpansion"):
-        why = (
-            "only dynamically provisioned pvc can be resized and the storageclass that provisions "
-            "the pvc must support resize"
-        )
-        raise request.refusal(claim, why)
+        raise request.refusal(claim, "its storage class does not allow that it grows")
 
 
 _ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"

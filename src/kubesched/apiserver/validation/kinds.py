@@ -104,11 +104,6 @@ def _check_namespace_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 # Claims, volumes and classes.
 
-_IMMUTABLE_SPEC: Final = (
-    "spec is immutable after creation except resources.requests and volumeAttributesClassName "
-    "for bound claims"
-)
-
 
 def _check_claim_spec(spec: Plain, path: str, errors: FieldErrors) -> None:
     _check_access_modes(spec, path, errors)
@@ -132,8 +127,9 @@ def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
         changeable += ("resources", "volumeAttributesClassName")
     after = with_fields_of(new["spec"], before, *changeable)
     if not known_type("core_v1", "PersistentVolumeClaimSpec").is_equal(after, before):
-        errors.forbidden("spec", _IMMUTABLE_SPEC)
-    errors.changed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+        detail = "only bound claims may change, in resources and volumeAttributesClassName"
+        errors.forbidden("spec", detail)
+    errors.changed("volumeMode", new["spec"].get("volumeMode"), before.get("volumeMode"))
     path = ("resources", "requests", "storage")
     size, old_size = (parse_quantity(get(one["spec"], *path) or "0") for one in (new, old))
     actual = parse_quantity(get(old, "status", "capacity", "storage") or "0")
@@ -318,9 +314,7 @@ _SET_FIELDS: Final = (
 def _check_set_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     after = with_fields_of(new["spec"], old["spec"], *_SET_FIELDS)
     if not known_type("apps_v1", "StatefulSetSpec").is_equal(after, old["spec"]):
-        *others, last = [f"'{name}'" for name in _SET_FIELDS]
-        named = f"fields other than {', '.join(others)} and {last}"
-        errors.forbidden("spec", f"updates to statefulset spec for {named} are forbidden")
+        errors.forbidden("spec", f"only these fields may change: {', '.join(_SET_FIELDS)}")
 
 
 # Roles and who has them.

@@ -19,6 +19,7 @@ import msgspec
 
 from kubesched.api.times import second_time
 from kubesched.api.well_known import RBAC_GROUP
+from kubesched.apiserver.formats import between
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Target, User
 from kubesched.apiserver.resources import Resource
@@ -348,8 +349,8 @@ class Tokens:
         spec, metadata = asked["spec"], account["metadata"]
         seconds, errors = spec["expirationSeconds"], FieldErrors()
         if not _SECONDS_MIN <= seconds <= _SECONDS_MAX:
-            limit = "less than 10 minutes" if seconds < _SECONDS_MIN else "larger than 2^32 seconds"
-            errors.invalid("spec.expirationSeconds", seconds, f"may not specify a duration {limit}")
+            detail = between(_SECONDS_MIN, _SECONDS_MAX)
+            errors.invalid("spec.expirationSeconds", seconds, detail)
             raise invalid_kind("authentication.k8s.io", "TokenRequest", "", errors)
         now = self.clock.now()
         namespace, name = metadata["namespace"], metadata["name"]

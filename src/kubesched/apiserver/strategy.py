@@ -295,16 +295,10 @@ def _create_definition(resource: Resource, obj: Plain) -> Plain:
     obj = with_defaults(resource, obj)
     now = obj["metadata"].get("creationTimestamp")
     conditions: list[Any] = [
-        {
-            "type": kind,
-            "status": "True",
-            "lastTransitionTime": now,
-            "reason": reason,
-            "message": message,
-        }
-        for kind, reason, message in (
-            ("NamesAccepted", "NoConflicts", "no conflicts found"),
-            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        {"type": name, "status": "True", "lastTransitionTime": now, "reason": reason}
+        for name, reason in (
+            ("NamesAccepted", "NoConflicts"),
+            ("Established", "InitialNamesAccepted"),
         )
     ]
     status = {**obj["status"], "conditions": conditions, "acceptedNames": obj["spec"]["names"]}

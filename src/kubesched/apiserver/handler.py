@@ -18,7 +18,7 @@ from kubesched.apiserver.decoding import decoded, read_object
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.listing import ObjectList, exact_version, list_objects, list_options
-from kubesched.apiserver.patching import Patch, check_name, check_namespace, check_type, same_object
+from kubesched.apiserver.patching import Patch, check_namespace, check_type, same_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation, negotiate
 from kubesched.apiserver.registry import ObjectRegistry
@@ -266,7 +266,7 @@ class Handler:
             scale = with_defaults(kind, patch.value)
         else:
             scale = patch.apply(scale_of(resource, current))
-        check_name(operation, scale)
+        same_object(operation, scale)
         check_scale(resource, current, scale)
         changed = scaled(current, scale)
         # Upstream records no time for the manager of a scale.

@@ -17,7 +17,7 @@ A line of the table is a kind, indented lines below it are its subresources:
     upsert          an update of an object that does not exist creates it
     echoed          a deletion answers with the object, not with a Status
     plain           finalizers need no domain
-    statusonly      a write of the status leaves the metadata as it is
+    statusonly      a write of the status leaves the metadata as it is, or these fields of it
     orphans         dependents stay where a deletion does not choose
     select          fields that field selectors may name, besides those of the metadata
     alpha           the group version, alpha or beta, is served on demand only
@@ -49,7 +49,12 @@ ALL_VERBS: Final = (
     *("list", "patch", "update", "watch"),
 )
 _READ_WRITE: Final = ("get", "patch", "update")
-_FLAGS: Final = frozenset(("echoed", "orphans", "plain", "statusonly", "upsert", "versioned"))
+_FLAGS: Final = frozenset(("echoed", "orphans", "plain", "upsert", "versioned"))
+OBJECT_METADATA: Final = (
+    *("annotations", "deletionTimestamp", "finalizers", "generation", "labels"),
+    *("ownerReferences", "selfLink"),
+)
+"""Fields of the metadata that belong to the object, and not to a subresource."""
 _STORED_IN: Final = {"horizontalpodautoscalers.autoscaling": "v2"}
 _WORD: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 
@@ -65,6 +70,7 @@ class Resource(msgspec.Struct, frozen=True):
         name_form: The form of names, as `formats` lists them.
         generation_fields: Fields whose changes the generation counts; None if nothing is counted.
         flags: The words of the line that stand alone: `versioned`, `upsert`, ...
+        left_by_status: Fields of the metadata that a write of the status leaves as they are.
         definition: The CustomResourceDefinition that it comes from; None for built-in kinds.
     """
 
@@ -83,6 +89,7 @@ class Resource(msgspec.Struct, frozen=True):
     first_generation: int = 0
     flags: frozenset[str] = frozenset()
     selectable: tuple[str, ...] = ()
+    left_by_status: tuple[str, ...] = ()
     definition: Plain | None = None
 
     def __hash__(self) -> int:
@@ -226,7 +233,8 @@ def _defined(definition: Plain) -> Iterator[Resource]:
             singular_name=names.get("singular") or "",
             generation_fields=("spec",),
             first_generation=1,
-            flags=frozenset(("statusonly", "versioned")),
+            flags=frozenset(("versioned",)),
+            left_by_status=OBJECT_METADATA,
             definition=definition,
         )
 
@@ -271,6 +279,9 @@ def _resource(group: str, version: str, words: Sequence[str]) -> Resource:
         first_generation=int("generation" in notes),
         flags=_FLAGS & notes.keys(),
         selectable=_listed(notes, "select"),
+        left_by_status=OBJECT_METADATA
+        if notes.get("statusonly") == ""
+        else _listed(notes, "statusonly"),
     )
 
 

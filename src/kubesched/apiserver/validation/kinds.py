@@ -32,8 +32,6 @@ UpdateCheck: TypeAlias = Callable[[Plain, Plain, FieldErrors], None]
 
 # Nodes.
 
-_FIXED_NETWORK: Final = 'node updates may not change podCIDR except from "" to valid'
-
 
 def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
     check_taints(node["spec"], errors)
@@ -45,13 +43,11 @@ def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
 
 def _check_node_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     errors.repeated(entries(new.get("status") or {}, "status", "addresses"))
-    networks, before = (one["spec"].get("podCIDRs") or [] for one in (new, old))
-    if before and networks != before:
-        errors.forbidden("spec.podCIDRs", _FIXED_NETWORK)
-    provider = old["spec"].get("providerID", "")
-    if provider and new["spec"].get("providerID", "") != provider:
-        detail = 'node updates may not change providerID except from "" to valid'
-        errors.forbidden("spec.providerID", detail)
+    for name, shown in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
+        before = old["spec"].get(name)
+        if before and new["spec"].get(name) != before:
+            detail = f'node updates may not change {shown} except from "" to valid'
+            errors.forbidden(f"spec.{name}", detail)
     if new["spec"].get("externalID", "") != old["spec"].get("externalID", ""):
         errors.forbidden("spec.externalID", "may not be updated")
 

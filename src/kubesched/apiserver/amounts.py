@@ -91,13 +91,12 @@ def check_resources(owner: Plain, path: str, claims: Collection[str], errors: Fi
     `claims` are the names of the pod's resource claims.
     """
     resources, path = owner["resources"], f"{path}.resources"
-    if "containers" not in owner:
-        _check(resources, claims, path, errors)
-        return
-    if resources.get("claims"):
+    is_of_pod = "containers" in owner
+    if is_of_pod and resources.get("claims"):
         errors.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
-    _check(resources, claims, path, errors, is_of_pod=True)
-    _check_sums(owner, path, errors)
+    _check(resources, claims, path, errors, is_of_pod=is_of_pod)
+    if is_of_pod:
+        _check_sums(owner, path, errors)
 
 
 def check_overhead(overhead: Plain, path: str, errors: FieldErrors) -> None:

@@ -172,7 +172,10 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
     timeout, fields = request.parameter("timeoutSeconds"), request.parameter("fieldSelector")
     limit = max(0, _number(request.parameter("limit") or "0"))
     timeout_seconds = _number(timeout) if timeout else None
-    labels = _labels_selected(request.parameter("labelSelector"))
+    try:
+        labels = parse_selector(request.parameter("labelSelector"))
+    except SelectorError as error:
+        raise bad_request(str(error)) from None
     if errors := _option_errors(request, is_watch=is_watch):
         raise invalid_kind("meta.k8s.io", "ListOptions", "", errors)
     selected = fields_selected(resource, fields) if fields else None
@@ -187,13 +190,6 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
         allows_bookmarks=request.flag("allowWatchBookmarks"),
         sends_initial_events=request.flag("sendInitialEvents") if is_initial_given else None,
     )
-
-
-def _labels_selected(text: str) -> CompiledSelector | None:
-    try:
-        return parse_selector(text) if text else None
-    except SelectorError as error:
-        raise bad_request(str(error)) from None
 
 
 def _number(text: str) -> int:

@@ -302,8 +302,7 @@ class HttpFront:
         body = await _body_of(incoming) if incoming.body_exists else b""
         query: dict[str, tuple[str, ...]] = {}
         if incoming.query_string:
-            for name in dict.fromkeys(incoming.query):
-                query[name] = tuple(incoming.query.getall(name))
+            query = {name: tuple(incoming.query.getall(name)) for name in incoming.query}
         return ApiRequest(incoming.method, incoming.path, query, headers, body, user)
 
     async def _stream(self, incoming: web.BaseRequest, answer: Response) -> web.StreamResponse:

@@ -55,11 +55,11 @@ class Selection:
     def __init__(
         self,
         resource: Resource,
-        labels: CompiledSelector | None = None,
-        fields: Callable[[Plain], bool] | None = None,
+        labels: CompiledSelector,
+        fields: Callable[[Plain], bool] | None,
     ) -> None:
         self._resource = resource
-        self._labels = None if labels is None or labels.is_empty else labels
+        self._labels = None if labels.is_empty else labels
         self._fields = fields
         self.is_everything = self._labels is None and fields is None
 

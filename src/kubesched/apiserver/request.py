@@ -177,11 +177,6 @@ def _selected_name(request: ApiRequest) -> str:
 APPLY_TYPE: Final = "application/apply-patch+yaml"
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 _MANAGER_MAX: Final = 128
-_OPTIONS_KINDS: Final = {
-    "POST": "CreateOptions",
-    "PUT": "UpdateOptions",
-    "PATCH": "PatchOptions",
-}
 
 
 class Operation(NamedTuple):
@@ -214,9 +209,9 @@ class Operation(NamedTuple):
 
 def check_options(request: ApiRequest) -> None:
     """Raise StatusError if the options of a write are invalid."""
-    kind = _OPTIONS_KINDS.get(request.method)
-    if kind is not None and (errors := _option_errors(request)):
-        raise invalid_kind("meta.k8s.io", kind, "", errors)
+    verb = _BODY_METHODS.get(request.method, "delete")
+    if verb != "delete" and (errors := _option_errors(request)):
+        raise invalid_kind("meta.k8s.io", f"{verb.title()}Options", "", errors)
 
 
 def _option_errors(request: ApiRequest) -> FieldErrors:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.apiserver.request import ApiRequest, Target, operation_of
+from kubesched.apiserver.request import ApiRequest, Operation, check_options
 from kubesched.apiserver.resources import RESOURCES
 from kubesched.apiserver.status import StatusError
 
 PODS = RESOURCES.find("", "v1", "pods")
-VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 @pytest.mark.parametrize(
@@ -63,10 +62,8 @@ def test_refused(
     method: str, query: dict[str, tuple[str, ...]], media_type: str, message: str
 ) -> None:
     """Options that make no sense are refused before anything is read."""
-    assert PODS is not None
-    request = ApiRequest(method, "/", query, {"content-type": media_type})
     with pytest.raises(StatusError) as caught:
-        operation_of(request, Target(VERBS[method], "", "v1", "pods", "default"), PODS)
+        check_options(ApiRequest(method, "/", query, {"content-type": media_type}))
     assert caught.value.code == 422
     assert message in caught.value.message
 
@@ -75,11 +72,9 @@ def test_operation() -> None:
     """What is asked for is what is done."""
     assert PODS is not None
     request = ApiRequest("POST", "/", {"dryRun": ("All",)}, {"user-agent": "a/1"})
-    operation = operation_of(request, Target("create", "", "v1", "pods", "n", "p", "status"), PODS)
-    assert ("n", "p", "status", True, "Warn", "a") == (
-        operation.namespace,
-        operation.name,
-        operation.subresource,
+    check_options(request)
+    operation = Operation(request, PODS, "n", "p", "status")
+    assert (True, "Warn", "a") == (
         operation.is_dry_run,
         operation.validation,
         operation.request.manager,

@@ -67,7 +67,7 @@ def test_resources_and_subresources_are_sorted() -> None:
         names = [one.plural for one in served.resources]
         assert sorted(names) == names
         for resource in served.resources:
-            parts = [one.name for one in resource.subresources]
+            parts = [one.plural for one in resource.subresources]
             assert sorted(parts) == parts
             assert sorted(resource.verbs) == list(resource.verbs)
 

@@ -8,8 +8,8 @@ Differs:  several wrong resources are reported in the order of their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
@@ -24,46 +24,36 @@ from kubesched.api.pod_requests import is_pod_level_resource, pod_limit_amounts,
 from kubesched.api.quantity import Amount, QuantityError, parse_quantity
 from kubesched.apiserver.formats import dns_label
 from kubesched.apiserver.plain import Plain, entries
+from kubesched.apiserver.schema import known_type
 from kubesched.apiserver.status import FieldErrors
 
 SHARED_RESOURCES: Final = ("cpu", "memory")
+_AMOUNTS: Final = known_type("core_v1", "ResourceRequirements").fields["limits"].type
 
 
 def qos_class(spec: Plain) -> str:
     """Return `Guaranteed`, `Burstable` or `BestEffort`."""
-    resources: Sequence[Plain]
     if spec.get("resources") is not None:
-        resources = [spec["resources"]]
-        # A pod with no limits of its own at all is judged by its requests alone.
-        limited = [one for one in resources if one.get("limits")]
+        resources: Sequence[Plain] = [spec["resources"]]
     else:
         containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-        resources = limited = [container["resources"] for container in containers]
-    requests = _totals([one.get("requests") or {} for one in resources])
-    limits = _totals([one.get("limits") or {} for one in resources])
-    if not requests and not limits:
-        return "BestEffort"
-    is_guaranteed = (
-        all(len(_positive(one.get("limits") or {})) == len(SHARED_RESOURCES) for one in limited)
-        and requests.keys() == limits.keys()
-        and all(amount.compare(limits[name]) == 0 for name, amount in requests.items())
+        resources = [container["resources"] for container in containers]
+    requests, limits = (
+        [_positive(one.get(kind) or {}) for one in resources] for kind in ("requests", "limits")
     )
+    if not any(requests) and not any(limits):
+        return "BestEffort"
+    has_limits = all(len(one) == len(SHARED_RESOURCES) for one in limits)
+    is_guaranteed = has_limits and all(map(_AMOUNTS.is_equal, requests, limits))
     return "Guaranteed" if is_guaranteed else "Burstable"
 
 
-def _positive(quantities: Mapping[str, str]) -> dict[str, Amount]:
-    amounts = {
-        name: parse_quantity(quantities[name]) for name in SHARED_RESOURCES if name in quantities
+def _positive(quantities: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: quantities[name]
+        for name in SHARED_RESOURCES
+        if name in quantities and parse_quantity(quantities[name]).sign > 0
     }
-    return {name: amount for name, amount in amounts.items() if amount.sign > 0}
-
-
-def _totals(lists: Sequence[Mapping[str, str]]) -> dict[str, Amount]:
-    totals: dict[str, Amount] = {}
-    for quantities in lists:
-        for name, amount in _positive(quantities).items():
-            totals[name] = amount.add(totals[name]) if name in totals else amount
-    return totals
 
 
 def of_containers(spec: Plain, kind: str) -> dict[str, Amount]:
@@ -93,7 +83,6 @@ _STANDARD_RESOURCES: Final = (
     *("limits.cpu", "limits.ephemeral-storage", "limits.memory"),
     *("requests.cpu", "requests.ephemeral-storage", "requests.memory"),
 )
-_NameCheck: TypeAlias = Callable[[str, str, FieldErrors], None]
 
 
 def check_resources(owner: Plain, path: str, claims: Collection[str], errors: FieldErrors) -> None:
@@ -102,18 +91,17 @@ def check_resources(owner: Plain, path: str, claims: Collection[str], errors: Fi
     `claims` are the names of the pod's resource claims.
     """
     resources, path = owner["resources"], f"{path}.resources"
-    if "containers" not in owner:
-        _check(resources, _check_container_name, claims, path, errors)
-        return
-    if resources.get("claims"):
+    is_of_pod = "containers" in owner
+    if is_of_pod and resources.get("claims"):
         errors.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
-    _check(resources, _check_pod_name, claims, path, errors)
-    _check_sums(owner, path, errors)
+    _check(resources, claims, path, errors, is_of_pod=is_of_pod)
+    if is_of_pod:
+        _check_sums(owner, path, errors)
 
 
 def check_overhead(overhead: Plain, path: str, errors: FieldErrors) -> None:
     """Add field errors for the overhead of a pod, which has the rules of limits."""
-    _check({"limits": overhead}, _check_container_name, (), path, errors)
+    _check({"limits": overhead}, (), path, errors)
 
 
 def check_amount(name: str, quantity: str, path: str, errors: FieldErrors) -> None:
@@ -126,44 +114,38 @@ def check_amount(name: str, quantity: str, path: str, errors: FieldErrors) -> No
         errors.invalid(path, quantity, "must be an integer")
 
 
-def _check_name(name: str, path: str, errors: FieldErrors) -> None:
+def _check_name(name: str, path: str, errors: FieldErrors, *, is_of_pod: bool) -> None:
     wrong = label_key_errors(name)
     errors.each(path, name, wrong)
     is_standard = name in _STANDARD_RESOURCES or name.startswith(
         ("hugepages-", "requests.hugepages-")
     )
-    if not wrong and "/" not in name and not is_standard:
+    is_unknown = not wrong and "/" not in name and not is_standard
+    if is_unknown:
         errors.invalid(path, name, "must be a standard resource type or fully qualified")
-
-
-def _check_container_name(name: str, path: str, errors: FieldErrors) -> None:
-    _check_name(name, path, errors)
-    if "/" not in name:
+    if is_of_pod:
+        if not wrong and not is_unknown and not is_pod_level_resource(name):
+            errors.not_supported(path, name, ("cpu", "hugepages-", "memory"))
+    elif "/" not in name:
         if name not in _CONTAINER_RESOURCES and not is_huge_page_resource_name(name):
             errors.invalid(path, name, "must be a standard resource for containers")
     elif not is_native_resource(name) and not is_extended_resource_name(name):
         errors.invalid(path, name, "doesn't follow extended resource name standard")
 
 
-def _check_pod_name(name: str, path: str, errors: FieldErrors) -> None:
-    before = len(errors)
-    _check_name(name, path, errors)
-    if len(errors) == before and not is_pod_level_resource(name):
-        errors.not_supported(path, name, ("cpu", "hugepages-", "memory"))
-
-
 def _check(
     resources: Plain,
-    check_name: _NameCheck,
     claims: Collection[str],
     path: str,
     errors: FieldErrors,
+    *,
+    is_of_pod: bool = False,
 ) -> None:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, quantity in amounts.items():
             at = f"{path}.{kind}[{name}]"
-            check_name(name, at, errors)
+            _check_name(name, at, errors, is_of_pod=is_of_pod)
             check_amount(name, quantity, at, errors)
             if kind == "requests":
                 _check_limit(name, quantity, limits.get(name), path, errors)

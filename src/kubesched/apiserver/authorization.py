@@ -19,10 +19,18 @@ import msgspec
 
 from kubesched.api.times import second_time
 from kubesched.api.well_known import RBAC_GROUP
+from kubesched.apiserver.formats import between
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.request import ANONYMOUS, ApiRequest, Target, User
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import FieldErrors, StatusError, details_of, forbidden, invalid_kind
+from kubesched.apiserver.status import (
+    FieldErrors,
+    StatusError,
+    details_of,
+    forbidden,
+    invalid_kind,
+    not_found,
+)
 from kubesched.apiserver.stored_object import StoredObjects
 from kubesched.apiserver.times import Clock, after
 
@@ -120,22 +128,18 @@ class StoredRoles:
         if resource.group != RBAC_GROUP or is_same:
             return
         namespace, name = new["metadata"].get("namespace", ""), new["metadata"].get("name", "")
-        verb, kinds, role_name = "escalate", resource.plural, name
+        verb, kinds, role_name, role = "escalate", resource.plural, name, new
         if is_binding:
             verb, kinds = "bind", f"{new['roleRef']['kind'].lower()}s"
             role_name = new["roleRef"]["name"]
         wanted = Attributes(user, verb, RBAC_GROUP, kinds, "", namespace, role_name)
         if self.decide(wanted).is_allowed:
             return
-        role = new
         if is_binding:
             space = namespace if kinds == "roles" else ""
             found = self._lookup.get(f"{kinds}.{RBAC_GROUP}", space, role_name)
             if found is None:
-                message = f'{kinds}.{RBAC_GROUP} "{role_name}" not found'
-                raise StatusError(
-                    404, "NotFound", message, details_of(RBAC_GROUP, kinds, role_name)
-                )
+                raise not_found(Resource(kinds, "", RBAC_GROUP), role_name)
             role = found
         rules = [*(role.get("rules") or ()), *(_EVERYTHING if role.get("aggregationRule") else ())]
         actions = [one for rule in rules for one in _actions(rule, user, namespace)]
@@ -345,8 +349,8 @@ class Tokens:
         spec, metadata = asked["spec"], account["metadata"]
         seconds, errors = spec["expirationSeconds"], FieldErrors()
         if not _SECONDS_MIN <= seconds <= _SECONDS_MAX:
-            limit = "less than 10 minutes" if seconds < _SECONDS_MIN else "larger than 2^32 seconds"
-            errors.invalid("spec.expirationSeconds", seconds, f"may not specify a duration {limit}")
+            detail = between(_SECONDS_MIN, _SECONDS_MAX)
+            errors.invalid("spec.expirationSeconds", seconds, detail)
             raise invalid_kind("authentication.k8s.io", "TokenRequest", "", errors)
         now = self.clock.now()
         namespace, name = metadata["namespace"], metadata["name"]

@@ -189,6 +189,7 @@ def _text(value: int | bytes) -> str:
 # JSON and YAML.
 
 _SUMMARY_MAX: Final = 30
+_UNPARSABLE: Final = "couldn't get version/kind; json parse error"
 _TYPE_META: Final = (
     "Go value of type struct { "
     'APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
@@ -221,41 +222,29 @@ def parsed(text: bytes, media_type: str) -> Plain:
         BodyError: It is not an object.
         StatusError: It is in a form that is not read.
     """
-    if media_type == PROTOBUF:
-        try:
+    try:
+        if media_type == PROTOBUF:
             return decode_protobuf(text)
-        except ProtobufError as error:
-            raise BodyError(str(error)) from None
-    if media_type not in {"", JSON, YAML}:
-        raise unsupported_media_type()
-    value = _from_yaml(text) if media_type == YAML else _from_json(text)
-    if value is None:
-        value = {}
-    if not isinstance(value, dict):
-        raise BodyError(
-            "couldn't get version/kind; json parse error: json: cannot unmarshal "
-            f"{json_word(value)} "
-            f"into {_TYPE_META}"
-        )
-    return value
-
-
-def _from_json(text: bytes) -> Any:
-    try:
-        return decode(text)
+        if media_type == YAML:
+            value = next((document for _, document in load_documents(text.decode())), None)
+        elif media_type in {"", JSON}:
+            value = decode(text)
+        else:
+            raise unsupported_media_type()
+    except ProtobufError as error:
+        raise BodyError(str(error)) from None
     except JsonSyntaxError as error:
-        raise BodyError(f"couldn't get version/kind; json parse error: {error}") from None
-
-
-def _from_yaml(text: bytes) -> Any:
-    try:
-        return next((document for _, document in load_documents(text.decode())), None)
+        raise BodyError(f"{_UNPARSABLE}: {error}") from None
     except YamlError as error:
         # Go counts from 0, and shows no 0.
         line = f"line {error.line - 1 or 1}: " if error.line else ""
         raise BodyError(f"yaml: {line}{error}") from None
     except UnicodeDecodeError as error:
         raise BodyError(f"yaml: {error}") from None
+    if not isinstance(value, dict | None):
+        word = json_word(value)
+        raise BodyError(f"{_UNPARSABLE}: json: cannot unmarshal {word} into {_TYPE_META}")
+    return value or {}
 
 
 def _summary(text: bytes) -> str:
@@ -307,7 +296,7 @@ def _set_kind(value: Plain, resources: Resources, resource: Resource) -> None:
 
 def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resource) -> StatusError:
     if not isinstance(kind, str) or not isinstance(version, str):
-        return bad_request("couldn't get version/kind; json parse error")
+        return bad_request(_UNPARSABLE)
     found = resources.find_kind(version, kind)
     if found is None or found.kind != resource.kind:
         why = f'no kind "{kind}" is registered for version "{version}" in scheme "{_SCHEME}"'

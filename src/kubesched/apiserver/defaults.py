@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kubesched.api.pod_requests import is_pod_level_resource
-from kubesched.api.well_known import NAMESPACE_NAME, RBAC_GROUP
+from kubesched.api.well_known import NAMESPACE_NAME
 from kubesched.apiserver.amounts import SHARED_RESOURCES, of_containers
 from kubesched.apiserver.plain import Plain, deep_copy
 from kubesched.apiserver.resources import Resource
@@ -65,8 +65,9 @@ def _fill_in(object_type: ObjectType, obj: Plain) -> None:
     if (function := _FUNCTIONS.get(object_type.name)) is not None:
         function(obj)
     for field in object_type.defaulted:
-        value = obj.get(field.name)
-        if value is None or (not value and not field.is_pointer):
+        value, condition = obj.get(field.name), field.default_if
+        is_wanted = not condition or obj.get(condition[0]) in condition[1:]
+        if is_wanted and (value is None or (not value and not field.is_pointer)):
             obj[field.name] = deep_copy(field.default)
     for name, value in obj.items():
         known = object_type.fields.get(name)
@@ -131,21 +132,10 @@ def _volume(volume: Plain) -> None:
 
 def _service(service: Plain) -> None:
     spec: Plain = service["spec"]
-    kind = spec.get("type") or "ClusterIP"
-    if spec.get("sessionAffinity") == "ClientIP":
-        config = {"clientIP": {"timeoutSeconds": 10_800}}
-        spec.setdefault("sessionAffinityConfig", config)
     for port in spec.get("ports") or ():
         port["targetPort"] = port["targetPort"] or port["port"]
-    is_exposed = kind in ("LoadBalancer", "NodePort") or (
-        kind == "ClusterIP" and bool(spec.get("externalIPs"))
-    )
-    if is_exposed and not spec.get("externalTrafficPolicy"):
-        spec["externalTrafficPolicy"] = "Cluster"
-    if kind in ("ClusterIP", "LoadBalancer", "NodePort"):
-        spec.setdefault("internalTrafficPolicy", "Cluster")
-    if kind == "LoadBalancer":
-        spec.setdefault("allocateLoadBalancerNodePorts", True)
+    if spec.get("externalIPs") and spec.get("type", "ClusterIP") == "ClusterIP":
+        spec.setdefault("externalTrafficPolicy", "Cluster")
 
 
 def _namespace(namespace: Plain) -> None:
@@ -215,17 +205,10 @@ def _stateful_set_spec(spec: Plain) -> None:
 
 # Workloads.
 
-_ROLLING_UPDATE: Final = "RollingUpdate"
-
-
-def _rolling_update(strategy: Plain) -> None:
-    if (strategy.get("type") or _ROLLING_UPDATE) == _ROLLING_UPDATE:
-        strategy.setdefault("rollingUpdate", {})
-
 
 def _stateful_set_strategy(strategy: Plain) -> None:
     if not strategy.get("type"):
-        strategy["type"] = _ROLLING_UPDATE
+        strategy["type"] = "RollingUpdate"
         strategy.setdefault("rollingUpdate", {})
 
 
@@ -251,16 +234,6 @@ def _job(job: Plain) -> None:
 def _network_policy_spec(spec: Plain) -> None:
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-
-
-def _subject(subject: Plain) -> None:
-    if not subject.get("apiGroup") and subject["kind"] in ("Group", "User"):
-        subject["apiGroup"] = RBAC_GROUP
-
-
-def _device_request(request: Plain) -> None:
-    if (request.get("allocationMode") or "ExactCount") == "ExactCount":
-        request["count"] = request.get("count") or 1
 
 
 def _custom_resource(definition: Plain) -> None:
@@ -293,8 +266,6 @@ def is_latest(image: str) -> bool:
 
 _FUNCTIONS: Final[Mapping[str, Callable[[Plain], None]]] = {
     "apiextensions_v1/CustomResourceDefinition": _custom_resource,
-    "apps_v1/DaemonSetUpdateStrategy": _rolling_update,
-    "apps_v1/DeploymentStrategy": _rolling_update,
     "apps_v1/StatefulSetSpec": _stateful_set_spec,
     "apps_v1/StatefulSetUpdateStrategy": _stateful_set_strategy,
     "batch_v1/Job": _job,
@@ -312,8 +283,5 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Plain], None]]] = {
     "core_v1/Service": _service,
     "core_v1/Volume": _volume,
     "networking_v1/NetworkPolicySpec": _network_policy_spec,
-    "rbac_v1/Subject": _subject,
-    "resource_v1/DeviceSubRequest": _device_request,
-    "resource_v1/ExactDeviceRequest": _device_request,
 }
 """What depends on other fields, by type of objects."""

@@ -141,7 +141,7 @@ class _Deleter:
         self._operation = operation
         self._options = options
         self._key = key_of(operation.resource, operation.namespace, operation.name)
-        self._is_dry_run = operation.is_dry_run or bool(options.dry_run)
+        self._is_dry_run = bool(options.dry_run)
 
     def delete(self) -> tuple[StoredObject, bool]:
         found = self._registry.get(self._resource, self._operation.namespace, self._operation.name)
@@ -155,13 +155,11 @@ class _Deleter:
         plain = found.plain
         if self._resource.built_in_kind == "CustomResourceDefinition" and not self._is_dry_run:
             plain = self._without_instances(plain)
-        marked = self._marked(plain)
-        if marked is None:
-            return found, False
-        plain, grace_seconds = marked
+        plain = self._marked(plain)
+        metadata = plain["metadata"]
         if plain is not found.plain:
             found = self._kept(plain)
-        if plain["metadata"].get("finalizers") or grace_seconds:
+        if metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
             return found, False
         if self._is_dry_run:
             return found, True
@@ -189,20 +187,18 @@ class _Deleter:
             return StoredObject(plain)
         return self._registry.write(self._key, plain)
 
-    def _marked(self, plain: Plain) -> tuple[Plain, int] | None:
-        """Return the marked object and its grace period, None if no mark changes."""
+    def _marked(self, plain: Plain) -> Plain:
+        """Return the object with the marks of its deletion; the same object if none changes."""
         metadata = plain["metadata"]
         marks: Plain = {}
-        grace_seconds = 0
         if self._resource.built_in_kind == "Pod":
             before = metadata.get("deletionGracePeriodSeconds") or 0
             if not metadata.get("deletionTimestamp"):
-                grace_seconds = self._grace_of(plain)
-                marks = self._marks(metadata, grace_seconds)
+                marks = self._marks(metadata, self._grace_of(plain))
             elif before:
                 grace_seconds = self._wanted_seconds(before)
                 if grace_seconds >= before:
-                    return None
+                    return plain
                 begin = after(datetime.fromisoformat(metadata["deletionTimestamp"]), -before)
                 marks = {
                     "deletionTimestamp": second_time(after(begin, grace_seconds)),
@@ -213,7 +209,12 @@ class _Deleter:
             marks = self._held_marks(metadata)
         if finalizers != metadata.get("finalizers", []):
             marks["finalizers"] = finalizers
-        return _with_metadata(plain, marks), grace_seconds
+        if all(metadata.get(name) == value for name, value in marks.items()):
+            return plain
+        changed = {**metadata, **marks}
+        if not changed.get("finalizers"):
+            changed.pop("finalizers", None)
+        return {**plain, "metadata": changed}
 
     def _grace_of(self, pod: Plain) -> int:
         spec, status = pod.get("spec", {}), pod.get("status", {})
@@ -257,17 +258,6 @@ class _Deleter:
         if (wanted := _FINALIZER_OF.get(policy or "")) is not None:
             kept.append(wanted)
         return list(present) if sorted(kept) == sorted(present) else kept
-
-
-def _with_metadata(plain: Plain, marks: Plain) -> Plain:
-    """Return an object with other metadata; the same object if nothing differs."""
-    metadata = plain["metadata"]
-    if all(metadata.get(name) == value for name, value in marks.items()):
-        return plain
-    changed = {**metadata, **marks}
-    if not changed.get("finalizers"):
-        changed.pop("finalizers", None)
-    return {**plain, "metadata": changed}
 
 
 def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOptions) -> None:

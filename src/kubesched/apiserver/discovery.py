@@ -138,7 +138,11 @@ def _reachable(object_type: ObjectType) -> Mapping[str, Plain]:
             found[_schema_name(one)] = {
                 "type": "object",
                 "properties": {field.name: _property(field) for field in fields},
-                "required": [field.name for field in fields if _is_required(field)],
+                "required": [
+                    field.name
+                    for field in fields
+                    if field.default is None and any(one.name == "required" for one in field.rules)
+                ],
             }
             waiting += [field.type for field in fields]
     return found
@@ -149,16 +153,12 @@ def _schema_name(object_type: ObjectType) -> str:
     return f"io.k8s.api.{file.replace('_', '.')}.{name}"
 
 
-def _is_required(field: Field) -> bool:
-    return any(rule.name == "required" for rule in field.rules) and field.default is None
-
-
 def _property(field: Field) -> Plain:
     shown = _value(field.type)
     words = next((rule.arguments for rule in field.rules if rule.name == "in"), ())
     if words and shown.get("type") == "string":
         shown["enum"] = list(words)
-    if field.default is not None:
+    if field.default is not None and not field.default_if:
         shown["default"] = field.default
     return shown
 
@@ -285,11 +285,11 @@ def _other_names(resource: Resource) -> Plain:
 def _subresource_entries(resource: Resource) -> Iterable[Plain]:
     for one in resource.subresources:
         entry: Plain = {
-            "name": f"{resource.plural}/{one.name}",
+            "name": f"{resource.plural}/{one.plural}",
             "singularName": "",
             "namespaced": resource.is_namespaced,
         }
-        if one.version:
+        if one.api_version != resource.api_version:
             entry |= {"group": one.group, "version": one.version}
         yield entry | {"kind": one.kind, "verbs": list(one.verbs)}
 
@@ -297,7 +297,7 @@ def _subresource_entries(resource: Resource) -> Iterable[Plain]:
 def _aggregated(resource: Resource) -> Plain:
     entry: Plain = {
         "resource": resource.plural,
-        "responseKind": {"group": "", "version": "", "kind": resource.kind},
+        "responseKind": {**_kind(resource), "group": "", "version": ""},
         "scope": "Namespaced" if resource.is_namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": list(resource.verbs),
@@ -306,13 +306,19 @@ def _aggregated(resource: Resource) -> Plain:
     if resource.subresources:
         entry["subresources"] = [
             {
-                "subresource": one.name,
-                "responseKind": {"group": one.group, "version": one.version, "kind": one.kind},
+                "subresource": one.plural,
+                "responseKind": _response_kind(one, resource),
                 "verbs": list(one.verbs),
             }
             for one in resource.subresources
         ]
     return entry
+
+
+def _response_kind(one: Resource, resource: Resource) -> Plain:
+    """Return a kind, with its group and version only if they are not those of a resource."""
+    is_own = one.api_version == resource.api_version
+    return {**_kind(one), **({"group": "", "version": ""} if is_own else {})}
 
 
 # Paths that name no resource.
@@ -404,13 +410,11 @@ class NonResource:
 
 
 def _health(request: ApiRequest, parts: tuple[str, ...]) -> Response:
-    if len(parts) == 1:
-        if "verbose" in request.query:
-            return Response(200, f"[+]ping ok\n{parts[0]} check passed\n".encode(), PLAIN_TEXT)
-        return Response(200, b"ok", PLAIN_TEXT)
-    if parts[1:] == ("ping",):
-        return Response(200, b"ok", PLAIN_TEXT)
-    return page_not_found()
+    if parts[1:] not in ((), ("ping",)):
+        return page_not_found()
+    is_verbose = len(parts) == 1 and "verbose" in request.query
+    text = f"[+]ping ok\n{parts[0]} check passed\n" if is_verbose else "ok"
+    return Response(200, text.encode(), PLAIN_TEXT)
 
 
 def _tagged(request: ApiRequest, answer: Response) -> Response:

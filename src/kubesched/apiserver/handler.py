@@ -8,7 +8,7 @@ Differs:  what needs a kubelet (logs, exec, port forwarding, proxies) fails as i
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -18,7 +18,7 @@ from kubesched.apiserver.decoding import decoded, read_object
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.listing import ObjectList, exact_version, list_objects, list_options
-from kubesched.apiserver.patching import Patch, check_name, check_namespace, check_type, same_object
+from kubesched.apiserver.patching import Patch, check_namespace, check_type, same_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation, negotiate
 from kubesched.apiserver.registry import ObjectRegistry
@@ -27,8 +27,8 @@ from kubesched.apiserver.request import (
     Operation,
     Response,
     Target,
+    check_options,
     json_response,
-    operation_of,
 )
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import (
@@ -37,7 +37,6 @@ from kubesched.apiserver.status import (
     method_not_allowed,
     not_served,
     success,
-    unreachable,
 )
 from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.subresources import bind, check_scale, evict, scale_of, scaled
@@ -46,26 +45,16 @@ from kubesched.apiserver.watching import WatchStream
 _COLLECTION_VERBS: Final = frozenset(("create", "deletecollection", "list", "watch"))
 _EVERYWHERE: Final = frozenset(("list", "watch"))
 _OF_KUBELETS: Final = frozenset(("attach", "exec", "log", "portforward", "proxy"))
+_UNREACHABLE: Final = (
+    "error dialing backend: nothing runs behind the nodes of this server, so pods have no logs and "
+    "there is nothing to connect to"
+)
 _DEPRECATED: Final = {
     "endpoints": "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
 }
 # A watch without a timeout ends after a random time between these.
 _TIMEOUT_SECONDS: Final = (1800.0, 3600.0)
-
-
-class _Call(NamedTuple):
-    """One request about a resource; the namespace is "" for none or all."""
-
-    request: ApiRequest
-    target: Target
-    resource: Resource
-    namespace: str
-    presentation: Presentation
-
-    def operation(self) -> Operation:
-        """Return the requested operation, with its options."""
-        return operation_of(self.request, self.target, self.resource)
 
 
 class Handler:
@@ -97,22 +86,28 @@ class Handler:
         resource = self._resource(target)
         if resource.group_resource in _DEPRECATED:
             request.warnings.append(_DEPRECATED[resource.group_resource])
-        _check_verb(resource, target)
-        now = self._registry.clock.now
-        form = negotiate(request.accept)
-        shown = resource
-        if target.subresource == "scale":
-            shown = resource.kind_of_subresource("scale")
-        presentation = Presentation(shown, form, request.parameter("includeObject"), now)
+        kind = _kind_of(resource, target)
+        shown = kind if target.subresource == "scale" else resource
+        presentation = Presentation(
+            shown,
+            negotiate(request.accept),
+            request.parameter("includeObject"),
+            self._registry.clock.now,
+        )
+        if target.is_old_watch and target.name:
+            query = {**request.query, "fieldSelector": (f"metadata.name={target.name}",)}
+            request = msgspec.structs.replace(request, query=query)
         namespace = target.namespace if resource.is_namespaced else ""
-        call = _Call(request, target, resource, namespace, presentation)
-        if target.subresource in self._of_subresources:
-            return await self._of_subresources[target.subresource](call)
+        operation = Operation(request, resource, namespace, target.name, target.subresource)
         if target.subresource in _OF_KUBELETS:
             self._registry.get(resource, namespace, target.name)
-            raise unreachable()
+            raise StatusError(500, "InternalError", _UNREACHABLE, {})
+        if target.verb == "patch":
+            check_type(request.content_type, resource)
+        check_options(request)
         # Other subresources are read and written as the whole object.
-        return await self._of_verbs[target.verb](call)
+        answer = self._of_subresources.get(target.subresource) or self._of_verbs[target.verb]
+        return await answer(operation, presentation)
 
     def _resource(self, target: Target) -> Resource:
         resource = self._resources.find(target.group, target.version, target.plural)
@@ -128,22 +123,24 @@ class Handler:
 
     # Reading.
 
-    async def _get(self, call: _Call) -> Response:
-        exact_version(call.request.parameter("resourceVersion"))
-        stored = self._registry.get(call.resource, call.namespace, call.target.name)
-        return Response(200, call.presentation.one(stored))
+    async def _get(self, operation: Operation, presentation: Presentation) -> Response:
+        exact_version(operation.request.parameter("resourceVersion"))
+        return Response(200, presentation.one(self._found(operation)))
 
-    async def _list(self, call: _Call) -> Response:
-        options = list_options(call.request, call.resource, is_watch=False)
-        found = await list_objects(self._registry.store, call.resource, call.namespace, options)
-        return Response(200, call.presentation.many(found))
+    def _found(self, operation: Operation) -> StoredObject:
+        return self._registry.get(operation.resource, operation.namespace, operation.name)
 
-    async def _watch(self, call: _Call) -> Response:
-        request, _, resource, namespace, presentation = call
+    async def _list(self, operation: Operation, presentation: Presentation) -> Response:
+        return Response(200, presentation.many(await self._listed(operation)))
+
+    async def _listed(self, operation: Operation) -> ObjectList:
+        request, resource, namespace, *_ = operation
+        options = list_options(request, resource, is_watch=False)
+        return await list_objects(self._registry.store, resource, namespace, options)
+
+    async def _watch(self, operation: Operation, presentation: Presentation) -> Response:
         presentation.check_single()
-        if call.target.is_old_watch and call.target.name:
-            query = {**request.query, "fieldSelector": (f"metadata.name={call.target.name}",)}
-            request = msgspec.structs.replace(request, query=query)
+        request, resource, namespace, *_ = operation
         options = list_options(request, resource, is_watch=True)
         timeout = options.timeout_seconds or self._registry.clock.between(*_TIMEOUT_SECONDS)
         store = self._registry.store
@@ -152,128 +149,124 @@ class Handler:
 
     # Writing.
 
-    async def _create(self, call: _Call) -> Response:
-        operation = call.operation()
-        obj = decoded(operation, self._resources, call.resource)
-        if call.resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
-            return json_response(201, self._reviewer.review(call.resource, call.request.user, obj))
+    async def _create(self, operation: Operation, presentation: Presentation) -> Response:
+        request, resource, *_ = operation
+        obj = decoded(operation, self._resources, resource)
+        if resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
+            return json_response(201, self._reviewer.review(resource, request.user, obj))
         check_namespace(operation, obj)
-        self._granting(call, None, obj)
-        if call.resource.built_in_kind == "Binding":
+        self._granting(operation, None, obj)
+        if resource.built_in_kind == "Binding":
             bind(self._registry, operation, obj)
             return json_response(201, success(201))
-        return Response(201, call.presentation.one(self._registry.create(operation, obj)))
+        return Response(201, presentation.one(self._registry.create(operation, obj)))
 
-    async def _update(self, call: _Call) -> Response:
-        operation = call.operation()
-        obj = same_object(operation, decoded(operation, self._resources, call.resource))
+    async def _update(self, operation: Operation, presentation: Presentation) -> Response:
+        resource = operation.resource
+        obj = same_object(operation, decoded(operation, self._resources, resource))
         stored, is_new = self._registry.update(
             operation,
-            lambda current: self._granting(call, current, obj),
-            creates="upsert" in call.resource.flags,
+            lambda current: self._granting(operation, current, obj),
+            creates="upsert" in resource.flags,
         )
-        return Response(201 if is_new else 200, call.presentation.one(stored))
+        return Response(201 if is_new else 200, presentation.one(stored))
 
-    async def _patch(self, call: _Call) -> Response:
-        check_type(call.request.content_type, call.resource)
-        operation = call.operation()
-        patch = Patch(operation, call.resource, self._registry.clock)
+    async def _patch(self, operation: Operation, presentation: Presentation) -> Response:
+        patch = Patch(operation, operation.resource, self._registry.clock)
         stored, is_new = self._registry.update(
             operation,
             lambda current: self._granting(
-                call, current, same_object(operation, patch.apply(current))
+                operation, current, same_object(operation, patch.apply(current))
             ),
             creates=patch.is_apply,
             is_tracked=not patch.is_apply,
         )
-        return Response(201 if is_new else 200, call.presentation.one(stored))
+        return Response(201 if is_new else 200, presentation.one(stored))
 
-    def _granting(self, call: _Call, old: Plain | None, new: Plain) -> Plain:
+    def _granting(self, operation: Operation, old: Plain | None, new: Plain) -> Plain:
         """Return an object to write, unless it grants what the user may not grant."""
-        roles, user = self._reviewer.roles, call.request.user
-        roles.check_grants(user, call.resource, old, new)
-        if call.resource.built_in_kind == "ResourceClaim" and call.target.subresource:
-            roles.check_claim(user, call.target.verb, old or {}, new)
+        roles, user, resource = self._reviewer.roles, operation.request.user, operation.resource
+        roles.check_grants(user, resource, old, new)
+        if resource.built_in_kind == "ResourceClaim" and operation.subresource:
+            verb = "patch" if operation.request.method == "PATCH" else "update"
+            roles.check_claim(user, verb, old or {}, new)
         return new
 
-    async def _delete(self, call: _Call) -> Response:
-        resource, name = call.resource, call.target.name
-        options = delete_options(call.request, resource)
-        operation = Operation(call.request, resource, call.namespace, name)
+    async def _delete(self, operation: Operation, presentation: Presentation) -> Response:
+        resource = operation.resource
+        options = delete_options(operation.request, resource)
         last, is_deleted = delete(self._registry, operation, options)
         if not is_deleted or "echoed" in resource.flags:
             is_accepted = not is_deleted and options.orphan_dependents is False
-            return Response(202 if is_accepted else 200, call.presentation.one(last))
-        details = details_of(resource.group, resource.plural, name)
+            return Response(202 if is_accepted else 200, presentation.one(last))
+        details = details_of(resource.group, resource.plural, operation.name)
         details["uid"] = last.plain["metadata"]["uid"]
         return json_response(200, success(details=details))
 
-    async def _delete_collection(self, call: _Call) -> Response:
+    async def _delete_collection(
+        self, operation: Operation, presentation: Presentation
+    ) -> Response:
         # Invalid options are refused first, even if there is nothing to delete.
-        options = delete_options(call.request, call.resource)
-        listing = list_options(call.request, call.resource, is_watch=False)
-        found = await list_objects(self._registry.store, call.resource, call.namespace, listing)
+        options = delete_options(operation.request, operation.resource)
+        found = await self._listed(operation)
         deleted = []
         for stored in found.items:
             metadata = stored.plain["metadata"]
             namespace = metadata.get("namespace", "")
-            operation = Operation(call.request, call.resource, namespace, metadata["name"])
+            one = operation._replace(namespace=namespace, name=metadata["name"])
             try:
-                delete(self._registry, operation, options)
+                delete(self._registry, one, options)
             except StatusError as error:
                 if error.reason != "NotFound":
                     raise
             else:
                 deleted.append(stored)
-        return Response(200, call.presentation.many(ObjectList(tuple(deleted), found.version)))
+        return Response(200, presentation.many(ObjectList(tuple(deleted), found.version)))
 
     # Subresources that are objects of their own.
 
-    async def _bind_or_evict(self, call: _Call) -> Response:
-        operation = call.operation()
-        act = bind if call.target.subresource == "binding" else evict
+    async def _bind_or_evict(self, operation: Operation, _presentation: Presentation) -> Response:
+        act = bind if operation.subresource == "binding" else evict
         act(self._registry, operation, self._body(operation))
         return json_response(201, success(201))
 
-    async def _token(self, call: _Call) -> Response:
-        account = self._registry.get(call.resource, call.namespace, call.target.name)
-        asked = self._body(call.operation())
-        return json_response(201, self._reviewer.tokens.issue(account.plain, asked))
+    async def _token(self, operation: Operation, _presentation: Presentation) -> Response:
+        account = self._found(operation)
+        return json_response(201, self._reviewer.tokens.issue(account.plain, self._body(operation)))
 
     def _body(self, operation: Operation) -> Plain:
-        kind = operation.resource.kind_of_subresource(operation.subresource)
-        obj = decoded(operation, self._resources, kind)
+        obj = decoded(operation, self._resources, operation.kind)
         check_namespace(operation, obj)
         return obj
 
-    async def _scale(self, call: _Call) -> Response:
-        resource, target = call.resource, call.target
-        if target.verb == "get":
-            stored = self._registry.get(resource, target.namespace, target.name)
-            return _shown_scale(call, stored)
-        if target.verb == "patch":
-            check_type(call.request.content_type, resource)
-        operation = call.operation()
-        # The workload itself is changed, by the rules for the whole.
-        whole = msgspec.structs.replace(operation, subresource="")
-        stored, _ = self._registry.update(
-            whole, lambda current: self._scaled(operation, resource, current), is_tracked=False
+    async def _scale(self, operation: Operation, presentation: Presentation) -> Response:
+        resource = operation.resource
+        if operation.request.method in ("PATCH", "PUT"):
+            # The workload itself is changed, by the rules for the whole.
+            stored, _ = self._registry.update(
+                operation._replace(subresource=""),
+                lambda current: self._scaled(operation, current),
+                is_tracked=False,
+            )
+        else:
+            stored = self._found(operation)
+        scale = scale_of(resource, stored.form(resource))
+        return json_response(
+            200, scale if presentation.is_plain else presentation.transformed(scale)
         )
-        return _shown_scale(call, stored)
 
-    def _scaled(self, operation: Operation, resource: Resource, current: Plain | None) -> Plain:
+    def _scaled(self, operation: Operation, current: Plain | None) -> Plain:
         assert current is not None, "a scale creates nothing"
-        request = operation.request
-        kind, patch = resource.kind_of_subresource("scale"), None
-        if request.method == "PATCH":
-            patch = Patch(operation, kind, self._registry.clock)
+        request, resource, kind = operation.request, operation.resource, operation.kind
+        is_patch = request.method == "PATCH"
+        patch = Patch(operation, kind, self._registry.clock) if is_patch else None
         if patch is None:
             scale = with_defaults(kind, read_object(request, kind.kind))
         elif patch.is_apply:
             scale = with_defaults(kind, patch.value)
         else:
             scale = patch.apply(scale_of(resource, current))
-        check_name(operation, scale)
+        same_object(operation, scale)
         check_scale(resource, current, scale)
         changed = scaled(current, scale)
         # Upstream records no time for the manager of a scale.
@@ -288,22 +281,14 @@ class Handler:
         return {**changed, "metadata": {**changed["metadata"], **managed}}
 
 
-def _shown_scale(call: _Call, stored: StoredObject) -> Response:
-    scale = scale_of(call.resource, stored.form(call.resource))
-    presentation = call.presentation
-    return json_response(200, scale if presentation.is_plain else presentation.transformed(scale))
-
-
-def _check_verb(resource: Resource, target: Target) -> None:
-    verbs = resource.verbs
-    if target.subresource:
-        subresource = resource.subresource(target.subresource)
-        if subresource is None:
-            raise not_served()
-        verbs = subresource.verbs
-    elif (target.verb in _COLLECTION_VERBS) == bool(target.name) and (
-        target.verb not in _EVERYWHERE
-    ):
+def _kind_of(resource: Resource, target: Target) -> Resource:
+    """Return what bodies are; raises StatusError if it does not have the verb."""
+    kind = resource.subresource(target.subresource) if target.subresource else resource
+    if kind is None:
+        raise not_served()
+    is_misplaced = (target.verb in _COLLECTION_VERBS) == bool(target.name)
+    if is_misplaced and not target.subresource and target.verb not in _EVERYWHERE:
         raise method_not_allowed()
-    if target.verb not in verbs:
+    if target.verb not in kind.verbs:
         raise method_not_allowed()
+    return kind

@@ -55,11 +55,11 @@ class Selection:
     def __init__(
         self,
         resource: Resource,
-        labels: CompiledSelector | None = None,
-        fields: Callable[[Plain], bool] | None = None,
+        labels: CompiledSelector,
+        fields: Callable[[Plain], bool] | None,
     ) -> None:
         self._resource = resource
-        self._labels = None if labels is None or labels.is_empty else labels
+        self._labels = None if labels.is_empty else labels
         self._fields = fields
         self.is_everything = self._labels is None and fields is None
 
@@ -172,7 +172,10 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
     timeout, fields = request.parameter("timeoutSeconds"), request.parameter("fieldSelector")
     limit = max(0, _number(request.parameter("limit") or "0"))
     timeout_seconds = _number(timeout) if timeout else None
-    labels = _labels_selected(request.parameter("labelSelector"))
+    try:
+        labels = parse_selector(request.parameter("labelSelector"))
+    except SelectorError as error:
+        raise bad_request(str(error)) from None
     if errors := _option_errors(request, is_watch=is_watch):
         raise invalid_kind("meta.k8s.io", "ListOptions", "", errors)
     selected = fields_selected(resource, fields) if fields else None
@@ -187,13 +190,6 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
         allows_bookmarks=request.flag("allowWatchBookmarks"),
         sends_initial_events=request.flag("sendInitialEvents") if is_initial_given else None,
     )
-
-
-def _labels_selected(text: str) -> CompiledSelector | None:
-    try:
-        return parse_selector(text) if text else None
-    except SelectorError as error:
-        raise bad_request(str(error)) from None
 
 
 def _number(text: str) -> int:
@@ -230,44 +226,39 @@ def _option_errors(request: ApiRequest, *, is_watch: bool) -> FieldErrors:
     return errors
 
 
-def _version(text: str) -> int:
-    """Return the version in a text, 0 for none; raises ValueError unless it has 64 bits."""
+def version_of_object(text: str) -> int:
+    """Return the version in a text, 0 for none; raises StatusError unless it has 64 bits."""
+    problem = ""
     if text and not _VERSION.fullmatch(text):
-        raise ValueError(f'strconv.ParseUint: parsing "{text}": invalid syntax')
-    if int(text or 0) > _UINT64_MAX:
-        raise ValueError(f'strconv.ParseUint: parsing "{text}": value out of range')
+        problem = "invalid syntax"
+    elif int(text or 0) > _UINT64_MAX:
+        problem = "value out of range"
+    if problem:
+        raise internal(f'strconv.ParseUint: parsing "{text}": {problem}')
     return int(text or 0)
-
-
-def list_version(options: ListOptions) -> int:
-    """Return the requested version of a list, 0 for any; raises StatusError if it is malformed."""
-    try:
-        return exact_version(options.resource_version)
-    except StatusError as error:
-        raise bad_request(f"invalid resource version: {error.message}") from None
 
 
 def exact_version(text: str) -> int:
     """Return the version of a get or a watch, 0 for any; raises StatusError if it is malformed."""
     try:
-        return _version(text)
-    except ValueError as error:
+        return version_of_object(text)
+    except StatusError as error:
         raise internal(f'resourceVersion: Invalid value: "{text}": {error}') from None
 
 
-def version_of_object(text: str) -> int:
-    """Return the version of an object, 0 for none; raises StatusError if it is not a number."""
+def list_version(text: str) -> int:
+    """Return the version of a list, 0 for any; raises StatusError if it is malformed."""
     try:
-        return _version(text)
-    except ValueError as error:
-        raise internal(str(error)) from None
+        return exact_version(text)
+    except StatusError as error:
+        raise bad_request(f"invalid resource version: {error}") from None
 
 
 def is_version(text: str) -> bool:
     """Return whether a text is the version of an object; neither "0" nor a word is."""
     try:
-        return _version(text) > 0
-    except ValueError:
+        return version_of_object(text) > 0
+    except StatusError:
         return False
 
 
@@ -312,7 +303,7 @@ async def list_objects(
             raise bad_request("specifying resource version is not allowed when using continue")
         version = 0 if page.version == ANY_VERSION else page.version
     else:
-        wanted = list_version(options)
+        wanted = list_version(options.resource_version)
         await _wait_for(store, wanted)
         if wanted and (options.match == EXACT or (limit and not options.match)):
             version = wanted

@@ -18,7 +18,6 @@ Differs:  fields owned through another version of a group are taken to be those 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -55,11 +54,6 @@ _STRIPPED: Final[FieldSet] = frozenset(
 )
 _STATUS: Final[FieldSet] = frozenset({("f:status",)})
 _SPEC: Final[FieldSet] = frozenset({("f:spec",)})
-LEFT_BY_STATUS: Final[Mapping[str, tuple[str, ...]]] = {
-    "deployments.apps": ("labels",),
-    "pods": ("deletionTimestamp", "ownerReferences"),
-}
-"""Fields of the metadata that a write of the status leaves as they are, by resource."""
 
 
 class Owner(NamedTuple):
@@ -165,9 +159,7 @@ def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
     if resource.has_status and not subresource:
         return _STATUS
     if subresource == "status":
-        left = LEFT_BY_STATUS.get(resource.group_resource, ())
-        metadata = {("f:metadata", f"f:{name}") for name in left}
-        return _SPEC | ({("f:metadata",)} if "statusonly" in resource.flags else metadata)
+        return _SPEC | {("f:metadata", f"f:{name}") for name in resource.left_by_status}
     return frozenset()
 
 

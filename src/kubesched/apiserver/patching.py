@@ -34,7 +34,6 @@ from kubesched.apiserver.status import (
     rejected_patch,
     unfit_patch,
     unsupported_media_type,
-    unsupported_patch_type,
 )
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.values import SchemaError
@@ -194,7 +193,6 @@ class Patch:
         self._resource = resource
         self._clock = clock
         self._type = operation.request.content_type
-        check_type(self._type, resource)
         self.is_apply = self._type == APPLY_TYPE
         self.value = self._read(operation.request.body)
 
@@ -271,7 +269,8 @@ def check_type(media_type: str, resource: Resource) -> None:
     """Raise StatusError if a media type is not that of a patch that the kind supports."""
     if resource.definition is None:
         if media_type not in _TYPES:
-            raise unsupported_patch_type()
+            message = "415: Unsupported Media Type"
+            raise StatusError(415, "UnsupportedMediaType", message, {})
     elif media_type not in _CUSTOM_TYPES:
         raise unsupported_media_type(*_CUSTOM_TYPES)
 
@@ -303,8 +302,7 @@ def _merged(current: Any, patch: Any) -> Any:
 
 def check_name(operation: Operation, obj: Plain) -> None:
     """Raise StatusError if the path names another object."""
-    metadata = obj.get("metadata", {})
-    name = metadata.get("name", "")
+    name = obj.get("metadata", {}).get("name", "")
     if not name:
         raise bad_request(
             f"the name of the object ({operation.name} based on URL) was undeterminable: "
@@ -313,12 +311,6 @@ def check_name(operation: Operation, obj: Plain) -> None:
     if name != operation.name:
         raise bad_request(
             f"the name of the object ({name}) does not match the name on the URL ({operation.name})"
-        )
-    namespace = metadata.get("namespace", "")
-    if operation.namespace and namespace and namespace != operation.namespace:
-        raise bad_request(
-            f"the namespace of the object ({namespace}) does not match the namespace on the "
-            f"request ({operation.namespace})"
         )
 
 

@@ -10,7 +10,7 @@ Differs:  the parameter `timeout` is not read.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -147,7 +147,6 @@ def target_of(request: ApiRequest) -> Target | None:
     verb = _verb(request, name, is_old_watch=is_old_watch)
     if verb in {"list", "watch"} and not name:
         name = _selected_name(request)
-        return Target(verb, group, version, plural, namespace, name, is_old_watch=is_old_watch)
     return Target(
         verb, group, version, plural, namespace, name, subresource, tuple(rest[3:]), is_old_watch
     )
@@ -178,15 +177,10 @@ def _selected_name(request: ApiRequest) -> str:
 APPLY_TYPE: Final = "application/apply-patch+yaml"
 _VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
 _MANAGER_MAX: Final = 128
-_OPTIONS_KINDS: Final = {
-    "create": "CreateOptions",
-    "update": "UpdateOptions",
-    "patch": "PatchOptions",
-}
 
 
-class Operation(msgspec.Struct):
-    """One request to write; `validation` is `Ignore`, `Strict` or `Warn` about unknown fields.
+class Operation(NamedTuple):
+    """One request about a resource.
 
     The namespace is "" where there is none, and the name where only the object has it.
     """
@@ -196,24 +190,28 @@ class Operation(msgspec.Struct):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
-    is_dry_run: bool = False
-    validation: str = "Warn"
+
+    @property
+    def kind(self) -> Resource:
+        """What bodies are: the resource, or its subresource."""
+        return self.resource.subresource(self.subresource) or self.resource
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nothing is stored."""
+        return "dryRun" in self.request.query
+
+    @property
+    def validation(self) -> str:
+        """What happens to unknown fields: `Ignore`, `Strict` or `Warn`."""
+        return self.request.parameter("fieldValidation") or "Warn"
 
 
-def operation_of(request: ApiRequest, target: Target, resource: Resource) -> Operation:
-    """Return the operation of a request; raises StatusError if its options are invalid."""
-    if errors := _option_errors(request):
-        kind = _OPTIONS_KINDS.get(target.verb, "UpdateOptions")
-        raise invalid_kind("meta.k8s.io", kind, "", errors)
-    return Operation(
-        request,
-        resource,
-        target.namespace if resource.is_namespaced else "",
-        target.name,
-        target.subresource,
-        is_dry_run="dryRun" in request.query,
-        validation=request.parameter("fieldValidation") or "Warn",
-    )
+def check_options(request: ApiRequest) -> None:
+    """Raise StatusError if the options of a write are invalid."""
+    verb = _BODY_METHODS.get(request.method, "delete")
+    if verb != "delete" and (errors := _option_errors(request)):
+        raise invalid_kind("meta.k8s.io", f"{verb.title()}Options", "", errors)
 
 
 def _option_errors(request: ApiRequest) -> FieldErrors:

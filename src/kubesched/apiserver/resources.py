@@ -17,7 +17,7 @@ A line of the table is a kind, indented lines below it are its subresources:
     upsert          an update of an object that does not exist creates it
     echoed          a deletion answers with the object, not with a Status
     plain           finalizers need no domain
-    statusonly      a write of the status leaves the metadata as it is
+    statusonly      a write of the status leaves the metadata as it is, or these fields of it
     orphans         dependents stay where a deletion does not choose
     select          fields that field selectors may name, besides those of the metadata
     alpha           the group version, alpha or beta, is served on demand only
@@ -49,25 +49,14 @@ ALL_VERBS: Final = (
     *("list", "patch", "update", "watch"),
 )
 _READ_WRITE: Final = ("get", "patch", "update")
-_FLAGS: Final = frozenset(("echoed", "orphans", "plain", "statusonly", "upsert", "versioned"))
+_FLAGS: Final = frozenset(("echoed", "orphans", "plain", "upsert", "versioned"))
+OBJECT_METADATA: Final = (
+    *("annotations", "deletionTimestamp", "finalizers", "generation", "labels"),
+    *("ownerReferences", "selfLink"),
+)
+"""Fields of the metadata that belong to the object, and not to a subresource."""
 _STORED_IN: Final = {"horizontalpodautoscalers.autoscaling": "v2"}
 _WORD: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
-
-
-class Subresource(msgspec.Struct, frozen=True):
-    """A subresource of an object, and the kind of its bodies.
-
-    Group and version are "" where they are those of the resource; verbs are sorted.
-    """
-
-    name: str
-    kind: str
-    verbs: tuple[str, ...]
-    group: str = ""
-    version: str = ""
-
-
-_SCALE: Final = Subresource("scale", "Scale", _READ_WRITE, "autoscaling", "v1")
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -75,11 +64,13 @@ class Resource(msgspec.Struct, frozen=True):
 
     Attributes:
         verbs: What may be done, sorted.
-        subresources: Of one object, sorted by name.
+        subresources: Of one object, sorted by name: the plural is the name of each, the kind that
+            of its bodies.
         singular_name: Its name for one object; "" for the kind in lower case.
         name_form: The form of names, as `formats` lists them.
         generation_fields: Fields whose changes the generation counts; None if nothing is counted.
         flags: The words of the line that stand alone: `versioned`, `upsert`, ...
+        left_by_status: Fields of the metadata that a write of the status leaves as they are.
         definition: The CustomResourceDefinition that it comes from; None for built-in kinds.
     """
 
@@ -91,13 +82,14 @@ class Resource(msgspec.Struct, frozen=True):
     verbs: tuple[str, ...] = ALL_VERBS
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    subresources: tuple[Subresource, ...] = ()
+    subresources: tuple[Resource, ...] = ()
     singular_name: str = ""
     name_form: str = "subdomain"
     generation_fields: tuple[str, ...] | None = None
     first_generation: int = 0
     flags: frozenset[str] = frozenset()
     selectable: tuple[str, ...] = ()
+    left_by_status: tuple[str, ...] = ()
     definition: Plain | None = None
 
     def __hash__(self) -> int:
@@ -140,17 +132,9 @@ class Resource(msgspec.Struct, frozen=True):
         """Whether objects are stored; reviews and bindings are only answered."""
         return "list" in self.verbs and self.plural != "componentstatuses"
 
-    def subresource(self, name: str) -> Subresource | None:
+    def subresource(self, name: str) -> Resource | None:
         """Return the subresource of a name, None if there is none."""
-        return next((found for found in self.subresources if found.name == name), None)
-
-    def kind_of_subresource(self, name: str) -> Resource:
-        """Return the kind of the bodies of a subresource that it has."""
-        found = self.subresource(name)
-        assert found is not None, f"{self.plural} have {name}"
-        if not found.version:
-            return Resource(name, found.kind, self.group, self.version)
-        return Resource(name, found.kind, found.group, found.version)
+        return next((found for found in self.subresources if found.plural == name), None)
 
     @property
     def type(self) -> ObjectType:
@@ -162,6 +146,9 @@ class Resource(msgspec.Struct, frozen=True):
     def has_status(self) -> bool:
         """Whether the status is a subresource."""
         return self.subresource("status") is not None
+
+
+_SCALE: Final = Resource("scale", "Scale", "autoscaling", "v1", verbs=_READ_WRITE)
 
 
 class GroupVersion(msgspec.Struct, frozen=True):
@@ -232,14 +219,13 @@ def _defined(definition: Plain) -> Iterator[Resource]:
         if not version.get("served"):
             continue
         below = version.get("subresources") or {}
+        own = names["kind"], spec["group"], version["name"]
         subresources = [_SCALE] if below.get("scale") is not None else []
         if below.get("status") is not None:
-            subresources.append(Subresource("status", names["kind"], _READ_WRITE))
+            subresources.append(Resource("status", *own, verbs=_READ_WRITE))
         yield Resource(
-            plural=names["plural"],
-            kind=names["kind"],
-            group=spec["group"],
-            version=version["name"],
+            names["plural"],
+            *own,
             is_namespaced=spec.get("scope") == "Namespaced",
             short_names=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
@@ -247,7 +233,8 @@ def _defined(definition: Plain) -> Iterator[Resource]:
             singular_name=names.get("singular") or "",
             generation_fields=("spec",),
             first_generation=1,
-            flags=frozenset(("statusonly", "versioned")),
+            flags=frozenset(("versioned",)),
+            left_by_status=OBJECT_METADATA,
             definition=definition,
         )
 
@@ -292,6 +279,9 @@ def _resource(group: str, version: str, words: Sequence[str]) -> Resource:
         first_generation=int("generation" in notes),
         flags=_FLAGS & notes.keys(),
         selectable=_listed(notes, "select"),
+        left_by_status=OBJECT_METADATA
+        if notes.get("statusonly") == ""
+        else _listed(notes, "statusonly"),
     )
 
 
@@ -299,14 +289,15 @@ def _listed(notes: dict[str, str], name: str) -> tuple[str, ...]:
     return tuple(notes[name].split(",")) if name in notes else ()
 
 
-def _subresource(resource: Resource, words: Sequence[str]) -> Subresource:
+def _subresource(resource: Resource, words: Sequence[str]) -> Resource:
     name, *rest = words
     if name == "scale":
         return _SCALE
     if not rest:
-        return Subresource(name, resource.kind, _READ_WRITE)
-    *_, group, version, kind = "", "", *rest[0].split("/")
-    return Subresource(name, kind, tuple(rest[1].split(",")), group, version)
+        return Resource(name, resource.kind, resource.group, resource.version, verbs=_READ_WRITE)
+    *others, kind = rest[0].split("/")
+    group, version = others or (resource.group, resource.version)
+    return Resource(name, kind, group, version, verbs=tuple(rest[1].split(",")))
 
 
 RESOURCES: Final = Resources()

@@ -7,6 +7,7 @@ The tables are in `fields/`, one file per version of a group:
     PodSpec                                   an object type, and its fields below
       1 volumes []Volume ?                    left out where it is empty
       3 restartPolicy string ? = "Always"     filled in where it is empty
+      4 count int64 ? = 1 if(mode,Exact)      filled in if another field has one of these values
       10 nodeName string ? | is(subdomain)    checked by rules
       creationTimestamp Time ~                left out where it is zero
       metadata meta_v1/ObjectMeta             a type of another file
@@ -50,7 +51,8 @@ from kubesched.apiserver.values import SCALARS, Field, Place, Reading, Rule, Sch
 
 _FIELD: Final = re.compile(
     r"  (?:(?P<tag>[\d.]+) )?(?P<name>\S+) (?P<pointer>\*?)(?P<type>\S+)(?: (?P<flag>[?~]))?"
-    r"(?: = (?P<default>\S+))?(?: : (?P<notes>[^|]+?))?(?: \| (?P<rules>.+))?"
+    r"(?: = (?P<default>\S+))?(?: if\((?P<condition>\S+)\))?"
+    r"(?: : (?P<notes>[^|]+?))?(?: \| (?P<rules>.+))?"
 )
 _OBJECT: Final = ("  kind string ?", "  apiVersion string ?", "  1 metadata meta_v1/ObjectMeta")
 _CALL: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
@@ -371,6 +373,7 @@ def _field(line: str, file: str, owner: str) -> Field:
         is_left_out=bool(flag) and not is_pointer and not value_type.is_struct,
         is_always_written=not flag or (is_bare_struct and flag == "?"),
         default=None if default is None else msgspec.json.decode(default),
+        default_if=tuple(match["condition"].split(",")) if match["condition"] else (),
         tag=tuple(map(int, match["tag"].split("."))) if match["tag"] else (),
         merge_key=notes.get("merge"),
         is_replaced="replace" in notes,

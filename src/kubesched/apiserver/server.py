@@ -54,7 +54,7 @@ from kubesched.apiserver.request import (
     target_of,
 )
 from kubesched.apiserver.resources import Resources
-from kubesched.apiserver.status import StatusError, unauthorized
+from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.stored_object import StoredObject, stamp
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warnings import sendable
@@ -145,7 +145,7 @@ class ApiServer:
         scheme, _, token = authorization.partition(" ")
         user = self._tokens.user_of(token.strip()) if scheme.lower() == "bearer" else None
         if user is None:
-            raise unauthorized()
+            raise StatusError(401, "Unauthorized", "Unauthorized")
         return user
 
     async def handle(self, request: ApiRequest) -> Response:
@@ -302,8 +302,7 @@ class HttpFront:
         body = await _body_of(incoming) if incoming.body_exists else b""
         query: dict[str, tuple[str, ...]] = {}
         if incoming.query_string:
-            for name in dict.fromkeys(incoming.query):
-                query[name] = tuple(incoming.query.getall(name))
+            query = {name: tuple(incoming.query.getall(name)) for name in incoming.query}
         return ApiRequest(incoming.method, incoming.path, query, headers, body, user)
 
     async def _stream(self, incoming: web.BaseRequest, answer: Response) -> web.StreamResponse:

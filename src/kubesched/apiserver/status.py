@@ -19,10 +19,6 @@ _CONFLICT: Final = (
     "the object has been modified; please apply your changes to the latest version and try again"
 )
 _CONTENT_TYPES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-REPRESENTATIONS: Final = (
-    f"{_CONTENT_TYPES}, application/json;stream=watch, "
-    "application/vnd.kubernetes.protobuf;stream=watch"
-)
 
 
 class StatusError(ApiError):
@@ -134,24 +130,10 @@ def not_served() -> StatusError:
     return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def unreachable() -> StatusError:
-    """The request needs a kubelet."""
-    message = (
-        "error dialing backend: nothing runs behind the nodes of this server, so pods have no logs "
-        "and there is nothing to connect to"
-    )
-    return StatusError(500, "InternalError", message, {})
-
-
 def method_not_allowed() -> StatusError:
     """The resource exists, but not this verb."""
     message = "the server does not allow this method on the requested resource"
     return StatusError(405, "MethodNotAllowed", message, {})
-
-
-def unauthorized() -> StatusError:
-    """The credentials are wrong."""
-    return StatusError(401, "Unauthorized", "Unauthorized")
 
 
 def expired(message: str, metadata: Plain | None = None) -> StatusError:
@@ -167,7 +149,10 @@ def not_acceptable() -> StatusError:
 
 def no_representation() -> StatusError:
     """The server offers none of the media types that the client accepts."""
-    message = f"406: Not Acceptable\n\nAvailable representations: {REPRESENTATIONS}"
+    message = (
+        f"406: Not Acceptable\n\nAvailable representations: {_CONTENT_TYPES}, "
+        "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+    )
     return StatusError(406, "NotAcceptable", message, {})
 
 
@@ -191,11 +176,6 @@ def unfit_patch(why: str) -> StatusError:
     message = f"Invalid value: {why}"
     details = {"causes": [cause("FieldValueInvalid", "patch", message)]}
     return StatusError(422, "Invalid", f' "" is invalid: patch: {message}', details)
-
-
-def unsupported_patch_type() -> StatusError:
-    """The media type of the body is not that of a patch."""
-    return StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
 # Field errors.

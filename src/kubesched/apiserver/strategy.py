@@ -21,9 +21,8 @@ from typing import Any, Final
 from kubesched.api.well_known import NAMESPACE_NAME, PREFERRED, REQUIRED
 from kubesched.apiserver.amounts import qos_class
 from kubesched.apiserver.defaults import with_defaults
-from kubesched.apiserver.managed_fields import LEFT_BY_STATUS
 from kubesched.apiserver.plain import Plain, deep_copy, get, only, with_fields_of, without
-from kubesched.apiserver.resources import Resource
+from kubesched.apiserver.resources import OBJECT_METADATA, Resource
 
 _KUBERNETES: Final = "kubernetes"
 # The status of a pod is read before it is dropped.
@@ -55,8 +54,8 @@ def prepare_for_update(resource: Resource, new: Plain, old: Plain, subresource: 
         conditions = get(new, "status", "conditions") or []
         return {**old, "status": {**(old.get("status") or {}), "conditions": conditions}}
     if subresource == "status":
-        kept = {**old, "metadata": _metadata_left(resource, new, old)}
-        return with_fields_of(kept, new, "status")
+        left = with_fields_of(new["metadata"], old["metadata"], *resource.left_by_status)
+        return with_fields_of({**old, "metadata": left}, new, "status")
     if resource.built_in_kind == "Namespace":
         spec = new["spec"]
         if subresource != "finalize":
@@ -107,19 +106,6 @@ def _with_generation(resource: Resource, new: Plain, old: Plain) -> Plain:
     if is_changed:
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     return new
-
-
-_OF_OBJECT: Final = (
-    *("annotations", "deletionTimestamp", "finalizers", "generation", "labels"),
-    *("ownerReferences", "selfLink"),
-)
-
-
-def _metadata_left(resource: Resource, new: Plain, old: Plain) -> Plain:
-    """Return the metadata after a write of the status, which may not change all of them."""
-    left = LEFT_BY_STATUS.get(resource.group_resource, ())
-    names = _OF_OBJECT if "statusonly" in resource.flags else left
-    return with_fields_of(new["metadata"], old["metadata"], *names)
 
 
 # Pods.
@@ -183,12 +169,12 @@ def _pod_update(resource: Resource, new: Plain, old: Plain, subresource: str) ->
 
 def _with_spec_only(new: Plain, old: Plain, spec: Plain) -> Plain:
     """Return a pod that a subresource changes which leaves metadata and status as they are."""
-    metadata = with_fields_of(new["metadata"], old["metadata"], *_OF_OBJECT)
+    metadata = with_fields_of(new["metadata"], old["metadata"], *OBJECT_METADATA)
     return {**new, "metadata": metadata, "spec": spec, "status": old["status"]}
 
 
 def _pod_status_update(resource: Resource, new: Plain, old: Plain) -> Plain:
-    metadata = _metadata_left(resource, new, old)
+    metadata = with_fields_of(new["metadata"], old["metadata"], *resource.left_by_status)
     status = {**new["status"]}
     for name in ("observedGeneration", "qosClass"):
         if not status.get(name) and name in old["status"]:
@@ -295,16 +281,10 @@ def _create_definition(resource: Resource, obj: Plain) -> Plain:
     obj = with_defaults(resource, obj)
     now = obj["metadata"].get("creationTimestamp")
     conditions: list[Any] = [
-        {
-            "type": kind,
-            "status": "True",
-            "lastTransitionTime": now,
-            "reason": reason,
-            "message": message,
-        }
-        for kind, reason, message in (
-            ("NamesAccepted", "NoConflicts", "no conflicts found"),
-            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        {"type": name, "status": "True", "lastTransitionTime": now, "reason": reason}
+        for name, reason in (
+            ("NamesAccepted", "NoConflicts"),
+            ("Established", "InitialNamesAccepted"),
         )
     ]
     status = {**obj["status"], "conditions": conditions, "acceptedNames": obj["spec"]["names"]}

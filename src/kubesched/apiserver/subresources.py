@@ -148,7 +148,7 @@ def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> No
         if granted.budget is not None:
             _count_disruption(registry, granted.budget)
         options = _with_reason(registry, operation, options)
-    delete(registry, msgspec.structs.replace(operation, subresource=""), options)
+    delete(registry, operation._replace(subresource=""), options)
 
 
 def _grant(registry: ObjectRegistry, pod: Pod) -> Granted:

@@ -54,6 +54,8 @@ class Field(msgspec.Struct, frozen=True):
         is_always_written: Whether it is written even if it is absent.
         default: What fills it in where it is absent or, if it has to be there, empty; None if
             nothing does. It is also the value of an absent key of a list entry.
+        default_if: The name of another field, and the values of it that bring the default; () for
+            always.
         tag: The numbers that lead to it in protobuf; () for fields that never come in this form.
         merge_key: The field that identifies entries of the list in strategic merge patches; "" for
             lists of scalars, None for values that such patches replace.
@@ -71,6 +73,7 @@ class Field(msgspec.Struct, frozen=True):
     is_always_written: bool
     inner: ObjectType | None = None
     default: Any = None
+    default_if: tuple[str, ...] = ()
     tag: tuple[int, ...] = ()
     merge_key: str | None = None
     is_replaced: bool = False

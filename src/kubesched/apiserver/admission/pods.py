@@ -79,10 +79,6 @@ _COMPUTED: Final = (
     "must not be provided in pod spec; priority admission controller computed {} "
     "from the given PriorityClass name"
 )
-_GROUP_PRIORITY: Final = (
-    "priority set in the pod group ({}) must match the priority computed ({}) "
-    "based on the priority class set in the spec"
-)
 
 
 def keep_priority(request: AdmissionRequest, pod: Plain) -> Plain:
@@ -106,7 +102,8 @@ def set_priority(request: AdmissionRequest, pod: Plain) -> Plain:
 
 def set_group_priority(request: AdmissionRequest, group: Plain) -> Plain:
     """Return a new group with the priority of its class; raises StatusError if it has another."""
-    spec, _ = _with_priority(request, group, _GROUP_PRIORITY)
+    refusal = "priority set in the pod group ({}) must match the priority computed ({})"
+    spec, _ = _with_priority(request, group, refusal)
     return {**group, "spec": spec}
 
 

@@ -45,28 +45,19 @@ def protect(request: AdmissionRequest, obj: Plain) -> Plain:
 
 
 def add_default_class(request: AdmissionRequest, claim: Plain) -> Plain:
-    """Return a claim with the default class if it names none."""
+    """Return a claim that names no class with the newest default one, the first by name."""
     annotations = claim["metadata"].get("annotations", {})
     if _CLASS_ANNOTATION in annotations or claim["spec"].get("storageClassName") is not None:
         return claim
-    name = _default_class_name(request)
-    if name is None:
+    defaults = [
+        one["metadata"]
+        for one in request.lookup.items(_CLASSES)
+        if get(one, "metadata", "annotations", _DEFAULT_ANNOTATION) == "true"
+    ]
+    if not defaults:
         return claim
-    return {**claim, "spec": {**claim["spec"], "storageClassName": name}}
-
-
-def _default_class_name(request: AdmissionRequest) -> str | None:
-    """Return the name of the newest default class; of several the first by name."""
-    newest: Plain | None = max(
-        (
-            one["metadata"]
-            for one in request.lookup.items(_CLASSES)
-            if get(one, "metadata", "annotations", _DEFAULT_ANNOTATION) == "true"
-        ),
-        key=lambda metadata: str(metadata.get("creationTimestamp") or ""),
-        default=None,
-    )
-    return None if newest is None else newest["name"]
+    newest = max(defaults, key=lambda metadata: str(metadata.get("creationTimestamp") or ""))
+    return {**claim, "spec": {**claim["spec"], "storageClassName": newest["name"]}}
 
 
 def check_growth(request: AdmissionRequest, claim: Plain) -> None:

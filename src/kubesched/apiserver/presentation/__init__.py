@@ -279,13 +279,10 @@ def _tables() -> Mapping[str, tuple[TableColumn, ...]]:
             kind = line
             tables[kind] = ()
     first = tables[_DEFAULT][:1]
-    return {
-        kind: columns if _is_named(columns) else first + columns for kind, columns in tables.items()
-    }
-
-
-def _is_named(columns: Sequence[TableColumn]) -> bool:
-    return any(column.definition["name"] == "Name" for column in columns)
+    for kind, columns in tables.items():
+        if all(column.definition["name"] != "Name" for column in columns):
+            tables[kind] = first + columns
+    return tables
 
 
 def _column(line: str, shared: Mapping[str, str]) -> TableColumn:

@@ -32,8 +32,6 @@ UpdateCheck: TypeAlias = Callable[[Plain, Plain, FieldErrors], None]
 
 # Nodes.
 
-_FIXED_NETWORK: Final = 'node updates may not change podCIDR except from "" to valid'
-
 
 def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
     check_taints(node["spec"], errors)
@@ -45,13 +43,11 @@ def _check_node(node: Plain, path: str, errors: FieldErrors) -> None:
 
 def _check_node_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     errors.repeated(entries(new.get("status") or {}, "status", "addresses"))
-    networks, before = (one["spec"].get("podCIDRs") or [] for one in (new, old))
-    if before and networks != before:
-        errors.forbidden("spec.podCIDRs", _FIXED_NETWORK)
-    provider = old["spec"].get("providerID", "")
-    if provider and new["spec"].get("providerID", "") != provider:
-        detail = 'node updates may not change providerID except from "" to valid'
-        errors.forbidden("spec.providerID", detail)
+    for name, shown in (("podCIDRs", "podCIDR"), ("providerID", "providerID")):
+        before = old["spec"].get(name)
+        if before and new["spec"].get(name) != before:
+            detail = f'node updates may not change {shown} except from "" to valid'
+            errors.forbidden(f"spec.{name}", detail)
     if new["spec"].get("externalID", "") != old["spec"].get("externalID", ""):
         errors.forbidden("spec.externalID", "may not be updated")
 
@@ -133,7 +129,7 @@ def _check_claim_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
     after = with_fields_of(new["spec"], before, *changeable)
     if not known_type("core_v1", "PersistentVolumeClaimSpec").is_equal(after, before):
         errors.forbidden("spec", _IMMUTABLE_SPEC)
-    errors.changed("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))
+    errors.changed("volumeMode", new["spec"].get("volumeMode"), before.get("volumeMode"))
     path = ("resources", "requests", "storage")
     size, old_size = (parse_quantity(get(one["spec"], *path) or "0") for one in (new, old))
     actual = parse_quantity(get(old, "status", "capacity", "storage") or "0")

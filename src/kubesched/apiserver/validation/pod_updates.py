@@ -110,9 +110,7 @@ def _narrowed(munged: Plain, before: Plain, errors: FieldErrors) -> Plain:
         return munged
     _check_narrowed_affinity(new, old, errors)
     others = with_fields_of(affinity or {}, old_affinity or {}, "nodeAffinity")
-    if affinity is not None and old_affinity is None and not others:
-        return without(munged, "affinity")
-    return {**munged, "affinity": others}
+    return {**munged, "affinity": None if old_affinity is None and not others else others}
 
 
 def _check_narrowed_affinity(new: Plain | None, old: Plain | None, errors: FieldErrors) -> None:

@@ -354,8 +354,6 @@ def _check_affinity_term(term: Plain, path: str, errors: FieldErrors) -> None:
 
 def _check_constraint(constraint: Plain, path: str, errors: FieldErrors) -> None:
     action = constraint["whenUnsatisfiable"]
-    if not constraint["topologyKey"]:
-        errors.required(f"{path}.topologyKey", "can not be empty")
     domains = constraint.get("minDomains")
     if domains is not None and action != "DoNotSchedule":
         detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"

@@ -174,13 +174,15 @@ class _Deleter:
             key = Key(kind, metadata.get("namespace", ""), metadata["name"])
             if metadata.get("finalizers"):
                 is_held = True
-                self._registry.write(key, _with_metadata(stored.plain, self._held_marks(metadata)))
+                marked = {**metadata, **self._held_marks(metadata)}
+                self._registry.write(key, {**stored.plain, "metadata": marked})
             else:
                 store.delete(key)
         finalizers = definition["metadata"].get("finalizers", [])
         if not is_held or CLEANUP in finalizers:
             return definition
-        return _with_metadata(definition, {"finalizers": [*finalizers, CLEANUP]})
+        metadata = {**definition["metadata"], "finalizers": [*finalizers, CLEANUP]}
+        return {**definition, "metadata": metadata}
 
     def _kept(self, plain: Plain) -> StoredObject:
         if self._is_dry_run:

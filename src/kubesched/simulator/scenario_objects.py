@@ -142,8 +142,10 @@ def daemon_set_of(workload: ScenarioWorkload, template: PodTemplateSpec) -> Daem
     )
 
 
-def disruption_budget_of(workload: ScenarioWorkload) -> PodDisruptionBudget | None:
-    """Return a workload's disruption budget; None if it has none."""
+def disruption_budget_of(
+    workload: ScenarioWorkload, template: PodTemplateSpec
+) -> PodDisruptionBudget | None:
+    """Return the disruption budget of a workload's pods; None if it has none."""
     budget = workload.disruption_budget
     if budget is None:
         return None
@@ -154,7 +156,8 @@ def disruption_budget_of(workload: ScenarioWorkload) -> PodDisruptionBudget | No
         spec=PodDisruptionBudgetSpec(
             min_available=budget.min_available,
             max_unavailable=budget.max_unavailable,
-            selector=LabelSelector(match_labels={_APP: workload.name}),
+            # All labels: workloads of one application often share the label `app`.
+            selector=LabelSelector(match_labels=template.metadata.labels),
             unhealthy_pod_eviction_policy=budget.unhealthy_pod_eviction_policy,
         ),
     )

@@ -224,7 +224,7 @@ class Script:
             self._play(self._traced(workload, workload.trace, classes))
             return
         template = template_of(workload)
-        budget = disruption_budget_of(workload)
+        budget = disruption_budget_of(workload, template)
         if budget is not None:
             self._try(self._world.server.create, budget)
         if workload.pods is not None:

@@ -191,6 +191,24 @@ events:
         ] == _events(page)[:4]
 
 
+def test_charts_show_more_than_all_that_is_allocatable(
+    tmp_path: Path, window: BrowserContext
+) -> None:
+    """Pods of a removed node count until they are deleted: six cpu of four, and of eight before."""
+    scenario = SCENARIO.partition("events:")[0] + "events: [{at: 10m, remove: {names: [node-0]}}]"
+    with opened(window, _written(tmp_path, scenario)) as (page, _):
+        page.evaluate("""() => {
+          window.drawn = [];
+          const draw = CanvasRenderingContext2D.prototype.fillText;
+          CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+            window.drawn.push(text);
+            draw.call(this, text, ...where);
+          };
+        }""")
+        page.get_by_role("button", name="Dark colours").click()  # it draws the axes again
+        page.wait_for_function("() => window.drawn.includes('150 %')")
+
+
 def test_events_of_a_playback(file: Path, window: BrowserContext) -> None:
     """Drain, failure and lost pods are described, and are links to their time."""
     with opened(window, file) as (page, _):

@@ -177,10 +177,11 @@ def read_trace(files: Sequence[Path]) -> Play:
         DecodeError: A list cannot be read.
     """
     nodes, pods = _sorted_lists(files)
+    traced = [each for file in pods for each in trace_pods(str(file))]
+    if not traced:
+        raise UserError(f"--times: {', '.join(map(str, pods))}: there are no pods")
     seconds = max(
-        each.at + float(each.pod.metadata.annotations.get(RUN_SECONDS, 0.0))
-        for file in pods
-        for each in trace_pods(str(file))
+        each.at + float(each.pod.metadata.annotations.get(RUN_SECONDS, 0.0)) for each in traced
     )
     scenario = Scenario(
         version=1,

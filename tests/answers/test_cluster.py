@@ -224,6 +224,14 @@ def test_errors_name_the_wrong_object(objects: list[dict[str, Any]], error: str)
     assert error in str(raised.value)
 
 
+def test_a_list_of_kubectl_is_one_object() -> None:
+    """It has to be in a list; else its keys were read as objects."""
+    found: Any = {"apiVersion": "v1", "kind": "List", "items": [node("a", "2")]}
+    assert 1 == Cluster.from_objects([found]).simulate().summary.nodes
+    with pytest.raises(UserError, match="objects: expected a list of objects, not one object"):
+        Cluster.from_objects(found)
+
+
 def test_an_unknown_name_is_a_user_error(file: Path) -> None:
     """The message suggests a similar name."""
     with pytest.raises(UserError, match="did you mean shop/web-1"):

@@ -75,6 +75,14 @@ def test_trace_with_times() -> None:
     assert 0 < found["totals"]["arrived"] < 400
 
 
+def test_a_trace_without_pods(tmp_path: Path) -> None:
+    """There is no time to simulate."""
+    file = tmp_path / "pods.csv"
+    file.write_text("name,cpu_milli,memory_mib,num_gpu\n")
+    message = refused("simulate", EXAMPLE / "nodes.csv", file, "--times")
+    assert f"--times: {file}: there are no pods" in message
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

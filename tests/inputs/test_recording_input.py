@@ -34,7 +34,7 @@ def test_a_change_has_the_previous_object(tmp_path: Path) -> None:
 
 
 _NOT_ONE = "it is no recording; `kubesched shadow --record FILE` writes one"
-_CUT_OFF = "the recording is cut off here; its last line says END"
+_CUT_OFF = 'the recording is cut off here; make this line {"type":"END","at":0} to replay it'
 
 
 @pytest.mark.parametrize(

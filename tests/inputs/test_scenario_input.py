@@ -56,6 +56,29 @@ def test_errors_of_a_configuration_in_a_scenario_name_the_file(tmp_path: Path) -
     assert {f"{file}: "} == {message[: len(str(file)) + 2] for message in raised.value.messages}
 
 
+def test_extenders_that_the_configuration_lacks(tmp_path: Path) -> None:
+    """Their behaviour would have no effect; with another configuration it need not have any."""
+    scheduler = {
+        "configuration": {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [{"urlPrefix": "http://a", "filterVerb": "filter"}],
+        },
+        "extenders": [{"urlPrefix": "http://a"}, {"urlPrefix": "http://a/"}],
+    }
+    play = read_scenario({"version": 1, "duration": "1h", "scheduler": scheduler})
+    with pytest.raises(UserError) as raised:
+        with_scheduler(play, SchedulerOptions())
+    words = 'Invalid value: "http://a/": the configuration has http://a'
+    assert (f"scheduler.extenders[1].urlPrefix: {words}",) == raised.value.messages
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    )
+    other = with_scheduler(play, SchedulerOptions(config=file))
+    assert 2 == len(other.scenario.scheduler.extenders)
+
+
 def test_unknown_fields_of_objects(tmp_path: Path) -> None:
     """They are warnings, as in clusters."""
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeSelectr: {}}\n"

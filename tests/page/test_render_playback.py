@@ -48,10 +48,14 @@ MOMENTS = {
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the scenario."""
+    return _written(tmp_path_factory.mktemp("page"), SCENARIO)
+
+
+def _written(directory: Path, scenario: str) -> Path:
     recorder = PlaybackRecorder()
-    report = simulate(load_scenario(SCENARIO), in_tree_registry(), recorder=recorder)
+    report = simulate(load_scenario(scenario), in_tree_registry(), recorder=recorder)
     playback = recorder.playback(report.scenario, report.duration_seconds)
-    page = tmp_path_factory.mktemp("page") / "playback.html"
+    page = directory / "playback.html"
     page.write_text(render([playback, report], "two nodes"), encoding="utf-8")
     return page
 
@@ -156,16 +160,61 @@ def test_charts_choose_times_and_zoom(file: Path, window: BrowserContext) -> Non
         assert [] == wrong
 
 
+def _events(page: Page) -> list[str]:
+    table = page.get_by_role("region", name="What happened to nodes and pods")
+    return [
+        " | ".join(row.locator("th, td").all_text_contents()[:2])
+        for row in table.locator("tbody tr").all()
+    ]
+
+
+def test_nodes_that_fail_while_they_are_cordoned(tmp_path: Path, window: BrowserContext) -> None:
+    """They are cordoned once, also one that is cordoned while it is unreachable."""
+    scenario = (
+        SCENARIO.partition("events:")[0]
+        + """
+events:
+  - {at: 5m, cordon: {names: [node-0]}}
+  - {at: 10m, fail: {duration: 10m}}
+  - {at: 15m, cordon: {names: [node-1]}}
+"""
+    )
+    with opened(window, _written(tmp_path, scenario)) as (page, _):
+        assert "2 nodes failed, 2 nodes were cordoned" in (
+            page.locator("h1.lead").text_content() or ""
+        )
+        assert [
+            "0:05:00 | 1 node is cordoned",
+            "0:10:40 | 2 nodes are unreachable",
+            "0:20:00 | 1 node is cordoned",
+            "0:20:00 | 1 node is back and still cordoned",
+        ] == _events(page)[:4]
+
+
+def test_charts_show_more_than_all_that_is_allocatable(
+    tmp_path: Path, window: BrowserContext
+) -> None:
+    """Pods of a removed node count until they are deleted: six cpu of four, and of eight before."""
+    scenario = SCENARIO.partition("events:")[0] + "events: [{at: 10m, remove: {names: [node-0]}}]"
+    with opened(window, _written(tmp_path, scenario)) as (page, _):
+        page.evaluate("""() => {
+          window.drawn = [];
+          const draw = CanvasRenderingContext2D.prototype.fillText;
+          CanvasRenderingContext2D.prototype.fillText = function (text, ...where) {
+            window.drawn.push(text);
+            draw.call(this, text, ...where);
+          };
+        }""")
+        page.get_by_role("button", name="Dark colours").click()  # it draws the axes again
+        page.wait_for_function("() => window.drawn.includes('150 %')")
+
+
 def test_events_of_a_playback(file: Path, window: BrowserContext) -> None:
     """Drain, failure and lost pods are described, and are links to their time."""
     with opened(window, file) as (page, _):
         headline = "11 pods in 1 h: 1 node failed, 1 node was cordoned, 3 pods were lost."
         assert headline in (page.locator("h1.lead").text_content() or "")
         table = page.get_by_role("region", name="What happened to nodes and pods")
-        rows = [
-            " | ".join(row.locator("th, td").all_text_contents()[:2])
-            for row in table.locator("tbody tr").all()
-        ]
         assert [
             "0:10:00 | 1 node is cordoned",
             "0:10:00 | 3 pods leave drained nodes",
@@ -174,7 +223,7 @@ def test_events_of_a_playback(file: Path, window: BrowserContext) -> None:
             "0:30:40 | 1 node is unreachable",
             "0:32:00 | 1 node is ready again",
             "0:32:00 | 3 pods start over",
-        ] == rows
+        ] == _events(page)
         table.get_by_role("button", name="0:30:40").click()
         expect(page.locator(".now")).to_contain_text("1 unreachable")
 

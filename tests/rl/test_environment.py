@@ -12,6 +12,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 from kubesched import Cluster, UserError
+from kubesched.inputs.sources import SchedulerOptions
 from kubesched.rl import SchedulingEnv, balance, packing
 from tests.cli.cluster import node, pod
 
@@ -143,3 +144,15 @@ def test_a_new_episode_forgets_the_pod_that_was_offered() -> None:
     for _ in range(3):
         env.reset(seed=1)
     assert len(env.cluster.pending) == 1
+
+
+def test_pods_of_another_scheduler() -> None:
+    """They are an error, unless the options name a profile for all pods."""
+
+    def pods(_random: Random) -> Iterable[dict[str, Any]]:
+        return [pod("theirs", "1", schedulerName="other")]
+
+    with pytest.raises(UserError, match=r"pod shop/theirs: spec\.schedulerName is other"):
+        SchedulingEnv(NODES, pods).reset(seed=1)
+    options = SchedulerOptions(profile="default-scheduler")
+    assert "shop/theirs" == SchedulingEnv(NODES, pods, options=options).reset(seed=1)[1]["pod"]

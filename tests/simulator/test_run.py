@@ -309,6 +309,23 @@ def test_workloads_with_names_of_objects(tmp_path: Path) -> None:
         _simulate(scenario)
 
 
+@pytest.mark.parametrize("start", ["0s", "30m"])
+def test_names_that_are_taken_when_pods_and_nodes_come(tmp_path: Path, start: str) -> None:
+    """They are errors of their fields: the report would lack what they name."""
+    jobs, nodes = tmp_path / "jobs.csv", tmp_path / "nodes.csv"
+    jobs.write_text("name,arrival\nj1,0\n")
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nworker-0,1000,1000,0,\n")
+    trace = {"pods": str(jobs)}
+    traces = [{"name": "a", "trace": trace}, {"name": "b", "trace": {**trace, "start": start}}]
+    with pytest.raises(ConfigError, match=r'^workloads\[1\]: pods "j1" already exists$'):
+        _simulate(_scenario(workloads=traces))
+    group = {"name": "worker", "allocatable": {"cpu": 1}}
+    with pytest.raises(ConfigError, match=r'^nodes\[1\]: nodes "worker-0" already exists$'):
+        _simulate(_scenario(nodes=[group, {"trace": str(nodes), "at": start}]))
+    other = {**traces[1], "namespace": "other"}
+    assert 2 == _simulate(_scenario(workloads=[traces[0], other])).totals.arrived
+
+
 def test_a_watch_can_stop_the_simulation() -> None:
     """The report is about the time until then, and is marked as partial."""
     seen: list[tuple[float, int, int]] = []

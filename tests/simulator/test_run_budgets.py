@@ -87,3 +87,16 @@ def test_drains_wait_for_replacements() -> None:
     assert min(running.values.means[30:]) >= 1
     bound = [each["node"] for each in decisions if each["what"] == "bound"]
     assert ["new-0", "new-1"] == sorted(node for node in bound if node.startswith("new"))
+
+
+@pytest.mark.parametrize("own", [{}, {"app": "shop", "tier": "web"}])
+def test_budgets_are_those_of_the_workloads_pods(own: dict[str, str]) -> None:
+    """Also if the pods have another label `app`, which those of other workloads have too."""
+    report, _ = _played(
+        workloads=[
+            {**_service("web", {"minAvailable": 1}), "labels": own},
+            {**_service("db", None), "labels": {"app": "shop", "tier": "db"}},
+        ],
+        events=[{"at": "5m", "drain": {}}],
+    )
+    assert 1 == report.totals.drained

@@ -16,9 +16,16 @@ from kubesched.simulator.series import (
     CountSeries,
     Gauge,
     QuantileSketch,
+    SeriesValues,
 )
 
 STEPS = st.lists(st.tuples(st.floats(0, 1_000), st.floats(0, 100)), min_size=1, max_size=40)
+
+
+def _lengths(values: SeriesValues, end: float) -> list[float]:
+    """Return how long each bin lasts: the last one to the end."""
+    width, others = values.width_seconds, len(values.means) - 1
+    return [width] * others + [end - others * width]
 
 
 @given(STEPS, st.floats(0.1, 50))
@@ -32,11 +39,9 @@ def test_gauge_means_are_weighted_by_time(steps: list[tuple[float, float]], widt
         value = following
         gauge.set(now, value)
     values = gauge.values()
-    lasted = [
-        min(max(now - at * values.width_seconds, 0.0), values.width_seconds)
-        for at in range(len(values.means))
-    ]
-    total = sum(mean * length for mean, length in zip(values.means, lasted, strict=True))
+    total = sum(
+        mean * length for mean, length in zip(values.means, _lengths(values, now), strict=True)
+    )
     assert pytest.approx(area, abs=1e-6) == total
     assert max(following for _, following in steps) == max(values.peaks) == gauge.peak
     assert len(values.means) <= BINS_MAX
@@ -85,8 +90,9 @@ def test_merged_bins_have_all_counts(delays: list[float]) -> None:
         counter.add(now)
     values = counter.values()
     assert len(delays) == counter.total == sum(values.peaks)
-    hours = values.width_seconds / 3600
-    assert pytest.approx(len(delays)) == sum(values.means) * hours
+    lengths = [max(each, 0.1 * values.width_seconds) for each in _lengths(values, now)]
+    total = sum(mean * length for mean, length in zip(values.means, lengths, strict=True))
+    assert pytest.approx(len(delays)) == total / 3600
     assert len(values.means) <= BINS_MAX
 
 
@@ -99,6 +105,29 @@ def test_the_number_of_bins_is_bounded() -> None:
     assert len(counter.values().means) <= BINS_MAX
     assert len(gauge.values().means) <= BINS_MAX
     assert counter.values().width_seconds * BINS_MAX >= 10_000 * 3600
+
+
+@pytest.mark.parametrize(
+    ("end", "rates"),
+    [
+        (600.0, (360.0, 360.0, 360.0)),  # a rest of half a width
+        (480.0, (360.0, 360.0)),
+        (480.000001, (360.0, 360.0)),  # the clock moves in ticks, so the end may be a little late
+        (500.0, (360.0, 360.0)),
+    ],
+)
+def test_rates_are_per_hour_whatever_is_left_for_the_last_bin(
+    end: float, rates: tuple[float, ...]
+) -> None:
+    """One in ten seconds is 360 an hour."""
+    counter, gauge = CountSeries(240.0), Gauge(240.0)
+    for at in range(0, int(end), 10):
+        counter.add(float(at))
+    counter.advance(end)
+    gauge.set(0.0, 1.0)
+    gauge.advance(end)
+    assert pytest.approx(rates) == counter.values().means
+    assert pytest.approx((1.0,) * len(rates)) == gauge.values().means
 
 
 def test_a_bin_width_must_be_positive() -> None:

@@ -12,6 +12,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.sweep.execution import SweepOutcome
 from kubesched.sweep.plan import SweepCell, SweepRun
 from kubesched.sweep.results import (
+    CellSummary,
     Outcomes,
     SweepJournal,
     SweepMean,
@@ -79,6 +80,13 @@ def test_a_summary_has_the_mean_of_each_cell_and_figure() -> None:
     assert pytest.approx(2 - 4.302653 / 3**0.5) == columns["low"][0]
     assert pytest.approx(2 + 4.302653 / 3**0.5) == columns["high"][0]
     assert columns["low"][3] is None
+
+
+def test_a_parameter_may_be_called_like_a_column_of_the_summary() -> None:
+    """Its values stay."""
+    cells = [CellSummary({"mean": size}, 0, {"bound": mean_of([size + 1.0])}) for size in (1, 2)]
+    columns = summary_columns(cells)
+    assert ([1, 2], [2.0, 3.0]) == (columns["mean"], columns["figure mean"])
 
 
 def test_figures_to_show_are_patterns() -> None:

@@ -54,7 +54,10 @@ def test_every_error_is_reported_at_once() -> None:
         "version": 1,
         "input": [],
         "inputs": [{"files": ["a.yaml"]}, {"files": ["b/a.yaml"], "complete": "yes"}],
-        "configurations": [{"name": "a", "file": "a", "configuration": {"kind": "K"}}],
+        "configurations": [
+            {"name": "a", "file": "a", "configuration": {"kind": "K"}},
+            {"name": "b", "featureGates": {"Nope": True}},
+        ],
         "parameters": [
             {"name": "seed", "values": [1, 1], "field": "workloads[0]"},
             {"name": "b", "values": [[2]], "field": "scenario.name"},
@@ -68,6 +71,7 @@ def test_every_error_is_reported_at_once() -> None:
         "inputs[1].complete",
         "inputs[1].name",
         "configurations[0].file",
+        "configurations[1].featureGates",
         "parameters[0].name",
         "parameters[0].values[1]",
         "parameters[0].field",

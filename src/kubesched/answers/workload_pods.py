@@ -322,7 +322,14 @@ def decoded(
     namespace: str = "default",
     name: str = "objects",
 ) -> Iterator[Loaded]:
-    """Yield objects given as Kubernetes' JSON, as `load` does; errors call them `name[NUMBER]`."""
+    """Yield objects given as Kubernetes' JSON, as `load` does; errors call them `name[NUMBER]`.
+
+    Raises:
+        DecodeError: One cannot be decoded.
+        UserError: It is one object, not a list; it may be a List, as kubectl prints it.
+    """
+    if isinstance(objects, Mapping):
+        raise UserError(f"{name}: expected a list of objects, not one object; put it into [ ]")
     for number, item in enumerate(objects):
         place = Source(f"{name}[{number}]", 0)
         yield from objects_in(dict(item), place, skipped, namespace=namespace)

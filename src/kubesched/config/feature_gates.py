@@ -147,7 +147,7 @@ class FeatureGates(msgspec.Struct, frozen=True):
     @classmethod
     def _checked(cls, settings: Mapping[str, bool], errors: list[FieldError]) -> "FeatureGates":
         gates = cls(dict(settings))
-        errors += _setting_errors(settings)
+        errors += setting_errors(settings)
         if not errors:
             errors += (*_dependency_errors(gates), *_refusals(gates))
         if errors:
@@ -164,17 +164,18 @@ def _component_errors(components: set[str]) -> Iterable[FieldError]:
         yield FieldError(FLAG, f"component not registered: {component}")
 
 
-def _setting_errors(settings: Mapping[str, bool]) -> Iterable[FieldError]:
+def setting_errors(settings: Mapping[str, bool], path: str = FLAG) -> Iterable[FieldError]:
+    """Yield an error for each gate that does not exist or is locked to another state."""
     for name, value in settings.items():
         if name in _STAGE_SWITCHES:
             continue
         gate = GATES.get(name)
         if gate is None:
-            yield FieldError(FLAG, f"unrecognized feature gate: {name}")
+            yield FieldError(path, f"unrecognized feature gate: {name}")
         elif gate.locked and gate.default != value:
             wanted, state = str(value).lower(), str(gate.default).lower()
             message = f"cannot set feature gate {name} to {wanted}, feature is locked to {state}"
-            yield FieldError(FLAG, message)
+            yield FieldError(path, message)
 
 
 def _dependency_errors(gates: FeatureGates) -> Iterable[FieldError]:

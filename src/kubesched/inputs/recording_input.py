@@ -23,7 +23,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.scheduler.decision_recorder import RECORDING_VERSION, LineType, RecordedLine
 
 _NOT_ONE: Final = "it is no recording; `kubesched shadow --record FILE` writes one"
-_CUT_OFF: Final = "the recording is cut off here; its last line says END"
+_CUT_OFF: Final = 'the recording is cut off here; make this line {"type":"END","at":0} to replay it'
 _Key = tuple[type, str, str]
 
 

@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from kubesched.api.codec import DecodeError, Loaded
 from kubesched.api.decode import STANDARD_INPUT, content_of, load
-from kubesched.api.field_errors import ConfigError, FieldError, child
+from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.config.documents import read_document
 from kubesched.config.load import encode_configuration
+from kubesched.config.types import Configuration
 from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.inputs.cluster_input import check_workloads, collecting, head_of
 from kubesched.inputs.completed_input import unknown_fields
@@ -27,7 +28,13 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import check_plugins, in_file, load_scheduler, texts_in_file
 from kubesched.inputs.sources import SchedulerOptions, gates_text, read_problem
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.scenario import NodeGroup, Scenario, ScenarioWorkload, TraceSpec
+from kubesched.simulator.scenario import (
+    ExtenderSpec,
+    NodeGroup,
+    Scenario,
+    ScenarioWorkload,
+    TraceSpec,
+)
 from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario, with_places
 from kubesched.simulator.traces import RUN_SECONDS, is_openb, trace_pods
 from kubesched.simulator.virtual_loop import SECONDS_MAX
@@ -177,10 +184,11 @@ def read_trace(files: Sequence[Path]) -> Play:
         DecodeError: A list cannot be read.
     """
     nodes, pods = _sorted_lists(files)
+    traced = [each for file in pods for each in trace_pods(str(file))]
+    if not traced:
+        raise UserError(f"--times: {', '.join(map(str, pods))}: there are no pods")
     seconds = max(
-        each.at + float(each.pod.metadata.annotations.get(RUN_SECONDS, 0.0))
-        for file in pods
-        for each in trace_pods(str(file))
+        each.at + float(each.pod.metadata.annotations.get(RUN_SECONDS, 0.0)) for each in traced
     )
     scenario = Scenario(
         version=1,
@@ -277,11 +285,28 @@ def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
         ),
     )
     scheduler = load_scheduler(merged, spec.configuration or None, play.file)
+    if options.config is None:
+        _check_extenders(spec.extenders, scheduler.configuration, play.file)
     # With the written configuration: below, its defaults are entries of `pluginConfig` too.
     check_plugins(scheduler, file or play.file)
     return Play(
         scheduled_by(play.scenario, scheduler), scheduler.registry, options.config or play.file
     )
+
+
+def _check_extenders(
+    specs: Sequence[ExtenderSpec], configuration: Configuration, file: Path | None
+) -> None:
+    """Raise UserError if the behaviour of extenders is given that the configuration lacks."""
+    known = [extender.url_prefix for extender in configuration.extenders]
+    words = f"the configuration has {', '.join(known) or 'no extenders'}"
+    errors = [
+        invalid(child("scheduler", "extenders", i, "urlPrefix"), spec.url_prefix, words)
+        for i, spec in enumerate(specs)
+        if spec.url_prefix not in known
+    ]
+    if errors:
+        raise UserError(*texts_in_file(ConfigError(errors), file))
 
 
 def scheduled_by(scenario: Scenario, scheduler: SchedulerSetup) -> Scenario:

@@ -24,13 +24,19 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, Space
 from numpy.typing import NDArray
 
+from kubesched.answers.pod_explanation import check_scheduler
 from kubesched.answers.workload_pods import decoded
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.config.args import exhaustive
 from kubesched.inputs.completed_input import all_kinds, completed
 from kubesched.inputs.errors import UserError
-from kubesched.inputs.loading import distinct_objects, load_checked_scheduler, pending_again
+from kubesched.inputs.loading import (
+    distinct_objects,
+    load_checked_scheduler,
+    pending_again,
+    with_scheduler_name,
+)
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.decision import Placed
 from kubesched.scheduler.trace import Trace
@@ -121,6 +127,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             raise UserError("SchedulingEnv: nodes has no Node; give at least one")
         self._make_pods = pods
         self._reward = reward
+        self._profile = options.profile
         self._cluster = ClusterState(scheduler, seed=options.seed, remembers=False)
         self._cluster.load(objects)
         self._cluster.declare_complete(all_kinds())
@@ -164,7 +171,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             self._cluster.pending.pop(self._pod.uid)
         self._unplaced = 0
         random = Random(int(self.np_random.integers(1 << 31)))  # noqa: S311 - pods of an episode
-        self._coming = iter(_pods(self._make_pods(random)))
+        self._coming = iter(_pods(self._make_pods(random), self._profile))
         self._next()
         return self._observe(), self._info()
 
@@ -206,6 +213,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self._mask = np.zeros(len(self.node_names), np.int8)
         reward = 0.0
         for pod in self._coming:
+            check_scheduler(pod, self._cluster)
             info = self._cluster.add_pending(pod)
             trace = Trace()
             decision = self._cluster.schedule_one(info, trace, preempts=False)
@@ -253,8 +261,8 @@ def _decoded(objects: Iterable[Json], name: str) -> list[KubeObject]:
     return found
 
 
-def _pods(objects: Iterable[Json]) -> Iterator[Pod]:
+def _pods(objects: Iterable[Json], profile: str | None) -> Iterator[Pod]:
     for item in _decoded(objects, "pods"):
         if not isinstance(item, Pod):
             raise UserError(f"pods: {type(item).__name__} {item.metadata.name} is not a Pod")
-        yield pending_again(item)
+        yield with_scheduler_name(pending_again(item), profile)

@@ -20,7 +20,8 @@ from kubesched.simulator.faults import FaultPlan, Latencies
 VERSION: Final = 1
 
 # More nodes or pods than this, ten times what has been simulated, do not fit into memory.
-Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+_COUNT_MAX: Final = 10_000_000
+Count = Annotated[int, msgspec.Meta(ge=0, le=_COUNT_MAX)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Amounts = dict[str, str | int | float]
 
@@ -133,7 +134,7 @@ class PodArrivals(_Part, frozen=True):
     start: DurationSeconds = 0.0
     end: DurationSeconds | None = None
     count: Count | None = None
-    burst: Annotated[int, msgspec.Meta(ge=1)] = 1
+    burst: Annotated[int, msgspec.Meta(ge=1, le=_COUNT_MAX)] = 1
     run_time: RunTime | None = None
     restart: bool = False
 

@@ -32,6 +32,7 @@ from kubesched.api.tolerations import EFFECTS
 from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.config.decoding import decode_struct
 from kubesched.config.documents import check_version, read_source, with_fields
+from kubesched.config.feature_gates import setting_errors
 from kubesched.explain.sentences import names
 from kubesched.simulator.scenario import (
     VERSION,
@@ -167,6 +168,7 @@ def _errors(scenario: Scenario) -> Iterator[FieldError]:
         yield from _event_errors(event, child("events", i))
     if scenario.scheduler.configuration and scenario.scheduler.configuration_file:
         yield forbidden("scheduler.configurationFile", "there is a configuration, too")
+    yield from setting_errors(scenario.scheduler.feature_gates, "scheduler.featureGates")
     prefixes = [spec.url_prefix for spec in scenario.scheduler.extenders]
     yield from duplicates(prefixes, "scheduler.extenders", "urlPrefix")
     for name in ("resolution", "check_every"):
@@ -241,6 +243,8 @@ def _class_errors(scenario: Scenario) -> Iterator[FieldError]:
 
 
 def _workload_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldError]:
+    if not workload.namespace:
+        yield required(child(path, "namespace"), "leave it out for default")
     yield from _one_of(workload, path, _WORKLOADS)
     if workload.pods is not None:
         yield from _arrival_errors(workload.pods, child(path, "pods"))

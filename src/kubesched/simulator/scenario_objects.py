@@ -51,7 +51,11 @@ Json = dict[str, Any]
 
 def _mapping(raw: Mapping[str, Any], name: str) -> Json:
     found = raw.get(name)
-    return dict(found) if isinstance(found, Mapping) else {}
+    if found is None:
+        return {}
+    if not isinstance(found, Mapping):
+        raise DecodeError(Source("", 0), "must be a mapping", path=name)
+    return dict(found)
 
 
 def is_selected(metadata: ObjectMeta, selection: NodeSelection | PodSelection) -> bool:
@@ -142,8 +146,10 @@ def daemon_set_of(workload: ScenarioWorkload, template: PodTemplateSpec) -> Daem
     )
 
 
-def disruption_budget_of(workload: ScenarioWorkload) -> PodDisruptionBudget | None:
-    """Return a workload's disruption budget; None if it has none."""
+def disruption_budget_of(
+    workload: ScenarioWorkload, template: PodTemplateSpec
+) -> PodDisruptionBudget | None:
+    """Return the disruption budget of a workload's pods; None if it has none."""
     budget = workload.disruption_budget
     if budget is None:
         return None
@@ -154,7 +160,8 @@ def disruption_budget_of(workload: ScenarioWorkload) -> PodDisruptionBudget | No
         spec=PodDisruptionBudgetSpec(
             min_available=budget.min_available,
             max_unavailable=budget.max_unavailable,
-            selector=LabelSelector(match_labels={_APP: workload.name}),
+            # All labels: workloads of one application often share the label `app`.
+            selector=LabelSelector(match_labels=template.metadata.labels),
             unhealthy_pod_eviction_policy=budget.unhealthy_pod_eviction_policy,
         ),
     )
@@ -182,7 +189,8 @@ def unknown_classes(
     """Yield an error for every workload of a priority class that does not exist."""
     for i, workload in enumerate(workloads):
         own = workload.priority_class_name
-        name = own or _mapping(workload.template, "spec").get("priorityClassName")
+        spec = workload.template.get("spec")
+        name = own or (isinstance(spec, Mapping) and spec.get("priorityClassName"))
         if name and name not in known:
             path = "priorityClassName" if own else "template.spec.priorityClassName"
             yield not_supported(child("workloads", i, path), name, sorted(known))

@@ -9,7 +9,6 @@ Invariants: script and scheduler do not depend on each other.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
@@ -105,8 +104,6 @@ def run_seconds(run_time: RunTime | None, random: Random) -> Callable[[], float 
 
 # The script.
 
-log = logging.getLogger(__name__)
-
 Chosen = TypeVar("Chosen")
 
 Step = tuple[float, Callable[[], object]]
@@ -138,9 +135,9 @@ class Script:
                 rejected.append(FieldError("objects", str(error)))
         if rejected:
             raise ConfigError(rejected)
-        for group in self._scenario.nodes:
+        for i, group in enumerate(self._scenario.nodes):
             nodes = trace_nodes(group.trace) if group.trace else nodes_of(group)
-            self._at(group.at, self._add_nodes, nodes)
+            self._at(group.at, self._add_nodes, child("nodes", i), nodes)
 
     def start(self) -> None:
         """Set the timers of workloads and events.
@@ -161,8 +158,8 @@ class Script:
         )
         if errors:
             raise ConfigError(errors)
-        for workload in workloads:
-            self._start_workload(workload, classes)
+        for i, workload in enumerate(workloads):
+            self._start_workload(workload, child("workloads", i), classes)
         for number, event in enumerate(self._scenario.events):
             random = self._world.random_streams.stream(f"events/{number}")
             self._play(self._occurrences(event, random))
@@ -191,12 +188,17 @@ class Script:
         else:
             loop.call_at(seconds, action, *arguments)
 
-    def _try(self, action: Callable[..., object], *arguments: object) -> None:
-        """Run an action that the API server may reject."""
+    def _try(self, path: str, action: Callable[..., object], *arguments: object) -> None:
+        """Run an action for a field of the scenario.
+
+        Raises:
+            ConfigError: if the API server rejects it: a name is taken. Without the object, the
+                report would be about another scenario.
+        """
         try:
             action(*arguments)
         except ApiError as error:
-            log.warning("The simulated API server rejected a request: %s", error)
+            raise ConfigError([FieldError(path, str(error))]) from error
 
     # Nodes and other objects.
 
@@ -206,9 +208,9 @@ class Script:
         else:
             self._world.server.create(item)
 
-    def _add_nodes(self, nodes: Iterable[Node]) -> None:
+    def _add_nodes(self, path: str, nodes: Iterable[Node]) -> None:
         for node in nodes:
-            self._try(self._world.nodes.add, node)
+            self._try(path, self._world.nodes.add, node)
 
     # Workloads.
 
@@ -219,16 +221,18 @@ class Script:
         type_ = DaemonSet if workload.deployment is None else ReplicaSet
         return self._world.server.find(type_, workload.namespace, workload.name) is not None
 
-    def _start_workload(self, workload: ScenarioWorkload, classes: Collection[str]) -> None:
+    def _start_workload(
+        self, workload: ScenarioWorkload, path: str, classes: Collection[str]
+    ) -> None:
         if workload.trace is not None:
-            self._play(self._traced(workload, workload.trace, classes))
+            self._play(self._traced(workload, path, workload.trace, classes))
             return
         template = template_of(workload)
-        budget = disruption_budget_of(workload)
+        budget = disruption_budget_of(workload, template)
         if budget is not None:
-            self._try(self._world.server.create, budget)
+            self._try(path, self._world.server.create, budget)
         if workload.pods is not None:
-            self._play(self._bursts(workload, workload.pods, template))
+            self._play(self._bursts(workload, path, workload.pods, template))
         elif workload.deployment is not None:
             replica_set = replica_set_of(workload, template)
             self._at(workload.deployment.at, self._world.server.create, replica_set)
@@ -241,7 +245,7 @@ class Script:
             self._at(workload.daemon_set.at, self._world.server.create, daemon_set)
 
     def _traced(
-        self, workload: ScenarioWorkload, trace: TraceSpec, classes: Collection[str]
+        self, workload: ScenarioWorkload, path: str, trace: TraceSpec, classes: Collection[str]
     ) -> Iterator[Step]:
         """Yield the creation of each pod of a trace."""
         for at, pod in pods_of_trace(workload, classes):
@@ -249,10 +253,14 @@ class Script:
             if workload.priority_class_name and not spec.priority_class_name:
                 spec = replace(spec, priority_class_name=workload.priority_class_name)
             arriving = replace(pod, metadata=metadata, spec=spec)
-            yield trace.start + at, partial(self._try, self._world.server.create, arriving)
+            yield trace.start + at, partial(self._try, path, self._world.server.create, arriving)
 
     def _bursts(
-        self, workload: ScenarioWorkload, arrivals: PodArrivals, template: PodTemplateSpec
+        self,
+        workload: ScenarioWorkload,
+        path: str,
+        arrivals: PodArrivals,
+        template: PodTemplateSpec,
     ) -> Iterator[Step]:
         """Yield the creation of each burst of pods."""
         key = f"{workload.namespace}/{workload.name}"
@@ -268,10 +276,10 @@ class Script:
                 own, name = replace(template, metadata=metadata), f"{workload.name}-{number}"
                 if arrivals.restart:
                     where = (workload.name, workload.namespace)
-                    self._try(self._world.workloads.add_run, *where, own, name)
+                    self._world.workloads.add_run(*where, own, name)
                 else:
                     pod = pod_of_template(own, name, workload.namespace)
-                    self._try(self._world.server.create, pod)
+                    self._try(path, self._world.server.create, pod)
 
         arriving = streams.stream(f"arrivals/{key}")
         for at in arrival_seconds(arrivals, self._scenario.duration, arriving):
@@ -325,7 +333,7 @@ class Script:
             and not pod.metadata.deletion_timestamp
         ]
         for one in _sample(found, selection.count, random):
-            self._try(self._world.server.delete_pod, one.namespace, one.name, one.uid)
+            self._world.server.delete_pod(one.namespace, one.name, one.uid)
 
 
 def _sample(found: list[Chosen], wanted: int | None, random: Random) -> list[Chosen]:

@@ -93,13 +93,16 @@ class QuantileSketch:
 # Series.
 
 BINS_MAX: Final = 512
+_SHORTEST_BIN: Final = 0.1
+"""A last bin of a smaller share of the width is part of the one before."""
 
 
 class SeriesValues(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A series as data.
 
     Attributes:
-        width_seconds: The width of a bin; the first begins at second 0, the last may be shorter.
+        width_seconds: The width of a bin; the first begins at second 0, the last lasts to the end,
+            between 0.1 and 1.1 times as long.
         means: Per bin, the time-weighted mean; for counts, the number per hour.
         peaks: Per bin, the largest value; for counts, the count.
     """
@@ -141,21 +144,19 @@ class _Bins:
         self.width_seconds *= 2
 
     def until(self, end: float) -> list[tuple[float, float, float]]:
-        """Return area, peak and length in seconds of each bin that begins before `end`.
+        """Return area, peak and length in seconds of each bin; the last one lasts to `end`.
 
-        Changes at `end` itself count in the last bin.
+        What is left after whole bins is a bin if it is long enough for a mean to say something.
         """
         self.at(end)
         width = self.width_seconds
-        count = max(math.ceil(end / width), 1)
+        count = max(math.ceil(end / width - _SHORTEST_BIN), 1)
         areas, peaks = self.areas[:count], self.peaks[:count]
         for area, peak in zip(self.areas[count:], self.peaks[count:], strict=True):
             areas[-1] += area
             peaks[-1] = max(peaks[-1], peak)
-        return [
-            (area, peak, min(end - at * width, width))
-            for at, (area, peak) in enumerate(zip(areas, peaks, strict=True))
-        ]
+        lengths = [width] * (count - 1) + [end - (count - 1) * width]
+        return list(zip(areas, peaks, lengths, strict=True))
 
 
 class Gauge:
@@ -232,8 +233,8 @@ class CountSeries:
 
     def values(self) -> SeriesValues:
         """Return rate per hour and count per bin, up to the last count or advance."""
-        counts = tuple(area for area, _, _ in self._bins.until(self._since))
-        hours = self._bins.width_seconds / 3600
-        return SeriesValues(
-            self._bins.width_seconds, tuple(count / hours for count in counts), counts
-        )
+        bins = self._bins.until(self._since)
+        width = self._bins.width_seconds
+        shortest = width * _SHORTEST_BIN  # if there is no whole bin
+        rates = tuple(count * 3600 / max(lasted, shortest) for count, _, lasted in bins)
+        return SeriesValues(width, rates, tuple(count for count, _, _ in bins))

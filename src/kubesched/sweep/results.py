@@ -169,13 +169,17 @@ def summary_columns(cells: Sequence[CellSummary]) -> Columns:
     rows = [(cell, name, mean) for cell in cells for name, mean in cell.means.items()]
     labels = dict.fromkeys(name for cell in cells for name in cell.labels)
     columns: Columns = {name: [cell.labels[name] for cell, _, _ in rows] for name in labels}
-    columns["figure"] = [name for _, name, _ in rows]
-    columns["n"] = [mean.n for _, _, mean in rows]
-    columns["mean"] = [mean.mean for _, _, mean in rows]
-    columns["stdev"] = [mean.stdev for _, _, mean in rows]
-    columns["low"] = [_bound(mean, -1) for _, _, mean in rows]
-    columns["high"] = [_bound(mean, 1) for _, _, mean in rows]
-    columns["failed"] = [cell.failed for cell, _, _ in rows]
+    own: Columns = {
+        "figure": [name for _, name, _ in rows],
+        "n": [mean.n for _, _, mean in rows],
+        "mean": [mean.mean for _, _, mean in rows],
+        "stdev": [mean.stdev for _, _, mean in rows],
+        "low": [_bound(mean, -1) for _, _, mean in rows],
+        "high": [_bound(mean, 1) for _, _, mean in rows],
+        "failed": [cell.failed for cell, _, _ in rows],
+    }
+    # A parameter may be called like one of these.
+    columns |= {f"figure {name}" if name in columns else name: own[name] for name in own}
     return {name: _of_one_type(values) for name, values in columns.items()}
 
 

@@ -28,6 +28,7 @@ from kubesched.api.field_errors import (
 )
 from kubesched.config.decoding import DurationSeconds, decode_struct
 from kubesched.config.documents import check_version, read_source
+from kubesched.config.feature_gates import setting_errors
 
 VERSION: Final = 1
 
@@ -231,6 +232,8 @@ def sweep_errors(spec: SweepSpec) -> Iterator[FieldError]:
         if configuration.file and configuration.configuration:
             path = child("configurations", i, "file")
             yield forbidden(path, "there is a `configuration` already; leave out one")
+        gates = configuration.feature_gates
+        yield from setting_errors(gates, child("configurations", i, "featureGates"))
     for i, parameter in enumerate(spec.parameters):
         yield from _parameter_errors(parameter, child("parameters", i), spec)
     if spec.duration is not None and spec.duration <= 0:

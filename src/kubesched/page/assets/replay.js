@@ -171,6 +171,7 @@ function summed(changes) {
 }
 
 const JOINS = ["return", "node joins", "nodes join"];
+const STAYS_CORDONED = ["return", "node is back and still cordoned", "nodes are back and still cordoned"];
 const NODE_EVENTS = {
   ready: ["return", "node is ready again", "nodes are ready again"],
   cordoned: ["cordon", "node is cordoned", "nodes are cordoned"],
@@ -201,12 +202,16 @@ function eventsOf(replay) {
     event.names.push(name);
   };
   const before = new Map();
+  const cordoned = new Set(); // also while they are unreachable
   playback.nodeChanges.at.forEach((at, i) => {
     const node = playback.nodeChanges.nodes[i];
     const state = playback.nodeStates[playback.nodeChanges.states[i]];
     const isNew = (before.get(node) ?? "gone") === "gone";
     before.set(node, state);
-    if (at > 0) add(isNew ? JOINS : NODE_EVENTS[state], at, names[node]);
+    const what = state === "cordoned" && cordoned.has(node) ? STAYS_CORDONED : NODE_EVENTS[state];
+    if (state === "cordoned") cordoned.add(node);
+    else if (state !== "unreachable") cordoned.delete(node);
+    if (at > 0) add(isNew ? JOINS : what, at, names[node]);
   });
   playback.pods.ends.forEach((end, pod) => {
     const why = playback.podEnds[end];

@@ -49,7 +49,7 @@ export function TimeChart({ title, times, lines, text, at = null, range, onTime 
         height: HEIGHT,
         legend: { show: false },
         cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
-        scales: { x: { time: false }, y: { range: (_, low, high) => [0, top === null ? Math.max(1, high * 1.2) : top * (marks.length ? 1.15 : 1)] } },
+        scales: { x: { time: false }, y: { range: (_, low, high) => [0, top === null ? Math.max(1, high * 1.2) : Math.max(top, high) * (marks.length ? 1.15 : 1)] } },
         axes: [
           { ...axis, size: 30, values: (_, values) => values.map(clock), space: 90, incrs: [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 864000] },
           { ...axis, values: (_, values) => values.map((value) => (value >= 10000 ? COMPACT.format(value) : text(value))), size: 52, space: 30 },

@@ -193,6 +193,17 @@ class AnyKindServer(Server):
         spec = {**plain["spec"], "replicas": replicas}
         return self.write(key, {**plain, "metadata": metadata, "spec": spec})
 
+    def disown(self, key: Key, uid: str) -> None:
+        """Remove an owner from an object; nothing happens if the object is gone."""
+        plain = self.find(*key)
+        owners = [] if plain is None else plain["metadata"].get("ownerReferences", [])
+        left = [one for one in owners if one["uid"] != uid]
+        if plain is not None and left != owners:
+            metadata = {**plain["metadata"], "ownerReferences": left}
+            if not left:
+                del metadata["ownerReferences"]
+            self.write(key, {**plain, "metadata": metadata})
+
     def release(self, key: Key, finalizer: str) -> None:
         """Remove a finalizer from an object, and delete the object if nothing else holds it."""
         plain = self.find(*key)

@@ -4,8 +4,8 @@ Upstream: staging/src/k8s.io/client-go/util/workqueue, pkg/controller,
           pkg/controller/controller_ref_manager.go (v1.36)
 Invariants: an object that is enqueued while it is reconciled is reconciled again; pods that a
             controller creates or deletes count immediately, so none is created twice.
-Differs:  failures are retried after a second, without backoff; objects without an owner are not
-          adopted, and none are released.
+Differs:  failures are retried after a second, without backoff; in simulations, no pods are adopted
+          or released.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import ceil, floor
 from typing import ClassVar, Final, Generic, TypeVar
+
+import msgspec
 
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import FINISHED, Pod
 from kubesched.api.errors import ApiError
-from kubesched.api.meta import OwnerReference, controller_of
+from kubesched.api.meta import LabelSelector, OwnerReference, controller_of
+from kubesched.api.requirements import CompiledSelector
+from kubesched.api.selectors import compile_label_selector
 from kubesched.api.times import parse_time
 from kubesched.cluster.server import (
     AnyKindServer,
@@ -173,6 +177,16 @@ class OwnerController(Controller):
         if owner is not None and not owner["metadata"].get("deletionTimestamp"):
             self.reconcile(key, owner)
 
+    def selector_of(self, owner: Plain) -> CompiledSelector:
+        """Return the selector of an owner's objects."""
+        return compile_label_selector(msgspec.convert(owner["spec"]["selector"], LabelSelector))
+
+    def enqueue_selecting(self, namespace: str, labels: Mapping[str, str]) -> None:
+        """Reconcile the owners that may adopt an object with these labels."""
+        for owner in self.server.list(self.kind, namespace):
+            if self.selector_of(owner).matches(labels):
+                self._enqueue_soon(key_of_plain(self.kind, owner))
+
     @abstractmethod
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Take the next step for an owner; after an ApiError it is called again."""
@@ -239,10 +253,12 @@ def controller_of_plain(obj: Plain) -> Plain | None:
 
 OnOwnedChange = Callable[[str, str, Pod | None, Pod | None], None]
 """Receives namespace and name of an owner, and one of its pods before and after a change."""
+NOBODY: Final = ""
+"""The kind of owner of the pods without a controller."""
 
 
 class OwnedPods(Watching):
-    """All pods that have a controller."""
+    """All pods, by their controller."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -258,6 +274,24 @@ class OwnedPods(Watching):
         """Return the pods of an owner, oldest first."""
         return list(self._by_owner.get(owner["metadata"]["uid"], {}).values())
 
+    def claim(
+        self, server: AnyKindServer, owner: Plain, is_own: Callable[[Pod], bool]
+    ) -> list[Pod]:
+        """Adopt the own pods that have no controller, release the others; return the pods then."""
+        uid, nobody = owner["metadata"]["uid"], _nobody_in(owner["metadata"]["namespace"]).uid
+        for pod in self.of(owner):
+            if not is_own(pod) and self._current(pod) is not None:
+                server.disown(_key_of(pod), uid)
+                self._drop(uid, pod.metadata.uid)
+        for pod in filter(is_own, tuple(self._by_owner.get(nobody, {}).values())):
+            found = None if pod.metadata.deletion_timestamp else server.find(*_key_of(pod))
+            # The watch may not have reported yet that another owner has adopted it.
+            if found is not None and controller_of_plain(found) is None:
+                server.write(_key_of(pod), with_owner(owner, found))
+                self._drop(nobody, pod.metadata.uid)
+                self._refresh(uid, pod)
+        return self.of(owner)
+
     def create(self, owner: Plain, pod: Plain) -> Pod:
         """Create a pod of an owner; raises ApiError if it is refused."""
         created = self._server.create_pod(with_owner(owner, pod))
@@ -268,33 +302,35 @@ class OwnedPods(Watching):
         """Delete a pod, which may be gone already; raises ApiError if it is refused."""
         metadata = pod.metadata
         if self._current(pod) is not None:
-            self._server.delete(Key("pods", metadata.namespace, metadata.name), metadata.uid)
-        owner = controller_of(metadata)
-        assert owner is not None, "owned pods have an owner"
+            self._server.delete(_key_of(pod), metadata.uid)
+        self._refresh(_owner_of(pod).uid, pod)
+
+    def _refresh(self, owner_uid: str, pod: Pod) -> None:
+        """Record a pod of an owner as it is now."""
         current = self._current(pod)
         if current is None:
-            self._drop(owner, metadata.uid)
+            self._drop(owner_uid, pod.metadata.uid)
         else:
-            self._by_owner.setdefault(owner.uid, {})[metadata.uid] = current
+            self._by_owner.setdefault(owner_uid, {})[pod.metadata.uid] = current
 
     def _current(self, pod: Pod) -> Pod | None:
         metadata = pod.metadata
         found = self._server.read(Pod, metadata.namespace, metadata.name)
         return found if found is not None and found.metadata.uid == metadata.uid else None
 
-    def _drop(self, owner: OwnerReference, uid: str) -> Pod | None:
-        pods = self._by_owner.get(owner.uid, {})
+    def _drop(self, owner_uid: str, uid: str) -> Pod | None:
+        pods = self._by_owner.get(owner_uid, {})
         dropped = pods.pop(uid, None)
         if not pods:
-            self._by_owner.pop(owner.uid, None)
+            self._by_owner.pop(owner_uid, None)
         return dropped
 
     def _changed(self, _key: Key, before: Pod | None, after: Pod | None) -> None:
-        old = None if before is None else controller_of(before.metadata)
-        new = None if after is None else controller_of(after.metadata)
+        old = None if before is None else _owner_of(before)
+        new = None if after is None else _owner_of(after)
         is_same_pod = before and after and before.metadata.uid == after.metadata.uid
         if before is not None and old is not None and not (is_same_pod and old == new):
-            self._report(before, old, self._drop(old, before.metadata.uid), None)
+            self._report(before, old, self._drop(old.uid, before.metadata.uid), None)
         if after is not None and new is not None:
             pods = self._by_owner.setdefault(new.uid, {})
             known = pods.get(after.metadata.uid)
@@ -314,6 +350,18 @@ def _version(pod: Pod) -> int:
     return int(pod.metadata.resource_version)
 
 
+def _key_of(pod: Pod) -> Key:
+    return Key("pods", pod.metadata.namespace, pod.metadata.name)
+
+
+def _nobody_in(namespace: str) -> OwnerReference:
+    return OwnerReference(kind=NOBODY, uid=f"/{namespace}")
+
+
+def _owner_of(pod: Pod) -> OwnerReference:
+    return controller_of(pod.metadata) or _nobody_in(pod.metadata.namespace)
+
+
 def with_owner(owner: Plain, obj: Plain) -> Plain:
     """Return an object with the owner as its controller, in the owner's namespace."""
     metadata = owner["metadata"]
@@ -325,7 +373,8 @@ def with_owner(owner: Plain, obj: Plain) -> Plain:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    given = {**obj["metadata"], "namespace": metadata["namespace"], "ownerReferences": [reference]}
+    owners = [*obj["metadata"].get("ownerReferences", ()), reference]
+    given = {**obj["metadata"], "namespace": metadata["namespace"], "ownerReferences": owners}
     return {**obj, "metadata": given}
 
 
@@ -336,6 +385,30 @@ class PodsController(OwnerController):
         super().__init__(server, pause)
         self.pods = pods
         pods.subscribe(self.owner_kind, self._pod_changed)
+        if isinstance(server, AnyKindServer):
+            pods.subscribe(NOBODY, self._free_pod_changed)
+
+    def claim(self, owner: Plain) -> list[Pod]:
+        """Adopt and release pods; return those of an owner then, oldest first."""
+        if not isinstance(self.server, AnyKindServer):
+            return self.pods.of(owner)
+        selector = self.selector_of(owner)
+
+        def is_own(pod: Pod) -> bool:
+            return self.is_own(owner, pod, selector.matches(pod.metadata.labels))
+
+        return self.pods.claim(self.server, owner, is_own)
+
+    def is_own(self, _owner: Plain, _pod: Pod, is_selected: bool) -> bool:
+        """Whether an owner adopts or keeps a pod."""
+        return is_selected
+
+    def _free_pod_changed(
+        self, namespace: str, _name: str, before: Pod | None, after: Pod | None
+    ) -> None:
+        labels = None if before is None else before.metadata.labels
+        if after is not None and after.metadata.labels != labels:
+            self.enqueue_selecting(namespace, after.metadata.labels)
 
     def _pod_changed(
         self, namespace: str, name: str, before: Pod | None, after: Pod | None

@@ -84,7 +84,7 @@ class DaemonSetController(PodsController):
     def _pods_by_node(self, owner: Plain, tolerated: dict[str, None]) -> dict[str, Pod]:
         """Return the pod of each node; surplus, failed and misplaced pods are deleted."""
         found: dict[str, Pod] = {}
-        for pod in self.pods.of(owner):
+        for pod in self.claim(owner):
             name = node_name_of(pod)
             if not name:
                 continue

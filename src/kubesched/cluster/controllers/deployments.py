@@ -13,7 +13,13 @@ from typing import Final
 import msgspec
 
 from kubesched.api.well_known import TEMPLATE_HASH
-from kubesched.cluster.controllers.controller import ObjectsController, scaled, with_conditions
+from kubesched.cluster.controllers.controller import (
+    ObjectsController,
+    controller_of_plain,
+    scaled,
+    with_conditions,
+    with_owner,
+)
 from kubesched.cluster.server import Plain, key_of_plain
 from kubesched.cluster.store import Key
 
@@ -35,7 +41,7 @@ class DeploymentController(ObjectsController):
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create the ReplicaSet of the template, and scale it up step by step."""
         spec, named = owner["spec"], template_hash(owner)
-        sets = [one for one in self.owned_by(owner) if not one["metadata"].get("deletionTimestamp")]
+        sets = self._claim(owner)
         if spec.get("paused"):
             sets = self._scaled_while_paused(spec, sets)
         new = next((one for one in sets if _hash_of(one) == named), None)
@@ -43,6 +49,12 @@ class DeploymentController(ObjectsController):
         if new is None and not spec.get("paused"):
             wanted = current_replica_set(owner)
             wanted["metadata"]["annotations"] = {REVISION: str(_newest_revision(old) + 1)}
+            found = self.server.find(_SETS, key.namespace, wanted["metadata"]["name"])
+            if found is not None and controller_of_plain(found) is None:
+                # One that was released has this name.
+                collisions = owner.get("status", {}).get("collisionCount", 0) + 1
+                self.update_status(key, {"collisionCount": collisions})
+                return
             new = self.create_owned(owner, wanted)
         if new is not None:
             self._mark_newest(owner, new, old)
@@ -50,6 +62,28 @@ class DeploymentController(ObjectsController):
                 new, old = self._scale(spec, new, old)
         self._clean_up(spec, old)
         self._count(key, owner, new, old)
+
+    def _owned_changed(self, key: Key, before: Plain | None, after: Plain | None) -> None:
+        super()._owned_changed(key, before, after)
+        if after is not None and controller_of_plain(after) is None:
+            self.enqueue_selecting(key.namespace, after["metadata"].get("labels", {}))
+
+    def _claim(self, owner: Plain) -> list[Plain]:
+        """Adopt and release ReplicaSets; return those that are not being deleted, oldest first."""
+        claimed, metadata, selector = [], owner["metadata"], self.selector_of(owner)
+        for one in self.server.list(_SETS, metadata["namespace"]):
+            controller = controller_of_plain(one)
+            is_other = controller is not None and controller["uid"] != metadata["uid"]
+            if is_other or one["metadata"].get("deletionTimestamp"):
+                continue
+            if not selector.matches(one["metadata"].get("labels", {})):
+                self.server.disown(key_of_plain(_SETS, one), metadata["uid"])
+            elif controller is None:
+                adopted = with_owner(owner, one)
+                claimed.append(self.server.write(key_of_plain(_SETS, one), adopted))
+            else:
+                claimed.append(one)
+        return claimed
 
     def _mark_newest(self, owner: Plain, new: Plain, old: list[Plain]) -> None:
         """Give the current template the highest revision, on both objects."""
@@ -164,8 +198,10 @@ def current_replica_set(deployment: Plain) -> Plain:
 
 
 def template_hash(workload: Plain) -> str:
-    """Return a hash of the template of a workload's pods."""
-    digest = sha256(msgspec.json.encode(workload["spec"]["template"], order="sorted")).digest()
+    """Return a hash of the template of a workload's pods, another one after each collision."""
+    collisions = str(workload.get("status", {}).get("collisionCount", ""))
+    template = msgspec.json.encode(workload["spec"]["template"], order="sorted")
+    digest = sha256(template + collisions.encode()).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:_HASH_LENGTH])
 
 

@@ -105,19 +105,8 @@ class GarbageCollector(Controller):
 
     def _orphan(self, key: Key, owner: Plain) -> None:
         for dependent in self._dependents.of(_uid(owner)):
-            plain = self.server.find(*dependent)
-            if plain is not None:
-                self._disown(dependent, plain, _uid(owner))
+            self.server.disown(dependent, _uid(owner))
         self.server.release(key, _ORPHAN)
-
-    def _disown(self, key: Key, plain: Plain, uid: str) -> None:
-        metadata = dict(plain["metadata"])
-        left = [one for one in metadata.get("ownerReferences", []) if one["uid"] != uid]
-        metadata["ownerReferences"] = left
-        if not left:
-            del metadata["ownerReferences"]
-        if metadata != plain["metadata"]:
-            self.server.write(key, {**plain, "metadata": metadata})
 
     def _delete_dependents(self, key: Key, owner: Plain) -> None:
         is_blocked = False
@@ -128,7 +117,7 @@ class GarbageCollector(Controller):
                 continue
             others = [one for uid, one in _owners(plain).items() if uid != _uid(owner)]
             if any(self._is_there(one, dependent) for one in others):
-                self._disown(dependent, plain, _uid(owner))
+                self.server.disown(dependent, _uid(owner))
                 continue
             if not plain["metadata"].get("deletionTimestamp"):
                 self._delete(dependent, plain)

@@ -46,7 +46,7 @@ class JobController(PodsController):
         if ended is not None:
             self._expire(key, owner, ended)
             return
-        pods = self.pods.of(owner)
+        pods = self.claim(owner)
         phases = [pod.status.phase for pod in pods]
         succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
         active = [pod for pod in pods if is_active(pod)]

@@ -12,6 +12,9 @@ from contextlib import suppress
 from typing import ClassVar, Final
 
 from kubesched.api.core import FINISHED, Pod
+from kubesched.api.meta import controller_of
+from kubesched.api.requirements import CompiledSelector
+from kubesched.api.selectors import selector_from_set
 from kubesched.cluster.controllers.controller import (
     BURST,
     PodsController,
@@ -37,13 +40,17 @@ class ReplicaSetController(PodsController):
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create or delete pods, and update the status."""
         wanted = owner["spec"].get("replicas", 1)
-        active = [pod for pod in self.pods.of(owner) if is_active(pod)]
+        active = [pod for pod in self.claim(owner) if is_active(pod)]
         try:
             if self._scale(owner, active, wanted):
                 self._enqueue(key)
         finally:
             if self.server.keeps_statuses:
                 self._count(key, owner)
+
+    def is_own(self, _owner: Plain, pod: Pod, is_selected: bool) -> bool:
+        """Whether an owner adopts or keeps a pod; one that has ended stays what it is."""
+        return is_selected if is_active(pod) else controller_of(pod.metadata) is not None
 
     def _scale(self, owner: Plain, active: list[Pod], wanted: int) -> bool:
         """Create or delete a batch of pods; return whether more is to be done."""
@@ -96,6 +103,10 @@ class ReplicationControllerController(ReplicaSetController):
     kind = "replicationcontrollers"
     owner_kind = "ReplicationController"
     counts_terminating = False
+
+    def selector_of(self, owner: Plain) -> CompiledSelector:
+        """Return the selector of an owner's objects."""
+        return selector_from_set(owner["spec"]["selector"])
 
 
 def deletion_rank(pod: Pod) -> tuple[bool, int, bool, int, float]:

@@ -31,6 +31,7 @@ class StatefulSetController(PodsController):
 
     def reconcile(self, key: Key, owner: Plain) -> None:
         """Create, delete or replace the next pod, or several with parallel pod management."""
+        self.claim(owner)
         pods = self._members(owner)
         start = owner["spec"].get("ordinals", {}).get("start", 0)
         wanted = range(start, start + owner["spec"].get("replicas", 1))
@@ -39,6 +40,10 @@ class StatefulSetController(PodsController):
                 self._roll(owner, pods, wanted)
         finally:
             self._count(key, owner)
+
+    def is_own(self, owner: Plain, pod: Pod, is_selected: bool) -> bool:
+        """Whether an owner adopts or keeps a pod: its name must be one of its pods', too."""
+        return is_selected and _ordinal_of(pod, owner) is not None
 
     def _members(self, owner: Plain) -> dict[int, Pod]:
         """Return the pods by ordinal, without those that have names of other pods."""

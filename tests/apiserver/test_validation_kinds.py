@@ -57,6 +57,28 @@ def test_a_suspended_job_can_be_placed(spec: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("spec", "cause"),
+    [
+        (
+            {"completionMode": "Indexed", "parallelism": 2},
+            ("spec.completions", "Required value: when completion mode is Indexed"),
+        ),
+        (
+            {"backoffLimitPerIndex": 0},
+            ("spec.backoffLimitPerIndex", "Invalid value: 0: requires indexed completion mode"),
+        ),
+    ],
+    ids=lambda value: next(iter(value)),
+)
+def test_limits_of_indexes_need_indexes(spec: dict[str, Any], cause: tuple[str, str]) -> None:
+    """An indexed job has a number of them, and only such a job limits their failures."""
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    spec = {**spec, "template": {"spec": pod}}
+    verdict = created(_JOB, {"metadata": {"name": "j"}, "spec": spec})
+    assert [cause] == [(field, message) for _, field, message in verdict["causes"]]
+
+
+@pytest.mark.parametrize(
     ("policy", "reason"), [("Always", "FieldValueRequired"), ("Often", "FieldValueNotSupported")]
 )
 def test_jobs_end(policy: str, reason: str) -> None:

@@ -276,6 +276,11 @@ def _check_job(spec: Plain, path: str, errors: FieldErrors) -> None:
     # Jobs get a selector when they are created; the template of a cron job has none yet.
     if path == "spec" and not spec.get("selector"):
         errors.required(f"{path}.selector")
+    if spec.get("completionMode") == "Indexed":
+        if spec.get("completions") is None:
+            errors.required(f"{path}.completions", "when completion mode is Indexed")
+    elif (limit := spec.get("backoffLimitPerIndex")) is not None:
+        errors.invalid(f"{path}.backoffLimitPerIndex", limit, "requires indexed completion mode")
     policy = get(spec, "template", "spec", "restartPolicy")
     at = f"{path}.template.spec.restartPolicy"
     if policy in (None, "", "Always"):

@@ -1,19 +1,24 @@
 """JobController runs the pods of Jobs, CronJobController creates Jobs on a schedule.
 
-A Job has pods until enough of them have succeeded; a schedule is in cron's five fields.
+A Job has pods until enough of them have succeeded, an indexed one until one has for each index; a
+schedule is in cron's five fields.
 
 Upstream: pkg/controller/{job,cronjob}, github.com/robfig/cron/v3 (v1.36)
 Rejects:  schedules with other than five fields, unknown names and numbers out of range.
-Differs:  deleted pods are not counted; indexed completion, deadlines, failure and success policies,
-          and backoff are not supported. `@every` is not supported. Of several missed times only the
+Differs:  deleted pods are not counted; failure, success and replacement policies, backoff and
+          `managedBy` are not supported. `@every` is not supported. Of several missed times only the
           last counts, however many there are; an invalid schedule or time zone is logged.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from itertools import islice, repeat
+from math import inf
+from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -46,56 +51,92 @@ class JobController(PodsController):
         if ended is not None:
             self._expire(key, owner, ended)
             return
-        pods = self.claim(owner)
-        phases = [pod.status.phase for pod in pods]
-        succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
+        spec, pods = owner["spec"], self.claim(owner)
         active = [pod for pod in pods if is_active(pod)]
-        end = self._end_of(owner["spec"], succeeded, failed, active)
+        succeeded, failed = (_ended(spec, pods, phase) for phase in ("Succeeded", "Failed"))
+        counts: Plain = {"succeeded": len(succeeded), "failed": failed.total()}
+        if spec.get("completionMode") == "Indexed" and succeeded:
+            counts["completedIndexes"] = _ranges(succeeded)
+        if "backoffLimitPerIndex" in spec:
+            counts["failedIndexes"] = _ranges(_lost(spec, failed))
+        end = self._end_of(key, owner, len(succeeded), failed, active)
         try:
-            if end is not None:
+            if end is None:
+                self._run(key, owner, active, succeeded, failed)
+            else:
                 for pod in active:
                     self.pods.delete(pod)
-            else:
-                self._run(key, owner, active, succeeded)
+                # The pods of a failed Job have failed.
+                counts["failed"] += len(active) if end[0] == "Failed" else 0
         finally:
-            counts = {"succeeded": succeeded, "failed": failed}
             self._count(key, owner, counts, end)
 
     def _end_of(
-        self, spec: Plain, succeeded: int, failed: int, active: list[Pod]
+        self, key: Key, owner: Plain, succeeded: int, failed: _Counts, active: list[Pod]
     ) -> tuple[str, str, str] | None:
         """Return the final condition of a Job, with reason and message; None before its end."""
+        spec = owner["spec"]
         limit, restarts = spec.get("backoffLimit", 6), 0
         if spec["template"]["spec"].get("restartPolicy") == "OnFailure":
             statuses = (one for pod in active for one in pod.status.container_statuses)
             restarts = sum(one.restart_count for one in statuses)
         # Restarts may be as many as the limit, unless that is 0; failed pods may be one more.
-        if failed > limit or (restarts and restarts >= limit):
+        if failed.total() > limit or (restarts and restarts >= limit):
             words = "Job has reached the specified backoff limit"
             return "Failed", "BackoffLimitExceeded", words
-        completions = spec.get("completions")
+        if self._is_past_deadline(key, owner):
+            words = "Job was active longer than specified deadline"
+            return "Failed", "DeadlineExceeded", words
+        completions, lost = spec.get("completions"), len(_lost(spec, failed))
+        if lost > spec.get("maxFailedIndexes", lost):
+            words = "Job has exceeded the specified maximal number of failed indexes"
+            return "Failed", "MaxFailedIndexesExceeded", words
+        if lost and lost + succeeded >= completions:
+            return "Failed", "FailedIndexes", "Job has failed indexes"
         # Without completions, it is complete when one pod has succeeded and the others have ended.
         is_done = succeeded and not active if completions is None else succeeded >= completions
         if is_done:
             return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
         return None
 
-    def _run(self, key: Key, owner: Plain, active: list[Pod], succeeded: int) -> None:
+    def _is_past_deadline(self, key: Key, owner: Plain) -> bool:
+        """Whether a Job has run for too long; if not yet, set a timer."""
+        seconds = owner["spec"].get("activeDeadlineSeconds")
+        if seconds is None or owner["spec"].get("suspend"):
+            return False
+        start = owner.get("status", {}).get("startTime")
+        left = seconds - (self.server.now() - seconds_of(start) if start else 0.0)
+        if left > 0:
+            self._enqueue_after(key, left)
+        return bool(left <= 0)
+
+    def _run(
+        self, key: Key, owner: Plain, active: list[Pod], succeeded: _Counts, failed: _Counts
+    ) -> None:
         spec = owner["spec"]
         wanted = 0 if spec.get("suspend") else spec.get("parallelism", 1)
         completions = spec.get("completions")
         if completions is not None:
-            wanted = min(wanted, completions - succeeded)
+            wanted = min(wanted, completions - len(succeeded))
         elif succeeded:
             # One success means that the work is done: no more pods are created.
             wanted = min(wanted, len(active))
         missing = wanted - len(active)
-        pod = pod_of(spec["template"], owner["metadata"]["name"])
-        for _ in range(min(missing, BURST)):
-            self.pods.create(owner, pod)
-        for one in active[::-1][: max(-missing, 0)][:BURST]:
+        kept = {_index_of(spec, pod): pod for pod in active[::-1]}
+        kept.pop(None, None)
+        misplaced = [pod for pod in active if kept.get(_index_of(spec, pod)) is not pod]
+        surplus = misplaced or active[::-1][: max(-missing, 0)]
+        for one in surplus[:BURST]:
             self.pods.delete(one)
-        if abs(missing) > BURST:
+        if not surplus:
+            new: Iterator[Plain] = repeat(pod_of(spec["template"], key.name))
+            if spec.get("completionMode") == "Indexed":
+                taken = {*kept, *succeeded, *_lost(spec, failed)}
+                free = (index for index in range(completions or 0) if index not in taken)
+                new = (_pod_at(owner, index, failed[index]) for index in free)
+            for pod in islice(new, min(missing, BURST)):
+                self.pods.create(owner, pod)
+        if max(missing, len(surplus)) > BURST:
             self._enqueue(key)
 
     def _count(
@@ -144,6 +185,71 @@ class JobController(PodsController):
             self._enqueue_after(key, left)
         else:
             self.server.delete(key, owner["metadata"]["uid"])
+
+
+# The pods of Jobs by their completion index.
+
+_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+_FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
+_VARIABLE: Final = "JOB_COMPLETION_INDEX"
+_Index: TypeAlias = int | str | None
+_Counts: TypeAlias = Counter[_Index]
+
+
+def _index_of(spec: Plain, pod: Pod) -> _Index:
+    """Return the index of a pod, None if it has a wrong one; without indexes, its uid."""
+    if spec.get("completionMode") != "Indexed":
+        return pod.metadata.uid
+    text = pod.metadata.annotations.get(_INDEX, "")
+    is_right = text.isdecimal() and int(text) < spec.get("completions", 0)
+    return int(text) if is_right else None
+
+
+def _ended(spec: Plain, pods: list[Pod], phase: str) -> _Counts:
+    """Return how many pods of each index have ended in a phase."""
+    found = (_index_of(spec, pod) for pod in pods if pod.status.phase == phase)
+    return Counter(index for index in found if index is not None)
+
+
+def _lost(spec: Plain, failed: _Counts) -> list[_Index]:
+    """Return the indexes that have failed too often."""
+    limit = spec.get("backoffLimitPerIndex", inf)
+    return [index for index, number in failed.items() if number > limit]
+
+
+def _ranges(indexes: Iterable[_Index]) -> str:
+    """Return indexes as a status has them, such as `0,2-4`."""
+    runs: list[list[int]] = []
+    for index in sorted(index for index in indexes if isinstance(index, int)):
+        if runs and runs[-1][-1] == index - 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    # Two are written one by one.
+    parts = (f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)
+    return ",".join(parts)
+
+
+def _pod_at(owner: Plain, index: int, failures: int) -> Plain:
+    """Return the pod of an indexed Job with an index whose pods have failed so many times."""
+    spec, name = owner["spec"], f"{owner['metadata']['name']}-{index}"
+    pod, label = pod_of(spec["template"], name), {_INDEX: str(index)}
+    count = {_FAILURES: str(failures)} if "backoffLimitPerIndex" in spec else {}
+    metadata = annotated(pod, {**label, **count})
+    metadata["labels"] = {**metadata.get("labels", {}), **label}
+    pod_spec = {**pod["spec"], "hostname": name}
+    for kind in ("initContainers", "containers"):
+        pod_spec[kind] = [_with_index(one) for one in pod_spec.get(kind, ())]
+    return {"metadata": metadata, "spec": pod_spec}
+
+
+def _with_index(container: Plain) -> Plain:
+    """Return a container that knows the index of its pod."""
+    env = container.get("env", [])
+    if any(one["name"] == _VARIABLE for one in env):
+        return container
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{_INDEX}']"}}
+    return {**container, "env": [*env, {"name": _VARIABLE, "valueFrom": source}]}
 
 
 def final_condition(job: Plain) -> Plain | None:

@@ -112,7 +112,7 @@ def _uncordon(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedCha
         node = _node(trial, name)
         taints = tuple(t for t in node.spec.taints if t.key != CORDON_TAINT)
         spec = replace(node.spec, unschedulable=False, taints=taints)
-        if found := trial.node_for_on(replace(node, spec=spec)):
+        if found := trial.node_for_with(replace(node, spec=spec)):
             sentence, field = f"uncordon node {name}", "spec.unschedulable"
             yield _of_node(ChangeKind.UNCORDON_NODE, name, found, sentence, field, "true", "false")
 
@@ -131,7 +131,7 @@ def _untaint(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChan
                 # It comes back while the node is in that state.
                 continue
             left = (*node.spec.taints[:at], *node.spec.taints[at + 1 :])
-            if found := trial.node_for_on(replace(node, spec=replace(node.spec, taints=left))):
+            if found := trial.node_for_with(replace(node, spec=replace(node.spec, taints=left))):
                 text, field = taint_text(taint), f"spec.taints[{at}]"
                 sentence = f"remove the taint {text} from node {name}"
                 yield _of_node(ChangeKind.REMOVE_TAINT, name, found, sentence, field, text)
@@ -151,7 +151,7 @@ def _label(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange
         node = _node(trial, name)
         before = node.metadata.labels.get(key, "")
         labels = {**node.metadata.labels, key: text}
-        if found := trial.node_for_on(
+        if found := trial.node_for_with(
             replace(node, metadata=replace(node.metadata, labels=labels))
         ):
             sentence, field = f"label node {name} with {key}={text}", f"metadata.labels[{key}]"
@@ -178,8 +178,8 @@ def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
             labels[HOSTNAME] = name
         new = replace(model, metadata=replace(model.metadata, name=name, uid="", labels=labels))
         like = model.metadata.name
-        published = list(published_by(new, like, objects))
-        if found := trial.node_for_beside(new, _daemons(trial, like, name), published):
+        published, daemons = published_by(new, like, objects), _daemons(trial, like, name)
+        if found := trial.node_for_with(new, *published, *daemons):
             amounts = model.status.allocatable
             size = ", ".join(
                 f"{resource} {canonical(amounts[resource])}"

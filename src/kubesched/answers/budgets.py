@@ -87,9 +87,7 @@ class BudgetStatuses:
     def _find(self, selected: BudgetedPods) -> PodDisruptionBudget:
         """Return a budget as stored."""
         key = selected.key
-        found = self._server.find(PodDisruptionBudget, key.namespace, key.name)
-        assert found is not None, "a budget that is deleted is removed from the index"
-        return found
+        return self._server.get(PodDisruptionBudget, key.namespace, key.name)
 
     def _expected(self, budget: PodDisruptionBudget, selected: BudgetedPods) -> int:
         """Return how many pods the controllers of a budget's pods want together."""

@@ -514,8 +514,7 @@ class Cluster:
         async def main() -> T:
             rehearsal = Rehearsal(self._scheduler, seed=self._options.seed)
             rehearsal.load(self.objects)
-            for kind in self._given.complete:
-                rehearsal.scheduler.cache.declare_complete(kind)
+            rehearsal.scheduler.cache.declare_complete(self._given.complete)
             return await question(TrialCluster(rehearsal, self._options.profile))
 
         try:
@@ -594,5 +593,5 @@ class Cluster:
         setup = self._scheduler._replace(configuration=every)
         cluster = ClusterState(setup, seed=self._options.seed, remembers=remembers)
         cluster.load(self.objects)
-        cluster.declare_complete(self._given.complete)
+        cluster.cache.declare_complete(self._given.complete)
         return cluster

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from kubesched.answers.pod_outcomes import GONE, ClusterUse, PodOutcomes, PreemptedPod, use_of
 from kubesched.answers.trial_cluster import TrialCluster, WatchSteps
-from kubesched.api.core import FINISHED, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.eviction import is_mirror, stays_in_drain
@@ -142,8 +142,7 @@ async def drain(
 
 def _is_cordoned(cluster: TrialCluster, name: str) -> bool:
     """Whether a node is unschedulable."""
-    node = cluster.server.node(name)
-    return node is not None and node.spec.unschedulable
+    return cluster.server.get(Node, "", name).spec.unschedulable
 
 
 class Drained(NamedTuple):

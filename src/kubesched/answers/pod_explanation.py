@@ -59,8 +59,7 @@ def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> P
 
 def _later_notes(cluster: ClusterState, info: PodInfo) -> Iterator[str]:
     """Yield a note if plugins of the user's may refuse a pod after its node was chosen."""
-    profile = cluster.profile_of(info)
-    assert profile is not None, "checked before"
+    profile = cluster.profiles[info.scheduler_name]
     later = (*profile.reserve_plugins, *profile.permit_plugins, *profile.pre_bind_plugins)
     own = dict.fromkeys(plugin.name for plugin in later if not is_in_tree(type(plugin)))
     if own:
@@ -87,8 +86,7 @@ def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:
 
 
 def _explained(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
-    profile = cluster.profile_of(info)
-    assert profile is not None, "checked before"
+    profile = cluster.profiles[info.scheduler_name]
     snapshot = cluster.snapshot()
     held = cluster.pre_enqueue(info)
     if not held.is_success:

@@ -24,7 +24,7 @@ from kubesched.scheduler.decision import Placed, Rejected
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
 
 
 class ChangeKind(StrEnum):
@@ -95,9 +95,7 @@ class ChangeTrial:
     @property
     def profile(self) -> Profile:
         """The profile that schedules the pod."""
-        found = self.cluster.profile_of(PodInfo(self.pod))
-        assert found is not None, "a pod of another scheduler is not tried"
-        return found
+        return self.cluster.profiles[scheduler_name_of(self.pod)]
 
     def node_for(self, pod: Pod | None = None) -> str:
         """Return the node that a pod goes to, "" if it fits nowhere; by default the trial's pod."""

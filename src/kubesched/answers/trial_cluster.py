@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from random import Random
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -54,6 +54,8 @@ from kubesched.simulator.object_server import NODES, key_of
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Eviction
 from kubesched.snapshot.pod_info import uid_of
+
+T = TypeVar("T", bound=KubeObject)
 
 _BINDINGS: Final[Mapping[type, tuple[str, ...]]] = {
     PersistentVolumeClaim: ("volume_name", "storage_class_name"),
@@ -277,7 +279,7 @@ class TrialCluster:
 
     # Objects.
 
-    def add(self, item: KubeObject) -> KubeObject:
+    def add(self, item: T) -> T:
         """Create an object, or apply it to the one of its name; return it as stored."""
         known = self.server.store.find(key_of(item))
         if known is not None:
@@ -402,16 +404,13 @@ class TrialCluster:
 
     def cordon(self, name: str, *, on: bool = True) -> None:
         """Make a node unschedulable, or schedulable."""
-        node = self.server.node(name)
-        assert node is not None, "checked before"
+        node = self.server.get(Node, "", name)
         self.write_node(replace(node, spec=replace(node.spec, unschedulable=on)))
 
     def remove_node(self, name: str) -> list[Pod]:
         """Remove a node with its pods; return them."""
         pods = self.pods_on(name)
-        node = self.server.node(name)
-        assert node is not None, "checked before"
-        self.server.delete(node)
+        self.server.delete(self.server.get(Node, "", name))
         for pod in pods:
             self.delete_pod(pod, for_good=is_daemon(pod))
         return pods
@@ -470,7 +469,7 @@ class TrialCluster:
         return self.rehearsal.outcomes.evictions
 
 
-def _applied(item: KubeObject, known: KubeObject) -> KubeObject:
+def _applied(item: T, known: KubeObject) -> T:
     """Return an existing object after its manifest is applied: it keeps what controllers wrote."""
     before = known.metadata
     metadata = replace(
@@ -487,7 +486,7 @@ def _applied(item: KubeObject, known: KubeObject) -> KubeObject:
         if not getattr(changed.spec, field):
             kept = {field: getattr(cast("Any", known).spec, field)}
             changed = replace(changed, spec=replace(changed.spec, **kept))
-    return cast("KubeObject", changed)
+    return cast("T", changed)
 
 
 def is_daemon(pod: Pod) -> bool:

@@ -393,8 +393,7 @@ class _PlanRun:
         return f"resize {names(nodes)} to {size}"
 
     def _nodes(self, wanted: Sequence[str]) -> list[Node]:
-        found = map(self._cluster.server.node, wanted)
-        return [node for node in found if node is not None]
+        return [self._cluster.server.get(Node, "", name) for name in wanted]
 
     def _names(self, written: Names) -> list[str]:
         """Return the nodes that a step names; raises QuestionError if one does not exist."""

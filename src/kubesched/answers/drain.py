@@ -417,15 +417,12 @@ async def upgrade(
             else:
                 gone += found
                 done += 1
-            if len(gone.nodes) == at_once:
+            if len(gone.nodes) == at_once or (gone.nodes and name == waiting[-1]):
                 steps.append(gone)
                 await _bring_back(cluster, gone.nodes, cordoned)
                 gone = NodesAtOnce((), 0)
             if watch is not None:
                 watch(done + len(blocked), number, done)
-        if gone.nodes:
-            steps.append(gone)
-            await _bring_back(cluster, gone.nodes, cordoned)
         if len(blocked) == len(waiting):
             break
         # They may find room on the new nodes.

@@ -161,18 +161,17 @@ class TrialCluster:
             self._note_pools_of(change.value.spec.storage_class_name)
         if not isinstance(change.value, Pod):
             return
-        is_gone = change.type is ChangeType.DELETED
         before = cast("Pod | None", change.previous)
+        after = None if change.type is ChangeType.DELETED else change.value
         if before is None:
             self._keys[uid_of(change.value)] = change.key
-        going = before if not is_gone and _begins_to_go(before, change.value) else None
-        if going is not None:
-            self.breaks_budget |= self.budgets.protects(going)
-        self.budgets.changed(before, None if is_gone else change.value)
-        if is_gone:
+        elif after is not None and _is_going(after) and not _is_going(before):
+            self.breaks_budget |= self.budgets.protects(before)
+            if self._recreates:
+                self._create_again(before)
+        self.budgets.changed(before, after)
+        if after is None:
             self.gone[f"{change.key.namespace}/{change.key.name}"] = uid_of(change.value)
-        elif going is not None and self._recreates:
-            self._create_again(going)
 
     def _note_pools_of(self, storage_class: str) -> None:
         pools = self.server.all(CSIStorageCapacity)
@@ -560,9 +559,8 @@ def _near_label(selector: str, labels: Mapping[str, Mapping[str, str]]) -> str:
     return f"; {hint}" if hint else ""
 
 
-def _begins_to_go(before: Pod | None, after: Pod) -> bool:
-    is_going = before is None or before.metadata.deletion_timestamp
-    return bool(after.metadata.deletion_timestamp) and not is_going
+def _is_going(pod: Pod) -> bool:
+    return bool(pod.metadata.deletion_timestamp)
 
 
 def _is_same_pod(now: KubeObject, before: KubeObject | None) -> bool:

@@ -7,7 +7,7 @@ Invariants: amounts are integers: cpu in millicores, memory and storage in bytes
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
@@ -25,7 +25,7 @@ from kubesched.answers.workload_pods import Owners
 from kubesched.api.apps import Job, ReplicaSet
 from kubesched.api.core import Pod
 from kubesched.explain.document import Document, DocumentPart
-from kubesched.explain.sentences import names
+from kubesched.explain.sentences import grouped_by, names
 from kubesched.framework.dra.devices import device_classes_of
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.cluster import ClusterState
@@ -272,29 +272,26 @@ def _row_of_nodes(
 
 def _rows_of_pods(group: TopGroup, figures: ClusterFigures, total: TopRow) -> Iterator[TopRow]:
     """Yield what each group of pods requests of the whole cluster, by name."""
-    placed: defaultdict[_Key, list[tuple[int, PodInfo]]] = defaultdict(list)
-    waiting: defaultdict[_Key, list[PodInfo]] = defaultdict(list)
-    for row, pods in enumerate(figures.nodes.pods):
-        for info in pods.values():
-            placed[_key_of(info, group, figures.owners)].append((row, info))
-    for info in figures.waiting:
-        waiting[_key_of(info, group, figures.owners)].append(info)
+    on_rows = [(row, info) for row, pods in enumerate(figures.nodes.pods) for info in pods.values()]
+    placed = grouped_by(on_rows, lambda one: _key_of(one[1], group, figures.owners))
+    waiting = grouped_by(figures.waiting, lambda info: _key_of(info, group, figures.owners))
     for key in sorted(placed.keys() | waiting.keys()):
-        requested = Counter({_PODS: len(placed[key])})
-        for _, info in placed[key]:
+        there = placed.get(key, [])
+        requested = Counter({_PODS: len(there)})
+        for _, info in there:
             requested.update(info.template.held)
         yield TopRow(
             name=key.name,
             kind=key.kind,
             namespace=key.namespace,
             priority=-key.falling_priority if group is TopGroup.PRIORITIES else None,
-            nodes=len({row for row, _ in placed[key]}),
+            nodes=len({row for row, _ in there}),
             cordoned=0,
             resources=tuple(
                 _use(use.resource, requested[use.resource], use.allocatable)
                 for use in total.resources
             ),
-            pending=_pending(waiting[key]),
+            pending=_pending(waiting.get(key, [])),
         )
 
 

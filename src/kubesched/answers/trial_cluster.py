@@ -13,6 +13,7 @@ Differs:  pods of a controller of any kind are created again, with the fields of
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from random import Random
@@ -496,16 +497,12 @@ def is_daemon(pod: Pod) -> bool:
 
 def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
     """Return empty nodes of a shape, with names that are not taken."""
-    used = set(taken)
-    found: list[Node] = []
-    at = 0
-    while len(found) < number:
-        at += 1
-        name = f"{model.metadata.name}-{at}"
-        if name not in used:
-            labels = {**model.metadata.labels, HOSTNAME: name}
-            metadata = replace(model.metadata, name=name, uid="", labels=labels)
-            found.append(replace(model, metadata=metadata))
+    used, found = set(taken), []
+    names = (f"{model.metadata.name}-{at}" for at in itertools.count(1))
+    for name in itertools.islice((name for name in names if name not in used), number):
+        labels = {**model.metadata.labels, HOSTNAME: name}
+        metadata = replace(model.metadata, name=name, uid="", labels=labels)
+        found.append(replace(model, metadata=metadata))
     return found
 
 

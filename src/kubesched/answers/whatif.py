@@ -5,9 +5,11 @@ The steps are carried out in a trial cluster, which settles after each of them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import singledispatchmethod
+from itertools import islice
 from typing import Final, TypeAlias, get_args
 
 from msgspec.structs import replace
@@ -444,13 +446,9 @@ class _PlanRun:
         if model is None:
             raise self._no_pods(step)
         used = {_ordinal(pod) for pod in pods}
-        ordinal = 0
-        for _ in range(number):
+        for ordinal in islice((at for at in itertools.count() if at not in used), number):
             metadata = model.metadata
             if metadata.name:
-                while ordinal in used:
-                    ordinal += 1
-                used.add(ordinal)
                 name = f"{metadata.name.rpartition('-')[0]}-{ordinal}"
                 metadata = replace(metadata, name=name)
             self._cluster.create_pod(replace(model, metadata=metadata))

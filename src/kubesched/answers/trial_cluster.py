@@ -69,15 +69,7 @@ WatchSteps: TypeAlias = Callable[[int, int, int], object]
 
 
 class QuestionError(ValueError):
-    """A question cannot be asked of this cluster; names the object and the remedy.
-
-    Attributes:
-        field: The field of a plan's step that is wrong; "" if that is clear.
-    """
-
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
+    """A question cannot be asked of this cluster; names the object and the remedy."""
 
 
 class TrialCluster:

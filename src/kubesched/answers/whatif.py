@@ -274,7 +274,8 @@ class _PlanRun:
         """
         # Backoff of the step before does not decide who gets the room that this one makes.
         await self._cluster.rehearsal.pause()
-        with _at(path):
+        # Of a step that adds nodes, only the node that these are like may be unknown.
+        with _at(f"{path}.like" if isinstance(step, AddNodes) else path):
             if isinstance(step, DrainNodes):
                 done = await self._drain(step)
             else:
@@ -334,10 +335,7 @@ class _PlanRun:
     def _(self, step: AddNodes) -> str:
         shape = step.shape()
         if shape is None:
-            try:
-                [node] = self._nodes(self._names((step.like,)))
-            except QuestionError as error:
-                raise QuestionError(str(error), "like") from error
+            [node] = self._nodes(self._names((step.like,)))
             shape = shape_of(node)
         for node in new_nodes(shape.model, step.count, names_of(self._cluster)):
             self._cluster.add_node(node, shape.like)
@@ -548,8 +546,7 @@ def _at(path: str) -> Iterator[None]:
     try:
         yield
     except QuestionError as error:
-        place = f"{path}.{error.field}" if error.field else path
-        raise QuestionError(f"{place}: {error}") from error
+        raise QuestionError(f"{path}: {error}") from error
 
 
 def _ordinal(pod: Pod) -> int:

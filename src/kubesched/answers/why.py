@@ -208,7 +208,7 @@ def why_uncreated(lacking: LackedPodsError) -> WhyReport:
     return WhyReport(pod="", state=PodState.NOT_CREATED, sentence=lacking.sentence)
 
 
-def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
+def _why_pending(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
     """Answer for a pending pod; `explanation` has every filter's answer."""
     pod, cache = trial.pod, trial.cluster.cache
     if not trial.profile.feature_gates.enabled("GenericWorkload"):
@@ -480,7 +480,7 @@ def why_pod(
             return report
         return replace(report, notes=(f"Node {on} was removed, or is not in the input.",))
     explanation = explanation or explain_pod(cluster, info, all_filters=True)
-    return why(ChangeTrial(cluster, info.pod), explanation)
+    return _why_pending(ChangeTrial(cluster, info.pod), explanation)
 
 
 def with_gang(report: WhyReport, found: PlacedWithGang) -> WhyReport:

@@ -90,15 +90,11 @@ class PodOutcomes:
         self._profiles = scheduler.profiles
         self._unknown = UnknownOutcomes(scheduler.cache.snapshot(scheduler.queue.nominator))
 
-    # All pending pods are listed only if one of them is asked about.
-
     @cached_property
-    def _unplaced(self) -> dict[str, Unplaced]:
-        return self._cluster.rehearsal.unplaced()
-
-    @cached_property
-    def _gated(self) -> dict[str, Gated]:
-        return self._cluster.rehearsal.gated()
+    def _pending(self) -> dict[str, Unplaced | Gated]:
+        # All pending pods are listed only if one of them is asked about.
+        rehearsal = self._cluster.rehearsal
+        return {**rehearsal.unplaced(), **rehearsal.gated()}
 
     def unknown(self) -> tuple[Unknown, ...]:
         """Return the unknown kinds that outcomes so far depend on."""
@@ -129,7 +125,7 @@ class PodOutcomes:
                 f"--profile {known} asks that one instead"
             )
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
-        found = self._gated.get(last) or self._unplaced.get(last)
+        found = self._pending.get(last)
         if found is None:
             text = "it was not tried"
             return PodOutcomeNow(info.key, message=text, reasons=(text,))

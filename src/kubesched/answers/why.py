@@ -509,10 +509,10 @@ _NOT_LEADING: Final = (
 def with_records(report: WhyReport, found: DecisionRecords) -> WhyReport:
     """Add the queue's state and the records of the pod, and who evicted it."""
     sentence, notes = report.sentence, report.notes
-    eviction = _eviction(report.pod, report.uid, found)
+    eviction = next((one for one in found.records if one.evicts(report.pod, report.uid)), None)
     if eviction is not None and report.state is PodState.TERMINATING:
         sentence = f"Pod {report.pod} is being deleted: {_evicted(eviction)}."
-    earlier = _eviction(report.pod, "", found)
+    earlier = next((one for one in found.records if one.evicts(report.pod)), None)
     if eviction is None and earlier is not None:
         notes = (*notes, f"An earlier pod of this name is gone: {_evicted(earlier)}.")
     if not found.leads:
@@ -551,19 +551,6 @@ def outcome_of(record: DecisionRecord) -> str:
     if record.nominated_node:
         return f"rejected{by_whom}; nominated to {record.nominated_node}"
     return f"rejected{by_whom}" if by_whom else f"rejected: {record.message}"
-
-
-def _eviction(pod: str, uid: str, found: DecisionRecords) -> DecisionRecord | None:
-    """Return the newest record that evicts a pod; `uid` is "" for any of its name."""
-    return next(
-        (
-            record
-            for record in found.records
-            for victim in record.victims
-            if victim.pod == pod and uid in ("", victim.uid)
-        ),
-        None,
-    )
 
 
 def _evicted(record: DecisionRecord) -> str:

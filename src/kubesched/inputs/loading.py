@@ -134,8 +134,13 @@ def load_scheduler(
     registry = in_tree_registry()
     added = register_plugins(registry, options.plugins)
     file = options.config or inline_file
+    source = options.config or inline
+    errors: list[FieldError] = []
     with in_file(file):
-        configuration, errors = _configuration(options.config or inline, gates)
+        if source is None:
+            configuration = default_configuration(gates)
+        else:
+            configuration, errors = read_configuration(source, gates)
     load_entry_points(registry, configuration)
     configuration = with_plugins(configuration, added)
     setup = SchedulerSetup(configuration, registry, gates, time.perf_counter)
@@ -241,14 +246,6 @@ def register_plugins(
             raise UserError(f"--plugin {text}: {error}; give it another name") from error
         plugins.append(plugin)
     return plugins
-
-
-def _configuration(
-    source: Path | Mapping[str, Any] | None, gates: FeatureGates
-) -> tuple[Configuration, list[FieldError]]:
-    if source is None:
-        return default_configuration(gates), []
-    return read_configuration(source, gates)
 
 
 def _errors_of_plugins(setup: SchedulerSetup, known: Sequence[FieldError]) -> list[FieldError]:

@@ -17,6 +17,7 @@ from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject, NodeSelectorTerm
 from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PodGroup
+from kubesched.api.selectors import required_node_selector
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.explain.saving import KUBECTL_NAMES
@@ -96,11 +97,7 @@ def _wanted(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...]:
-    affinity = pod.spec.affinity
-    node_affinity = None if affinity is None else affinity.node_affinity
-    if node_affinity is None:
-        return ()
-    required = node_affinity.required_during_scheduling_ignored_during_execution
+    required = required_node_selector(pod.spec)
     return () if required is None else required.node_selector_terms
 
 

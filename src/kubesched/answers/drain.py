@@ -295,15 +295,14 @@ def _workload_name(pod: Pod) -> str:
 
 def _flags_for(pod: Pod) -> Iterable[str]:
     """Yield the flags without which kubectl refuses to drain a node with a pod."""
-    owner = controller_of(pod.metadata)
     if is_mirror(pod) or pod.status.phase in FINISHED:
         return
-    if owner is not None and owner.kind == "DaemonSet":
+    if stays_in_drain(pod):
         yield _IGNORE_DAEMON_SETS
         return
     if any(volume.empty_dir is not None for volume in pod.spec.volumes):
         yield _DELETE_EMPTY_DIRS
-    if owner is None:
+    if controller_of(pod.metadata) is None:
         yield _FORCE
 
 

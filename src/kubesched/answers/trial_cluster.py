@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from random import Random
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -416,10 +416,7 @@ class TrialCluster:
 
     def delete_pod(self, pod: Pod, *, for_good: bool = False) -> None:
         """Delete a pod at once."""
-        if not for_good:
-            self.server.delete_pod(pod.metadata.namespace, pod.metadata.name)
-            return
-        with self.deleting_for_good():
+        with self.deleting_for_good() if for_good else nullcontext():
             self.server.delete_pod(pod.metadata.namespace, pod.metadata.name)
 
     def change_pod(self, pod: Pod) -> None:

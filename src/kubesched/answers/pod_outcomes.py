@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from kubesched.answers.top import ResourceRequests
 from kubesched.answers.trial_cluster import TrialCluster
-from kubesched.api.core import FINISHED, Pod
+from kubesched.cluster.controllers.controller import is_active
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import grouped_by, largest_first
@@ -187,11 +187,6 @@ class ClusterUse(DocumentPart, frozen=True):
     resources: tuple[ResourceRequests, ...]
 
 
-def _waits(pod: Pod) -> bool:
-    is_over = pod.status.phase in FINISHED or pod.metadata.deletion_timestamp
-    return not (pod.spec.node_name or is_over)
-
-
 def use_of(cluster: TrialCluster) -> ClusterUse:
     """Return how full a settled cluster is."""
     rehearsal = cluster.rehearsal
@@ -200,7 +195,7 @@ def use_of(cluster: TrialCluster) -> ClusterUse:
     return ClusterUse(
         len(nodes),
         int(nodes.pod_counts.sum()),
-        sum(_waits(pod) for pod in cluster.pods().values()),
+        sum(is_active(pod) and not pod.spec.node_name for pod in cluster.pods().values()),
         tuple(
             ResourceRequests(one.resource, one.requested_after, one.allocatable, one.share_after)
             for one in total

@@ -56,12 +56,13 @@ from kubesched.answers.trial_cluster import (
 )
 from kubesched.answers.workload_pods import Scaled, replacement_of
 from kubesched.api.apps import CronJob, StatefulSet
-from kubesched.api.core import FINISHED, Node, Pod
+from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.tolerations import NO_EXECUTE, find_untolerated
 from kubesched.api.well_known import ZONE
+from kubesched.cluster.controllers.controller import is_active
 from kubesched.cluster.controllers.replica_sets import deletion_rank
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
@@ -487,8 +488,7 @@ class _PlanRun:
             pod
             for pod in self._cluster.server.all(Pod)
             if pod.metadata.namespace == step.namespace
-            and pod.status.phase not in FINISHED
-            and not pod.metadata.deletion_timestamp
+            and is_active(pod)
             and belongs_to(pod, kind, name)
         ]
 

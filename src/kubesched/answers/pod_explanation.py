@@ -21,7 +21,7 @@ from kubesched.explain.sentences import count, is_rejected_everywhere, names
 from kubesched.explain.unknown import rejecting_plugins, with_known_rejections, with_unknown
 from kubesched.framework.dra.devices import resources_without_node
 from kubesched.framework.plugin_error import is_in_tree
-from kubesched.framework.pod_groups import pod_group_name_of
+from kubesched.framework.pod_groups import pod_group_name_of, pod_group_of
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
@@ -140,8 +140,7 @@ def group_of(cluster: ClusterState, info: PodInfo) -> PodGroup | None:
     A gang is placed together or not at all; topology constraints keep a group in one domain. The
     group has only those that the scheduler reads.
     """
-    name, profile = pod_group_name_of(info.pod), cluster.profile_of(info)
-    group = cluster.cache.objects.get(PodGroup, name, info.namespace) if name else None
+    group, profile = pod_group_of(info, cluster.cache.objects), cluster.profile_of(info)
     if group is None or profile is None:
         return None
     spec = group.spec

@@ -484,14 +484,11 @@ async def compact(
 
 def _emptiest_first(cluster: TrialCluster, names: Iterable[str]) -> Sequence[str]:
     nodes = cluster.rehearsal.scheduler.cache.nodes
-    cpu, memory = nodes.resources["cpu"], nodes.resources["memory"]
 
     def fullness(name: str) -> float:
         row = nodes.row_of[name]
-        return max(
-            float(nodes.requested[at, row]) / max(float(nodes.allocatable[at, row]), 1.0)
-            for at in (cpu, memory)
-        )
+        amounts = (nodes.amounts_on(row, resource) for resource in ("cpu", "memory"))
+        return max(requested / max(allocatable, 1) for allocatable, requested in amounts)
 
     return sorted(names, key=lambda name: (fullness(name), name))
 

@@ -23,6 +23,7 @@ from kubesched.framework.dra.devices import resources_without_node
 from kubesched.framework.plugin_error import is_in_tree
 from kubesched.framework.pod_groups import pod_group_name_of, pod_group_of
 from kubesched.inputs.errors import UserError
+from kubesched.plugins.volumes.claims import has_claims
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
@@ -72,11 +73,7 @@ def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:
 
     A node that rejects this pod rejects the one that asks for more, too.
     """
-    volumes = tuple(
-        volume
-        for volume in info.spec.volumes
-        if volume.persistent_volume_claim is None and volume.ephemeral is None
-    )
+    volumes = tuple(volume for volume in info.spec.volumes if not has_claims((volume,)))
     pod = replace(info.pod, spec=replace(info.spec, resource_claims=(), volumes=volumes))
     lacking = resources_without_node(info, snapshot)
     for request in requests_of(pod):

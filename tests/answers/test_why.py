@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.answers.pod_explanation import explain_pod
-from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
-from kubesched.answers.why import PodState, WhyReport, state_of, why, why_pod, why_undecided
+from kubesched.answers.trial import ChangeKind, SuggestedChange
+from kubesched.answers.why import PodState, WhyReport, state_of, why_pod, why_undecided
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference
 from kubesched.api.scheduling import PriorityClass
@@ -33,9 +33,7 @@ IN_ZONE: Final = make_pod(node_selector={"zone": "eu-1"})
 
 def ask(pod: Pod, *others: KubeObject) -> WhyReport:
     """Return the report on a pod of a cluster."""
-    cluster = cluster_of(pod, *others)
-    explanation = explain_pod(cluster, PodInfo(pod), all_filters=True)
-    return why(ChangeTrial(cluster, pod), explanation)
+    return why_pod(cluster_of(pod, *others), PodInfo(pod))
 
 
 def requiring(*expressions: dict[str, Any]) -> Pod:
@@ -175,9 +173,9 @@ def test_trials_do_not_change_the_cluster() -> None:
         make_pod("a", node_name="m", requests={"cpu": "1"}),
     )
     explanation = explain_pod(cluster, PodInfo(pod), all_filters=True)
-    first = why(ChangeTrial(cluster, pod), explanation)
+    first = why_pod(cluster, PodInfo(pod), explanation)
     again = explain_pod(cluster, PodInfo(pod), all_filters=True)
-    assert (explanation, first) == (again, why(ChangeTrial(cluster, pod), again))
+    assert (explanation, first) == (again, why_pod(cluster, PodInfo(pod), again))
     cluster.cache.check()
 
 

@@ -89,7 +89,7 @@ def _check_sequences(file: Path) -> None:
     shown: list[Recorded] = []
 
     def attempt(cluster: ClusterState, info: PodInfo) -> Any:
-        cluster.declare_complete(kind.type for kind in KINDS)
+        cluster.cache.declare_complete(kind.type for kind in KINDS)
         explanation = explain_pod(cluster, info, all_filters=False)
         shown.append({"pod": info.key, **_shown(explanation)})
         return attempted(cluster, info)
@@ -126,6 +126,6 @@ def test_explanations_show_what_was_recorded(file: Path) -> None:
     assert cases, "the family has cases of one pod"
     for scenario, recorded in cases:
         cluster, info = evaluator.prepare(scenario)
-        cluster.declare_complete(kind.type for kind in KINDS)
+        cluster.cache.declare_complete(kind.type for kind in KINDS)
         explanation = explain_pod(cluster, info, all_filters=False)
         assert _shown(explanation) == _expected(recorded), recorded["name"]

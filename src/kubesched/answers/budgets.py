@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
+from kubesched.answers.workload_pods import replicas_of
 from kubesched.api.apps import Deployment, ReplicaSet, StatefulSet
 from kubesched.api.core import FINISHED, Pod, PodCondition, ReplicationController
 from kubesched.api.errors import ApiError
@@ -87,33 +88,24 @@ class BudgetStatuses:
     def _find(self, selected: BudgetedPods) -> PodDisruptionBudget:
         """Return a budget as stored."""
         key = selected.key
-        found = self._server.find(PodDisruptionBudget, key.namespace, key.name)
-        assert found is not None, "a budget that is deleted is removed from the index"
-        return found
+        return self._server.get(PodDisruptionBudget, key.namespace, key.name)
 
     def _expected(self, budget: PodDisruptionBudget, selected: BudgetedPods) -> int:
         """Return how many pods the controllers of a budget's pods want together."""
         scales: dict[Key, int] = {}
         for owner in selected.controllers:
-            scale = None if owner is None else self._scale_of(selected.key.namespace, owner)
-            if scale is None:
+            found = None if owner is None else self._scaled_object(selected.key.namespace, owner)
+            if found is None:
                 return budget.status.expected_pods or len(selected.pods)
-            scales[scale[0]] = scale[1]
+            scales[key_of(found)] = replicas_of(found)
         return sum(scales.values())
 
-    def _scale_of(self, namespace: str, controller: OwnerReference) -> tuple[Key, int] | None:
-        """Return the object whose replicas count, and their number."""
-        found: _Scaled | None = None
-        owner: OwnerReference | None = controller
-        while owner is not None and owner.kind in _SCALES:
-            above = self._server.find(_SCALES[owner.kind], namespace, owner.name)
-            if above is None:
-                break
-            found, owner = above, controller_of(above.metadata)
-        if found is None:
-            return None
-        replicas = found.spec.replicas
-        return key_of(found), 1 if replicas is None else replicas
+    def _scaled_object(self, namespace: str, owner: OwnerReference) -> _Scaled | None:
+        """Return the object whose replicas count: the topmost controller that has a scale."""
+        kind = _SCALES.get(owner.kind)
+        found = None if kind is None else self._server.find(kind, namespace, owner.name)
+        above = None if found is None else controller_of(found.metadata)
+        return found if above is None else self._scaled_object(namespace, above) or found
 
     def covering(self, pod: Pod) -> list[PodDisruptionBudget]:
         """Return the budgets that select a pod, with their statuses."""

@@ -40,7 +40,7 @@ from kubesched.answers.pod_explanation import (
     sampling_notes,
 )
 from kubesched.answers.room import WatchPods
-from kubesched.answers.top import TopReport, ask_top, check_question
+from kubesched.answers.top import TopReport, check_question, top
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster, WatchSteps, selected_nodes
 from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.answers.why import PodState, WhyReport, state_of, why_pod, why_uncreated, with_gang
@@ -489,7 +489,7 @@ class Cluster:
         if room_like is not None:
             like = with_scheduler_name(self._find(room_like, "")[0], self._options.profile)
         cluster = self._state(remembers=True)
-        return ask_top(cluster, rows, pool_label, sort_by, room, room_like, like, watch)
+        return top(cluster, rows, pool_label, sort_by, room, room_like, like, watch)
 
     def view(self, *, pool_label: str = "", causes: bool = True) -> ClusterView:
         """Return all nodes with what they hold, and the pending pods by cause.
@@ -514,8 +514,7 @@ class Cluster:
         async def main() -> T:
             rehearsal = Rehearsal(self._scheduler, seed=self._options.seed)
             rehearsal.load(self.objects)
-            for kind in self._given.complete:
-                rehearsal.scheduler.cache.declare_complete(kind)
+            rehearsal.scheduler.cache.declare_complete(self._given.complete)
             return await question(TrialCluster(rehearsal, self._options.profile))
 
         try:
@@ -594,5 +593,5 @@ class Cluster:
         setup = self._scheduler._replace(configuration=every)
         cluster = ClusterState(setup, seed=self._options.seed, remembers=remembers)
         cluster.load(self.objects)
-        cluster.declare_complete(self._given.complete)
+        cluster.cache.declare_complete(self._given.complete)
         return cluster

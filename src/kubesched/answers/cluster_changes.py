@@ -54,7 +54,8 @@ def cluster_changes(
     `verdicts` has every filter's rejections, for every node.
     """
     near = sorted((v for v in verdicts if not v.feasible), key=lambda v: len(v.rejections))
-    names = [verdict.node for verdict in near]
+    table = trial.cluster.cache.nodes
+    nodes = [table.nodes[table.row_of[verdict.node]] for verdict in near]
     curable = [
         v
         for v in near
@@ -63,9 +64,9 @@ def cluster_changes(
     evictable = [verdict.node for verdict in curable]
     rejecting = {answer.plugin for verdict in curable for answer in verdict.rejections}
     for found in (
-        _uncordon(trial, names),
-        _untaint(trial, names),
-        _label(trial, names),
+        _uncordon(trial, nodes),
+        _untaint(trial, nodes),
+        _label(trial, nodes),
         _evict(trial, evictable, rejecting),
         _add_node(trial),
         _free_node(trial, evictable),
@@ -85,45 +86,25 @@ def _bounded(trial: ChangeTrial, candidates: Iterable[T]) -> Iterator[T]:
     return islice(candidates, max(_TRIALS_MIN, _ROWS_TRIED_MAX // rows))
 
 
-def _node(trial: ChangeTrial, name: str) -> Node:
-    nodes = trial.cluster.cache.nodes
-    return nodes.nodes[nodes.row_of[name]]
-
-
-def _of_node(
-    kind: ChangeKind,
-    name: str,
-    found: str,
-    sentence: str,
-    field: str = "",
-    before: str = "",
-    after: str = "",
-    size: float = 0.0,
-) -> SuggestedChange:
-    return SuggestedChange(kind, f"node {name}", field, before, after, sentence, found, size)
-
-
 # Nodes.
 
 
-def _uncordon(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
-    cordoned = (name for name in names if _node(trial, name).spec.unschedulable)
-    for name in _bounded(trial, cordoned):
-        node = _node(trial, name)
+def _uncordon(trial: ChangeTrial, nodes: Iterable[Node]) -> Iterator[SuggestedChange]:
+    for node in _bounded(trial, (node for node in nodes if node.spec.unschedulable)):
+        name = node.metadata.name
         taints = tuple(t for t in node.spec.taints if t.key != CORDON_TAINT)
         spec = replace(node.spec, unschedulable=False, taints=taints)
-        if found := trial.node_for_on(replace(node, spec=spec)):
-            sentence, field = f"uncordon node {name}", "spec.unschedulable"
-            yield _of_node(ChangeKind.UNCORDON_NODE, name, found, sentence, field, "true", "false")
+        if found := trial.node_for_with(replace(node, spec=spec)):
+            kind, field = ChangeKind.UNCORDON_NODE, "spec.unschedulable"
+            sentence = f"uncordon node {name}"
+            yield SuggestedChange(kind, f"node {name}", field, "true", "false", sentence, found)
 
 
-def _untaint(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
+def _untaint(trial: ChangeTrial, nodes: Iterable[Node]) -> Iterator[SuggestedChange]:
     tolerations = trial.pod.spec.tolerations
-    tainted = (
-        name for name in names if find_untolerated(_node(trial, name).spec.taints, tolerations)
-    )
-    for name in _bounded(trial, tainted):
-        node = _node(trial, name)
+    tainted = (node for node in nodes if find_untolerated(node.spec.taints, tolerations))
+    for node in _bounded(trial, tainted):
+        name = node.metadata.name
         for at, taint in enumerate(node.spec.taints):
             if taint.effect not in HARD_EFFECTS or not find_untolerated([taint], tolerations):
                 continue
@@ -131,31 +112,32 @@ def _untaint(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChan
                 # It comes back while the node is in that state.
                 continue
             left = (*node.spec.taints[:at], *node.spec.taints[at + 1 :])
-            if found := trial.node_for_on(replace(node, spec=replace(node.spec, taints=left))):
-                text, field = taint_text(taint), f"spec.taints[{at}]"
+            if found := trial.node_for_with(replace(node, spec=replace(node.spec, taints=left))):
+                kind, field = ChangeKind.REMOVE_TAINT, f"spec.taints[{at}]"
+                text = taint_text(taint)
                 sentence = f"remove the taint {text} from node {name}"
-                yield _of_node(ChangeKind.REMOVE_TAINT, name, found, sentence, field, text)
+                yield SuggestedChange(kind, f"node {name}", field, text, "", sentence, found)
 
 
-def _label(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedChange]:
+def _label(trial: ChangeTrial, nodes: Iterable[Node]) -> Iterator[SuggestedChange]:
     """Try labels that the pod selects; well-known labels of nodes, such as zones, are kept."""
     wanted = sorted((trial.pod.spec.node_selector or {}).items())
     lacking = (
-        (name, key, text)
-        for name in _bounded(trial, names)
+        (node, key, text)
+        for node in _bounded(trial, nodes)
         for key, text in wanted
-        if (has := _node(trial, name).metadata.labels.get(key)) != text
+        if (has := node.metadata.labels.get(key)) != text
         and (has is None or "kubernetes.io/" not in key)
     )
-    for name, key, text in lacking:
-        node = _node(trial, name)
-        before = node.metadata.labels.get(key, "")
+    for node, key, text in lacking:
+        name, before = node.metadata.name, node.metadata.labels.get(key, "")
         labels = {**node.metadata.labels, key: text}
-        if found := trial.node_for_on(
+        if found := trial.node_for_with(
             replace(node, metadata=replace(node.metadata, labels=labels))
         ):
-            sentence, field = f"label node {name} with {key}={text}", f"metadata.labels[{key}]"
-            yield _of_node(ChangeKind.LABEL_NODE, name, found, sentence, field, before, text)
+            kind, field = ChangeKind.LABEL_NODE, f"metadata.labels[{key}]"
+            sentence = f"label node {name} with {key}={text}"
+            yield SuggestedChange(kind, f"node {name}", field, before, text, sentence, found)
 
 
 def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
@@ -166,28 +148,31 @@ def _add_node(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     stored = trial.cluster.cache.objects
     objects = (*stored.list(ResourceSlice), *stored.list(CSINode))
     offered = _offered(objects)
+    nodes = trial.cluster.cache.nodes
     shapes = grouped_by(
-        trial.cluster.cache.nodes.nodes,
+        nodes.nodes,
         lambda node: (_shape(node), frozenset(offered[node.metadata.name].items())),
     )
     for _, alike in _bounded(trial, largest_first(shapes)):
         model = alike[0]
-        name = _new_name(trial, model.metadata.name)
+        like = model.metadata.name
+        name = f"{like}-new"
+        while name in nodes.row_of:
+            name += "-new"
         labels = {**model.metadata.labels}
         if HOSTNAME in labels:
             labels[HOSTNAME] = name
         new = replace(model, metadata=replace(model.metadata, name=name, uid="", labels=labels))
-        like = model.metadata.name
-        published = list(published_by(new, like, objects))
-        if found := trial.node_for_beside(new, _daemons(trial, like, name), published):
+        published, daemons = published_by(new, like, objects), _daemons(trial, like, name)
+        if found := trial.node_for_with(new, *published, *daemons):
             amounts = model.status.allocatable
             size = ", ".join(
                 f"{resource} {canonical(amounts[resource])}"
                 for resource in ("cpu", "memory")
                 if resource in amounts
             )
-            sentence = f"add a node like {like} ({size})"
-            yield _of_node(ChangeKind.ADD_NODE, name, found, sentence, after=like)
+            kind, sentence = ChangeKind.ADD_NODE, f"add a node like {like} ({size})"
+            yield SuggestedChange(kind, f"node {name}", "", "", like, sentence, found)
 
 
 def _daemons(trial: ChangeTrial, like: str, name: str) -> list[Pod]:
@@ -223,14 +208,6 @@ def _shape(node: Node) -> object:
         tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints),
         node.spec.unschedulable,
     )
-
-
-def _new_name(trial: ChangeTrial, like: str) -> str:
-    existing = trial.cluster.cache.nodes.row_of
-    name = f"{like}-new"
-    while name in existing:
-        name += "-new"
-    return name
 
 
 # Other pods.
@@ -313,9 +290,9 @@ def _free_node(trial: ChangeTrial, names: Iterable[str]) -> Iterator[SuggestedCh
     for name in _bounded(trial, names):
         pods = _evictable(trial, name)
         if len(pods) > 1 and (found := trial.node_for_without(pods)):
-            before, size = count(len(pods), "pod"), float(len(pods))
+            kind, before, size = ChangeKind.FREE_NODE, count(len(pods), "pod"), float(len(pods))
             sentence = f"free node {name} of its {before}"
-            yield _of_node(ChangeKind.FREE_NODE, name, found, sentence, "", before, size=size)
+            yield SuggestedChange(kind, f"node {name}", "", before, "", sentence, found, size)
 
 
 def _raise_priority(trial: ChangeTrial) -> Iterator[SuggestedChange]:

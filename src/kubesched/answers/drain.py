@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from kubesched.answers.pod_outcomes import GONE, ClusterUse, PodOutcomes, PreemptedPod, use_of
 from kubesched.answers.trial_cluster import TrialCluster, WatchSteps
-from kubesched.api.core import FINISHED, Pod
+from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.eviction import is_mirror, stays_in_drain
@@ -142,8 +142,7 @@ async def drain(
 
 def _is_cordoned(cluster: TrialCluster, name: str) -> bool:
     """Whether a node is unschedulable."""
-    node = cluster.server.node(name)
-    return node is not None and node.spec.unschedulable
+    return cluster.server.get(Node, "", name).spec.unschedulable
 
 
 class Drained(NamedTuple):
@@ -296,15 +295,14 @@ def _workload_name(pod: Pod) -> str:
 
 def _flags_for(pod: Pod) -> Iterable[str]:
     """Yield the flags without which kubectl refuses to drain a node with a pod."""
-    owner = controller_of(pod.metadata)
     if is_mirror(pod) or pod.status.phase in FINISHED:
         return
-    if owner is not None and owner.kind == "DaemonSet":
+    if stays_in_drain(pod):
         yield _IGNORE_DAEMON_SETS
         return
     if any(volume.empty_dir is not None for volume in pod.spec.volumes):
         yield _DELETE_EMPTY_DIRS
-    if owner is None:
+    if controller_of(pod.metadata) is None:
         yield _FORCE
 
 
@@ -418,15 +416,12 @@ async def upgrade(
             else:
                 gone += found
                 done += 1
-            if len(gone.nodes) == at_once:
+            if len(gone.nodes) == at_once or (gone.nodes and name == waiting[-1]):
                 steps.append(gone)
                 await _bring_back(cluster, gone.nodes, cordoned)
                 gone = NodesAtOnce((), 0)
             if watch is not None:
                 watch(done + len(blocked), number, done)
-        if gone.nodes:
-            steps.append(gone)
-            await _bring_back(cluster, gone.nodes, cordoned)
         if len(blocked) == len(waiting):
             break
         # They may find room on the new nodes.
@@ -489,14 +484,11 @@ async def compact(
 
 def _emptiest_first(cluster: TrialCluster, names: Iterable[str]) -> Sequence[str]:
     nodes = cluster.rehearsal.scheduler.cache.nodes
-    cpu, memory = nodes.resources["cpu"], nodes.resources["memory"]
 
     def fullness(name: str) -> float:
         row = nodes.row_of[name]
-        return max(
-            float(nodes.requested[at, row]) / max(float(nodes.allocatable[at, row]), 1.0)
-            for at in (cpu, memory)
-        )
+        amounts = (nodes.amounts_on(row, resource) for resource in ("cpu", "memory"))
+        return max(requested / max(allocatable, 1) for allocatable, requested in amounts)
 
     return sorted(names, key=lambda name: (fullness(name), name))
 

@@ -266,9 +266,7 @@ def create_workload(
     else:
         if isinstance(item, Scaled):
             item = scaled(item, wanted)
-        stored = cluster.add(item)
-        assert isinstance(stored, Workload), "it is what was added"
-        item = stored
+        item = cluster.add(item)
         sets = replica_sets_of(item, cluster.server.all(ReplicaSet))
         had = [pod for pod in pods if owns(item, pod, sets)]
     if isinstance(item, DaemonSet):

@@ -17,10 +17,11 @@ from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject, NodeSelectorTerm
 from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PodGroup
+from kubesched.api.selectors import required_node_selector
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.explain.saving import KUBECTL_NAMES
-from kubesched.explain.sentences import names, there_are
+from kubesched.explain.sentences import grouped_by, names, there_are
 from kubesched.framework.pod_groups import pod_group_name_of
 from kubesched.inputs.errors import near_names
 from kubesched.plugins.volumes.claims import claims_of
@@ -60,9 +61,7 @@ def near_labels(nodes: NodeTable, key: str, wanted: str) -> list[tuple[str, str]
 
 def _near_keys(nodes: NodeTable, key: str) -> list[str]:
     """Return existing labels of the same name in any domain, or else of a similar name."""
-    keys_of: dict[str, list[str]] = {}
-    for other in _label_keys(nodes):
-        keys_of.setdefault(other.rpartition("/")[2], []).append(other)
+    keys_of = grouped_by(_label_keys(nodes), lambda other: other.rpartition("/")[2])
     name = key.rpartition("/")[2]
     near = [name] if name in keys_of else near_names(name, keys_of)
     return [other for text in near for other in keys_of[text]][:_NEAR_MAX]
@@ -98,11 +97,7 @@ def _wanted(pod: Pod) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _required_terms(pod: Pod) -> tuple[NodeSelectorTerm, ...]:
-    affinity = pod.spec.affinity
-    node_affinity = None if affinity is None else affinity.node_affinity
-    if node_affinity is None:
-        return ()
-    required = node_affinity.required_during_scheduling_ignored_during_execution
+    required = required_node_selector(pod.spec)
     return () if required is None else required.node_selector_terms
 
 

@@ -428,17 +428,12 @@ class _Search:
         step = next((n for n in range(1, limit) if self._is_large_enough(of(n))), 1)
         if not wanted:
             low = step - 1
-        while step < limit:
-            if len(await self.left(of(step))) <= wanted:
-                high = step
-                break
-            low, step = step, 2 * step
         while high - low > 1:
-            middle = (low + high) // 2
-            if len(await self.left(of(middle))) <= wanted:
-                high = middle
+            number = step if step < high else (low + high) // 2
+            if len(await self.left(of(number))) <= wanted:
+                high = number
             else:
-                low = middle
+                low, step = number, 2 * step
         return of(high)
 
     # Arithmetic, to leave out what cannot be enough.
@@ -453,9 +448,7 @@ class _Search:
         pods = self._cluster.pods()
         total: Counter[str] = Counter()
         for uid in self._waiting:
-            pod = pods.get(self._cluster.last_successor(uid))
-            if pod is None:
-                return None
+            pod = pods[self._cluster.last_successor(uid)]
             total.update(PodInfo(pod).template.held)
             total["pods"] += 1
         return total

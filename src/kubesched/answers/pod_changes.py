@@ -32,6 +32,7 @@ from kubesched.api.names import is_measured_in_bytes
 from kubesched.api.pod_requests import pod_request_amounts
 from kubesched.api.quantity import Quantity, canonical, milli_value, value
 from kubesched.api.resource import ResourceClaim
+from kubesched.api.selectors import required_node_selector
 from kubesched.api.tolerations import HARD_EFFECTS, find_untolerated, taint_text
 from kubesched.explain.sentences import count, grouped_by
 from kubesched.snapshot.node_table import NodeTable
@@ -362,10 +363,7 @@ _AFFINITY: Final = ("spec", "affinity")
 
 
 def _with_other_node_affinity(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
-    affinity = pod.spec.affinity
-    if affinity is None or affinity.node_affinity is None:
-        return
-    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    required = required_node_selector(pod.spec)
     if required is None:
         return
     whole: Path = (*_AFFINITY, "node_affinity", _REQUIRED)

@@ -21,8 +21,9 @@ from kubesched.explain.sentences import count, is_rejected_everywhere, names
 from kubesched.explain.unknown import rejecting_plugins, with_known_rejections, with_unknown
 from kubesched.framework.dra.devices import resources_without_node
 from kubesched.framework.plugin_error import is_in_tree
-from kubesched.framework.pod_groups import pod_group_name_of
+from kubesched.framework.pod_groups import pod_group_name_of, pod_group_of
 from kubesched.inputs.errors import UserError
+from kubesched.plugins.volumes.claims import has_claims
 from kubesched.scheduler.sampling import feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
@@ -59,8 +60,7 @@ def explain_pod(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> P
 
 def _later_notes(cluster: ClusterState, info: PodInfo) -> Iterator[str]:
     """Yield a note if plugins of the user's may refuse a pod after its node was chosen."""
-    profile = cluster.profile_of(info)
-    assert profile is not None, "checked before"
+    profile = cluster.profiles[info.scheduler_name]
     later = (*profile.reserve_plugins, *profile.permit_plugins, *profile.pre_bind_plugins)
     own = dict.fromkeys(plugin.name for plugin in later if not is_in_tree(type(plugin)))
     if own:
@@ -73,11 +73,7 @@ def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:
 
     A node that rejects this pod rejects the one that asks for more, too.
     """
-    volumes = tuple(
-        volume
-        for volume in info.spec.volumes
-        if volume.persistent_volume_claim is None and volume.ephemeral is None
-    )
+    volumes = tuple(volume for volume in info.spec.volumes if not has_claims((volume,)))
     pod = replace(info.pod, spec=replace(info.spec, resource_claims=(), volumes=volumes))
     lacking = resources_without_node(info, snapshot)
     for request in requests_of(pod):
@@ -87,8 +83,7 @@ def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:
 
 
 def _explained(cluster: ClusterState, info: PodInfo, *, all_filters: bool) -> PodExplanation:
-    profile = cluster.profile_of(info)
-    assert profile is not None, "checked before"
+    profile = cluster.profiles[info.scheduler_name]
     snapshot = cluster.snapshot()
     held = cluster.pre_enqueue(info)
     if not held.is_success:
@@ -142,8 +137,7 @@ def group_of(cluster: ClusterState, info: PodInfo) -> PodGroup | None:
     A gang is placed together or not at all; topology constraints keep a group in one domain. The
     group has only those that the scheduler reads.
     """
-    name, profile = pod_group_name_of(info.pod), cluster.profile_of(info)
-    group = cluster.cache.objects.get(PodGroup, name, info.namespace) if name else None
+    group, profile = pod_group_of(info, cluster.cache.objects), cluster.profile_of(info)
     if group is None or profile is None:
         return None
     spec = group.spec

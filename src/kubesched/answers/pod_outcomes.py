@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from kubesched.answers.top import ResourceRequests
 from kubesched.answers.trial_cluster import TrialCluster
-from kubesched.api.core import FINISHED, Pod
+from kubesched.cluster.controllers.controller import is_active
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import grouped_by, largest_first
@@ -90,15 +90,11 @@ class PodOutcomes:
         self._profiles = scheduler.profiles
         self._unknown = UnknownOutcomes(scheduler.cache.snapshot(scheduler.queue.nominator))
 
-    # All pending pods are listed only if one of them is asked about.
-
     @cached_property
-    def _unplaced(self) -> dict[str, Unplaced]:
-        return self._cluster.rehearsal.unplaced()
-
-    @cached_property
-    def _gated(self) -> dict[str, Gated]:
-        return self._cluster.rehearsal.gated()
+    def _pending(self) -> dict[str, Unplaced | Gated]:
+        # All pending pods are listed only if one of them is asked about.
+        rehearsal = self._cluster.rehearsal
+        return {**rehearsal.unplaced(), **rehearsal.gated()}
 
     def unknown(self) -> tuple[Unknown, ...]:
         """Return the unknown kinds that outcomes so far depend on."""
@@ -129,7 +125,7 @@ class PodOutcomes:
                 f"--profile {known} asks that one instead"
             )
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
-        found = self._gated.get(last) or self._unplaced.get(last)
+        found = self._pending.get(last)
         if found is None:
             text = "it was not tried"
             return PodOutcomeNow(info.key, message=text, reasons=(text,))
@@ -191,11 +187,6 @@ class ClusterUse(DocumentPart, frozen=True):
     resources: tuple[ResourceRequests, ...]
 
 
-def _waits(pod: Pod) -> bool:
-    is_over = pod.status.phase in FINISHED or pod.metadata.deletion_timestamp
-    return not (pod.spec.node_name or is_over)
-
-
 def use_of(cluster: TrialCluster) -> ClusterUse:
     """Return how full a settled cluster is."""
     rehearsal = cluster.rehearsal
@@ -204,7 +195,7 @@ def use_of(cluster: TrialCluster) -> ClusterUse:
     return ClusterUse(
         len(nodes),
         int(nodes.pod_counts.sum()),
-        sum(_waits(pod) for pod in cluster.pods().values()),
+        sum(is_active(pod) and not pod.spec.node_name for pod in cluster.pods().values()),
         tuple(
             ResourceRequests(one.resource, one.requested_after, one.allocatable, one.share_after)
             for one in total

@@ -7,7 +7,7 @@ Invariants: amounts are integers: cpu in millicores, memory and storage in bytes
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import chain
@@ -25,7 +25,7 @@ from kubesched.answers.workload_pods import Owners
 from kubesched.api.apps import Job, ReplicaSet
 from kubesched.api.core import Pod
 from kubesched.explain.document import Document, DocumentPart
-from kubesched.explain.sentences import names
+from kubesched.explain.sentences import grouped_by, names
 from kubesched.framework.dra.devices import device_classes_of
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.cluster import ClusterState
@@ -211,29 +211,44 @@ class _Key(NamedTuple):
 def top(
     cluster: ClusterState,
     group: TopGroup,
-    *,
     pool_label: str = "",
     sort_by: str = "cpu",
-    room: RoomPerNode | None = None,
+    room: str | None = None,
+    room_like: str | None = None,
+    like: Pod | None = None,
+    watch: WatchPods | None = None,
 ) -> TopReport:
-    """Add up requests.
+    """Answer a question that `check_question` accepts; the arguments are those of `Cluster.top`.
 
-    `pool_label` is needed for pools only, `room` for groups of nodes only. `sort_by` is `name`,
-    `room` or a resource.
+    `like` is the pod that `room_like` names.
+
+    Raises:
+        UserError: A label or resource does not exist, or room for it is not counted.
+        PluginError: A plugin raised.
     """
+    label = _pool_label(cluster.cache.nodes, pool_label) if group is TopGroup.POOLS else ""
+    if sort_by not in (BY_NAME, BY_ROOM):
+        sort_by = _resource("--sort-by", sort_by, cluster)
+    found: RoomPerNode | None = None
+    if room is not None:
+        found = _room_for_shape(cluster, room)
+    elif like is not None:
+        try:
+            found = room_for_pod(cluster, like, watch)
+        except ValueError as error:
+            raise UserError(f"--room-like {room_like}: {error}") from error
     figures = ClusterFigures(cluster)
     requests = [info.template.requests for info in figures.waiting]
     asked = {name for each in requests for name, amount in each.items() if amount}
     names = dict.fromkeys([*figures.resources, *sorted(asked)])
     columns = {name: figures.amounts(name) for name in names}
-    total = _row_of_nodes("total", [*range(len(figures.nodes))], figures, columns, room)
+    total = _row_of_nodes("total", [*range(len(figures.nodes))], figures, columns, found)
     if group.is_of_nodes:
         places: dict[str, list[int]] = {}
-        for at, name in enumerate(figures.places(group, pool_label)):
+        for at, name in enumerate(figures.places(group, label)):
             places.setdefault(name, []).append(at)
         rows = [
-            _row_of_nodes(name, found, figures, columns, room)
-            for name, found in sorted(places.items())
+            _row_of_nodes(name, places[name], figures, columns, found) for name in sorted(places)
         ]
     else:
         rows = list(_rows_of_pods(group, figures, total))
@@ -241,12 +256,12 @@ def top(
         rows.sort(key=lambda row: _size(row, sort_by), reverse=True)
     return TopReport(
         group=group,
-        pool_label=pool_label if group is TopGroup.POOLS else "",
+        pool_label=label,
         sort_by=sort_by,
         rows=tuple(rows),
         total=total,
         pending=_pending(figures.waiting),
-        room=None if room is None else room.room,
+        room=None if found is None else found.room,
     )
 
 
@@ -272,29 +287,26 @@ def _row_of_nodes(
 
 def _rows_of_pods(group: TopGroup, figures: ClusterFigures, total: TopRow) -> Iterator[TopRow]:
     """Yield what each group of pods requests of the whole cluster, by name."""
-    placed: defaultdict[_Key, list[tuple[int, PodInfo]]] = defaultdict(list)
-    waiting: defaultdict[_Key, list[PodInfo]] = defaultdict(list)
-    for row, pods in enumerate(figures.nodes.pods):
-        for info in pods.values():
-            placed[_key_of(info, group, figures.owners)].append((row, info))
-    for info in figures.waiting:
-        waiting[_key_of(info, group, figures.owners)].append(info)
+    on_rows = [(row, info) for row, pods in enumerate(figures.nodes.pods) for info in pods.values()]
+    placed = grouped_by(on_rows, lambda one: _key_of(one[1], group, figures.owners))
+    waiting = grouped_by(figures.waiting, lambda info: _key_of(info, group, figures.owners))
     for key in sorted(placed.keys() | waiting.keys()):
-        requested = Counter({_PODS: len(placed[key])})
-        for _, info in placed[key]:
+        there = placed.get(key, [])
+        requested = Counter({_PODS: len(there)})
+        for _, info in there:
             requested.update(info.template.held)
         yield TopRow(
             name=key.name,
             kind=key.kind,
             namespace=key.namespace,
             priority=-key.falling_priority if group is TopGroup.PRIORITIES else None,
-            nodes=len({row for row, _ in placed[key]}),
+            nodes=len({row for row, _ in there}),
             cordoned=0,
             resources=tuple(
                 _use(use.resource, requested[use.resource], use.allocatable)
                 for use in total.resources
             ),
-            pending=_pending(waiting[key]),
+            pending=_pending(waiting.get(key, [])),
         )
 
 
@@ -367,45 +379,17 @@ def _shape(room: str) -> dict[str, int]:
         raise UserError(f"--room: {error}") from error
 
 
-def ask_top(
-    cluster: ClusterState,
-    group: TopGroup,
-    pool_label: str,
-    sort_by: str,
-    room: str | None,
-    room_like: str | None,
-    like: Pod | None,
-    watch: WatchPods | None,
-) -> TopReport:
-    """Answer a question that `check_question` accepts; the arguments are those of `Cluster.top`.
-
-    `like` is the pod that `room_like` names.
-
-    Raises:
-        UserError: A label or resource does not exist, or room for it is not counted.
-        PluginError: A plugin raised.
-    """
-    nodes = cluster.cache.nodes
-    label = _pool_label(nodes, pool_label) if group is TopGroup.POOLS else ""
-    if sort_by not in (BY_NAME, BY_ROOM):
-        sort_by = _resource("--sort-by", sort_by, cluster)
-    found: RoomPerNode | None = None
-    if room is not None:
-        shape = {_resource("--room", name, cluster): n for name, n in _shape(room).items()}
-        classes = device_classes_of(cluster.cache.objects)
-        if backed := next(filter(classes.backs, shape), ""):
-            provider = classes.by_resource[backed].metadata.name
-            raise UserError(
-                f"--room {room}: devices of DeviceClass {provider} provide {backed}, and are not "
-                "counted here; ask `kubesched fit --max` for a manifest"
-            )
-        found = room_for_shape(nodes, shape, room)
-    elif like is not None:
-        try:
-            found = room_for_pod(cluster, like, watch)
-        except ValueError as error:
-            raise UserError(f"--room-like {room_like}: {error}") from error
-    return top(cluster, group, pool_label=label, sort_by=sort_by, room=found)
+def _room_for_shape(cluster: ClusterState, text: str) -> RoomPerNode:
+    """Return the room for a shape; raises UserError if it is not counted."""
+    shape = {_resource("--room", name, cluster): n for name, n in _shape(text).items()}
+    classes = device_classes_of(cluster.cache.objects)
+    if backed := next(filter(classes.backs, shape), ""):
+        provider = classes.by_resource[backed].metadata.name
+        raise UserError(
+            f"--room {text}: devices of DeviceClass {provider} provide {backed}, and are not "
+            "counted here; ask `kubesched fit --max` for a manifest"
+        )
+    return room_for_shape(cluster.cache.nodes, shape, text)
 
 
 def _pool_label(nodes: NodeTable, given: str) -> str:

@@ -7,16 +7,16 @@ Invariants: each change is of one field, one node or one pod.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
 
 from kubesched.api.core import Node, Pod, Taint
 from kubesched.api.meta import KubeObject
-from kubesched.api.resource import ResourceClaim
 from kubesched.api.tolerations import find_untolerated
 from kubesched.explain.document import DocumentPart
 from kubesched.framework.cycle_state import CycleState
@@ -24,7 +24,7 @@ from kubesched.scheduler.decision import Placed, Rejected
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
-from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.pod_info import PodInfo, scheduler_name_of
 
 
 class ChangeKind(StrEnum):
@@ -95,9 +95,7 @@ class ChangeTrial:
     @property
     def profile(self) -> Profile:
         """The profile that schedules the pod."""
-        found = self.cluster.profile_of(PodInfo(self.pod))
-        assert found is not None, "a pod of another scheduler is not tried"
-        return found
+        return self.cluster.profiles[scheduler_name_of(self.pod)]
 
     def node_for(self, pod: Pod | None = None) -> str:
         """Return the node that a pod goes to, "" if it fits nowhere; by default the trial's pod."""
@@ -135,47 +133,30 @@ class ChangeTrial:
             rejections[filtered.rows] += np.array(reasons, np.intp)[answers.index]
         return max(1, int(rejections[trace.tried_rows].min()))
 
-    def node_for_on(self, node: Node) -> str:
-        """Return the node that the pod goes to if this node replaces the one of its name."""
-        name = node.metadata.name
-        nodes = self.cluster.cache.nodes
-        before = nodes.nodes[nodes.row_of[name]]
-        self.cluster.cache.add_node(node)
-        try:
-            return self.node_for()
-        finally:
-            self.cluster.cache.add_node(before)
+    def node_for_with(self, *items: KubeObject) -> str:
+        """Return the node that the pod goes to if objects are added, or replace others.
 
-    def node_for_with(self, claim: ResourceClaim) -> str:
-        """Return the node that the pod goes to if this claim replaces the one of its name."""
-        before = self.cluster.cache.put(claim)
-        assert before is not None, "the claim exists"
-        try:
-            return self.node_for()
-        finally:
-            self.cluster.cache.put(before)
-
-    def node_for_beside(
-        self, node: Node, pods: Sequence[Pod] = (), published: Sequence[KubeObject] = ()
-    ) -> str:
-        """Return the node that the pod goes to if this node is added, with pods on it.
-
-        `published` are the objects of its drivers.
+        An object replaces the one of its name. A node stands before the pods on it.
         """
-        cache = self.cluster.cache
-        cache.add_node(node)
-        for item in published:
-            cache.put(item)
-        for pod in pods:
-            cache.add_pod(pod)
-        try:
+        with ExitStack() as undo:
+            for item in items:
+                undo.callback(self._put(item))
             return self.node_for()
-        finally:
-            for pod in pods:
-                cache.remove_pod(PodInfo(pod).uid)
-            for item in published:
-                cache.delete(item)
-            cache.remove_node(node.metadata.name)
+
+    def _put(self, item: KubeObject) -> Callable[[], object]:
+        """Add or replace an object; return the function that undoes this."""
+        cache = self.cluster.cache
+        if isinstance(item, Pod):
+            return partial(cache.remove_pod, cache.add_pod(item).uid)
+        if isinstance(item, Node):
+            row = cache.nodes.row_of.get(item.metadata.name)
+            undo: Callable[[], object] = partial(cache.remove_node, item.metadata.name)
+            if row is not None:
+                undo = partial(cache.add_node, cache.nodes.nodes[row])
+            cache.add_node(item)
+            return undo
+        before = cache.put(item)
+        return partial(cache.delete, item) if before is None else partial(cache.put, before)
 
     def node_for_without(self, pods: Iterable[PodInfo]) -> str:
         """Return the node that the pod goes to if other pods are gone."""

@@ -13,10 +13,11 @@ Differs:  pods of a controller of any kind are created again, with the fields of
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from random import Random
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -55,6 +56,8 @@ from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Eviction
 from kubesched.snapshot.pod_info import uid_of
 
+T = TypeVar("T", bound=KubeObject)
+
 _BINDINGS: Final[Mapping[type, tuple[str, ...]]] = {
     PersistentVolumeClaim: ("volume_name", "storage_class_name"),
     PersistentVolume: ("claim_ref",),
@@ -66,15 +69,7 @@ WatchSteps: TypeAlias = Callable[[int, int, int], object]
 
 
 class QuestionError(ValueError):
-    """A question cannot be asked of this cluster; names the object and the remedy.
-
-    Attributes:
-        field: The field of a plan's step that is wrong; "" if that is clear.
-    """
-
-    def __init__(self, message: str, field: str = "") -> None:
-        super().__init__(message)
-        self.field = field
+    """A question cannot be asked of this cluster; names the object and the remedy."""
 
 
 class TrialCluster:
@@ -159,18 +154,17 @@ class TrialCluster:
             self._note_pools_of(change.value.spec.storage_class_name)
         if not isinstance(change.value, Pod):
             return
-        is_gone = change.type is ChangeType.DELETED
         before = cast("Pod | None", change.previous)
+        after = None if change.type is ChangeType.DELETED else change.value
         if before is None:
             self._keys[uid_of(change.value)] = change.key
-        going = before if not is_gone and _begins_to_go(before, change.value) else None
-        if going is not None:
-            self.breaks_budget |= self.budgets.protects(going)
-        self.budgets.changed(before, None if is_gone else change.value)
-        if is_gone:
+        elif after is not None and _is_going(after) and not _is_going(before):
+            self.breaks_budget |= self.budgets.protects(before)
+            if self._recreates:
+                self._create_again(before)
+        self.budgets.changed(before, after)
+        if after is None:
             self.gone[f"{change.key.namespace}/{change.key.name}"] = uid_of(change.value)
-        elif going is not None and self._recreates:
-            self._create_again(going)
 
     def _note_pools_of(self, storage_class: str) -> None:
         pools = self.server.all(CSIStorageCapacity)
@@ -277,7 +271,7 @@ class TrialCluster:
 
     # Objects.
 
-    def add(self, item: KubeObject) -> KubeObject:
+    def add(self, item: T) -> T:
         """Create an object, or apply it to the one of its name; return it as stored."""
         known = self.server.store.find(key_of(item))
         if known is not None:
@@ -402,16 +396,13 @@ class TrialCluster:
 
     def cordon(self, name: str, *, on: bool = True) -> None:
         """Make a node unschedulable, or schedulable."""
-        node = self.server.node(name)
-        assert node is not None, "checked before"
+        node = self.server.get(Node, "", name)
         self.write_node(replace(node, spec=replace(node.spec, unschedulable=on)))
 
     def remove_node(self, name: str) -> list[Pod]:
         """Remove a node with its pods; return them."""
         pods = self.pods_on(name)
-        node = self.server.node(name)
-        assert node is not None, "checked before"
-        self.server.delete(node)
+        self.server.delete(self.server.get(Node, "", name))
         for pod in pods:
             self.delete_pod(pod, for_good=is_daemon(pod))
         return pods
@@ -425,10 +416,7 @@ class TrialCluster:
 
     def delete_pod(self, pod: Pod, *, for_good: bool = False) -> None:
         """Delete a pod at once."""
-        if not for_good:
-            self.server.delete_pod(pod.metadata.namespace, pod.metadata.name)
-            return
-        with self.deleting_for_good():
+        with self.deleting_for_good() if for_good else nullcontext():
             self.server.delete_pod(pod.metadata.namespace, pod.metadata.name)
 
     def change_pod(self, pod: Pod) -> None:
@@ -470,7 +458,7 @@ class TrialCluster:
         return self.rehearsal.outcomes.evictions
 
 
-def _applied(item: KubeObject, known: KubeObject) -> KubeObject:
+def _applied(item: T, known: KubeObject) -> T:
     """Return an existing object after its manifest is applied: it keeps what controllers wrote."""
     before = known.metadata
     metadata = replace(
@@ -487,7 +475,7 @@ def _applied(item: KubeObject, known: KubeObject) -> KubeObject:
         if not getattr(changed.spec, field):
             kept = {field: getattr(cast("Any", known).spec, field)}
             changed = replace(changed, spec=replace(changed.spec, **kept))
-    return cast("KubeObject", changed)
+    return cast("T", changed)
 
 
 def is_daemon(pod: Pod) -> bool:
@@ -498,16 +486,12 @@ def is_daemon(pod: Pod) -> bool:
 
 def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
     """Return empty nodes of a shape, with names that are not taken."""
-    used = set(taken)
-    found: list[Node] = []
-    at = 0
-    while len(found) < number:
-        at += 1
-        name = f"{model.metadata.name}-{at}"
-        if name not in used:
-            labels = {**model.metadata.labels, HOSTNAME: name}
-            metadata = replace(model.metadata, name=name, uid="", labels=labels)
-            found.append(replace(model, metadata=metadata))
+    used, found = set(taken), []
+    names = (f"{model.metadata.name}-{at}" for at in itertools.count(1))
+    for name in itertools.islice((name for name in names if name not in used), number):
+        labels = {**model.metadata.labels, HOSTNAME: name}
+        metadata = replace(model.metadata, name=name, uid="", labels=labels)
+        found.append(replace(model, metadata=metadata))
     return found
 
 
@@ -561,9 +545,8 @@ def _near_label(selector: str, labels: Mapping[str, Mapping[str, str]]) -> str:
     return f"; {hint}" if hint else ""
 
 
-def _begins_to_go(before: Pod | None, after: Pod) -> bool:
-    is_going = before is None or before.metadata.deletion_timestamp
-    return bool(after.metadata.deletion_timestamp) and not is_going
+def _is_going(pod: Pod) -> bool:
+    return bool(pod.metadata.deletion_timestamp)
 
 
 def _is_same_pod(now: KubeObject, before: KubeObject | None) -> bool:

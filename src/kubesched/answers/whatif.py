@@ -5,9 +5,11 @@ The steps are carried out in a trial cluster, which settles after each of them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import singledispatchmethod
+from itertools import islice
 from typing import Final, TypeAlias, get_args
 
 from msgspec.structs import replace
@@ -54,12 +56,13 @@ from kubesched.answers.trial_cluster import (
 )
 from kubesched.answers.workload_pods import Scaled, replacement_of
 from kubesched.api.apps import CronJob, StatefulSet
-from kubesched.api.core import FINISHED, Node, Pod
+from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.tolerations import NO_EXECUTE, find_untolerated
 from kubesched.api.well_known import ZONE
+from kubesched.cluster.controllers.controller import is_active
 from kubesched.cluster.controllers.replica_sets import deletion_rank
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
@@ -272,7 +275,8 @@ class _PlanRun:
         """
         # Backoff of the step before does not decide who gets the room that this one makes.
         await self._cluster.rehearsal.pause()
-        with _at(path):
+        # Of a step that adds nodes, only the node that these are like may be unknown.
+        with _at(f"{path}.like" if isinstance(step, AddNodes) else path):
             if isinstance(step, DrainNodes):
                 done = await self._drain(step)
             else:
@@ -332,10 +336,7 @@ class _PlanRun:
     def _(self, step: AddNodes) -> str:
         shape = step.shape()
         if shape is None:
-            try:
-                [node] = self._nodes(self._names((step.like,)))
-            except QuestionError as error:
-                raise QuestionError(str(error), "like") from error
+            [node] = self._nodes(self._names((step.like,)))
             shape = shape_of(node)
         for node in new_nodes(shape.model, step.count, names_of(self._cluster)):
             self._cluster.add_node(node, shape.like)
@@ -393,8 +394,7 @@ class _PlanRun:
         return f"resize {names(nodes)} to {size}"
 
     def _nodes(self, wanted: Sequence[str]) -> list[Node]:
-        found = map(self._cluster.server.node, wanted)
-        return [node for node in found if node is not None]
+        return [self._cluster.server.get(Node, "", name) for name in wanted]
 
     def _names(self, written: Names) -> list[str]:
         """Return the nodes that a step names; raises QuestionError if one does not exist."""
@@ -445,13 +445,9 @@ class _PlanRun:
         if model is None:
             raise self._no_pods(step)
         used = {_ordinal(pod) for pod in pods}
-        ordinal = 0
-        for _ in range(number):
+        for ordinal in islice((at for at in itertools.count() if at not in used), number):
             metadata = model.metadata
             if metadata.name:
-                while ordinal in used:
-                    ordinal += 1
-                used.add(ordinal)
                 name = f"{metadata.name.rpartition('-')[0]}-{ordinal}"
                 metadata = replace(metadata, name=name)
             self._cluster.create_pod(replace(model, metadata=metadata))
@@ -492,8 +488,7 @@ class _PlanRun:
             pod
             for pod in self._cluster.server.all(Pod)
             if pod.metadata.namespace == step.namespace
-            and pod.status.phase not in FINISHED
-            and not pod.metadata.deletion_timestamp
+            and is_active(pod)
             and belongs_to(pod, kind, name)
         ]
 
@@ -551,8 +546,7 @@ def _at(path: str) -> Iterator[None]:
     try:
         yield
     except QuestionError as error:
-        place = f"{path}.{error.field}" if error.field else path
-        raise QuestionError(f"{place}: {error}") from error
+        raise QuestionError(f"{path}: {error}") from error
 
 
 def _ordinal(pod: Pod) -> int:

@@ -208,7 +208,7 @@ def why_uncreated(lacking: LackedPodsError) -> WhyReport:
     return WhyReport(pod="", state=PodState.NOT_CREATED, sentence=lacking.sentence)
 
 
-def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
+def _why_pending(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
     """Answer for a pending pod; `explanation` has every filter's answer."""
     pod, cache = trial.pod, trial.cluster.cache
     if not trial.profile.feature_gates.enabled("GenericWorkload"):
@@ -218,14 +218,16 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
     changes: tuple[SuggestedChange, ...] = ()
     together: tuple[SuggestedChange, ...] = ()
     misses: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    notes = [*explanation.notes]
     if state in _NEEDS_CHANGES:
         found = [*pod_changes(trial), *cluster_changes(trial, explanation.nodes)]
         changes = _varied(found)
         together = () if changes else changes_together(trial)
+    if state is PodState.UNSCHEDULABLE:
+        notes += [*_preemption_note(explanation), *_ending_note(trial), *_releasing_note(trial)]
     if state in (*_NEEDS_CHANGES, PodState.UNKNOWN):
         misses = tuple(near_misses(pod, cache.nodes, cache.objects))
-        missing = tuple(missing_objects(pod, cache.objects))
+        notes += missing_objects(pod, cache.objects)
     return WhyReport(
         pod=explanation.pod,
         state=state,
@@ -235,13 +237,7 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
         together=together,
         near_misses=misses,
         causes=_causes_of(explanation.nodes, _lacked_shares(PodInfo(pod), cache.nodes)),
-        notes=(
-            *explanation.notes,
-            *_preemption_note(state, explanation),
-            *_ending_note(state, trial),
-            *_releasing_note(state, trial),
-            *missing,
-        ),
+        notes=tuple(notes),
         message=explanation.message,
         last_attempt=_last_attempt(pod),
         retry_after=explanation.retry_after,
@@ -249,17 +245,15 @@ def why(trial: ChangeTrial, explanation: PodExplanation) -> WhyReport:
     )
 
 
-def _preemption_note(state: PodState, explanation: PodExplanation) -> Iterable[str]:
+def _preemption_note(explanation: PodExplanation) -> Iterable[str]:
     """Yield why a pod that stays pending does not preempt others, if it may not."""
     preemption = explanation.preemption
-    if state is PodState.UNSCHEDULABLE and preemption is not None and not preemption.eligible:
+    if preemption is not None and not preemption.eligible:
         yield preemption_sentence(preemption)
 
 
-def _ending_note(state: PodState, trial: ChangeTrial) -> Iterable[str]:
+def _ending_note(trial: ChangeTrial) -> Iterable[str]:
     """Yield where a pod that stays pending fits once the pods that are being deleted are gone."""
-    if state is not PodState.UNSCHEDULABLE:
-        return
     on_nodes = (info for pods in trial.cluster.cache.nodes.pods for info in pods.values())
     ending = [info for info in on_nodes if info.is_terminating]
     if ending and (node := trial.node_for_without(ending)):
@@ -268,13 +262,11 @@ def _ending_note(state: PodState, trial: ChangeTrial) -> Iterable[str]:
         yield f"It fits {node} once pods that are being deleted are gone: {names(which)}."
 
 
-def _releasing_note(state: PodState, trial: ChangeTrial) -> Iterable[str]:
+def _releasing_note(trial: ChangeTrial) -> Iterable[str]:
     """Yield where a pod that stays pending fits once the scheduler releases devices it cannot use.
 
     It does so after an attempt, if no other pod uses the claim.
     """
-    if state is not PodState.UNSCHEDULABLE:
-        return
     own, objects = trial.pod.metadata, trial.cluster.cache.objects
     for _, name in trial.pod.resource_claims():
         claim = objects.get(ResourceClaim, name, own.namespace)
@@ -488,7 +480,7 @@ def why_pod(
             return report
         return replace(report, notes=(f"Node {on} was removed, or is not in the input.",))
     explanation = explanation or explain_pod(cluster, info, all_filters=True)
-    return why(ChangeTrial(cluster, info.pod), explanation)
+    return _why_pending(ChangeTrial(cluster, info.pod), explanation)
 
 
 def with_gang(report: WhyReport, found: PlacedWithGang) -> WhyReport:
@@ -517,10 +509,10 @@ _NOT_LEADING: Final = (
 def with_records(report: WhyReport, found: DecisionRecords) -> WhyReport:
     """Add the queue's state and the records of the pod, and who evicted it."""
     sentence, notes = report.sentence, report.notes
-    eviction = _eviction(report.pod, report.uid, found)
+    eviction = next((one for one in found.records if one.evicts(report.pod, report.uid)), None)
     if eviction is not None and report.state is PodState.TERMINATING:
         sentence = f"Pod {report.pod} is being deleted: {_evicted(eviction)}."
-    earlier = _eviction(report.pod, "", found)
+    earlier = next((one for one in found.records if one.evicts(report.pod)), None)
     if eviction is None and earlier is not None:
         notes = (*notes, f"An earlier pod of this name is gone: {_evicted(earlier)}.")
     if not found.leads:
@@ -559,19 +551,6 @@ def outcome_of(record: DecisionRecord) -> str:
     if record.nominated_node:
         return f"rejected{by_whom}; nominated to {record.nominated_node}"
     return f"rejected{by_whom}" if by_whom else f"rejected: {record.message}"
-
-
-def _eviction(pod: str, uid: str, found: DecisionRecords) -> DecisionRecord | None:
-    """Return the newest record that evicts a pod; `uid` is "" for any of its name."""
-    return next(
-        (
-            record
-            for record in found.records
-            for victim in record.victims
-            if victim.pod == pod and uid in ("", victim.uid)
-        ),
-        None,
-    )
 
 
 def _evicted(record: DecisionRecord) -> str:

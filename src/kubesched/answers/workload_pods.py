@@ -23,12 +23,12 @@ from msgspec.structs import replace
 from kubesched.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
 from kubesched.api.codec import Loaded, Source, objects_in
 from kubesched.api.conditions import find_condition
-from kubesched.api.core import FINISHED, CoreEvent, Node, Pod, PodSpec, ReplicationController
+from kubesched.api.core import CoreEvent, Node, Pod, PodSpec, ReplicationController
 from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.api.scheme import kind_of
 from kubesched.api.volume import PersistentVolumeClaim
-from kubesched.cluster.controllers.controller import pod_of, with_owner
+from kubesched.cluster.controllers.controller import is_active, pod_of, with_owner
 from kubesched.cluster.controllers.daemon_sets import daemons_of
 from kubesched.cluster.controllers.deployments import current_replica_set
 from kubesched.cluster.controllers.jobs import job_of
@@ -92,7 +92,7 @@ def owns(item: Workload, pod: Pod, replica_sets: Container[str] = ()) -> bool:
     `replica_sets` are the names of those that a Deployment owns.
     """
     owner = controller_of(pod.metadata)
-    if pod.status.phase in FINISHED or pod.metadata.deletion_timestamp:
+    if not is_active(pod):
         return False
     if owner is None:
         # It adopts a pod of a right name, and could not create another one.
@@ -194,8 +194,7 @@ def _owned(owner: Plain, pod: Plain) -> Pod:
 def replacement_of(pod: Pod) -> Pod | None:
     """Return the pod that a controller creates after this one; None without a controller."""
     owner = controller_of(pod.metadata)
-    is_over = pod.status.phase in FINISHED or pod.metadata.deletion_timestamp
-    if owner is None or owner.kind == "Node" or is_over:
+    if owner is None or owner.kind == "Node" or not is_active(pod):
         return None
     metadata = pod.metadata
     keeps_name = owner.kind == "StatefulSet"

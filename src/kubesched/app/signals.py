@@ -35,7 +35,7 @@ def exit_at_once() -> None:
 
 @contextmanager
 def handled_signals(
-    stop: Callable[[], None],
+    stop: Callable[[], object],
     debug: Callable[[], None],
     leave: Callable[[], None] = exit_at_once,
     patience_seconds: float = _BLOCKED_SECONDS_MAX,

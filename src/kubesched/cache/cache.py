@@ -104,9 +104,10 @@ class Cache:
         if pods:
             self._waiting_for_node[name] = {info.uid: info for info in pods}
 
-    def declare_complete(self, kind: type) -> None:
-        """Mark a kind as complete, even if it has no objects."""
-        self._objects.declare_complete(kind)
+    def declare_complete(self, kinds: Iterable[type]) -> None:
+        """Declare that there are no other objects of these kinds."""
+        for kind in kinds:
+            self._objects.declare_complete(kind)
 
     def put(self, item: KubeObject) -> KubeObject | None:
         """Add or replace any other object; return the one it replaces."""

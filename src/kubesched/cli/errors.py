@@ -21,8 +21,6 @@ EXIT_DIFFERENT: Final = 1
 """The command ran, and its check failed."""
 EXIT_PLUGIN: Final = 1
 """A plugin raised; there is no result."""
-EXIT_USAGE: Final = EXIT_INPUT
-"""The arguments or input files are invalid."""
 EXIT_INTERNAL: Final = 70
 """A bug in kubesched."""
 EXIT_INTERRUPTED: Final = 130
@@ -71,7 +69,7 @@ def report(error: Exception) -> int:
     """Write an error to stderr, one line per field error, and return the exit code."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()
-        return EXIT_USAGE
+        return EXIT_INPUT
     # Task groups wrap exceptions.
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         (error,) = error.exceptions
@@ -81,7 +79,7 @@ def report(error: Exception) -> int:
     write_errors(messages)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         click.echo(f"kubesched: try '{error.ctx.command_path} --help'", err=True)
-    return error.exit_code if isinstance(error, UserError) else EXIT_USAGE
+    return error.exit_code if isinstance(error, UserError) else EXIT_INPUT
 
 
 def _report_unforeseen(error: Exception) -> int:

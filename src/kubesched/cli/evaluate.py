@@ -19,11 +19,11 @@ from typing import Final
 import msgspec
 
 from kubesched.api.decode import unpacked
-from kubesched.cli.errors import EXIT_DIFFERENT, EXIT_USAGE, naming, write_errors
+from kubesched.cli.errors import EXIT_DIFFERENT, naming, write_errors
 from kubesched.cli.files import check_inputs
 from kubesched.cli.output import TextTable, Writer, write_line, writer
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.inputs.errors import UserError
+from kubesched.inputs.errors import EXIT_INPUT, UserError
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.evaluate import (
     AnsweredLine,
@@ -138,7 +138,7 @@ def _check_files(evaluator: Evaluator, files: Sequence[Path], show: int) -> int:
             unreadable = True
     _write_checks(writer(), checks)
     if unreadable:
-        return EXIT_USAGE
+        return EXIT_INPUT
     return EXIT_DIFFERENT if any(check.equal != check.cases for check in checks) else 0
 
 

@@ -34,12 +34,7 @@ class FilePath(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path)
 
-    def convert(
-        self,
-        value: str | os.PathLike[str],
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Path:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         """Refuse an empty text, as from an unset variable."""
         if not os.fspath(value):
             self.fail("it is empty; is a variable not set?", param, ctx)
@@ -168,16 +163,12 @@ class DaemonCommand(SectionedCommand):
     """A command with sections that exits with 1 on errors, as kube-scheduler does."""
 
     def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
+        self, info_name: str | None, args: list[str], *more: Any, **extra: Any
     ) -> click.Context:
         """Parse the flags; accepts `-v=5` like `-v 5`."""
         args = [re.sub(r"^(-[A-Za-z])=", r"\1", argument) for argument in args]
         try:
-            return super().make_context(info_name, args, parent, **extra)
+            return super().make_context(info_name, args, *more, **extra)
         except click.UsageError as error:
             raise _failed(error) from error
 

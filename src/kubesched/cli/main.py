@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -101,19 +101,13 @@ class KubeschedGroup(click.Group):
             raise ReaderGoneError from error
 
     def main(  # type: ignore[override]  # it always exits, unlike click's overloads
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        **extra: object,
+        self, args: Sequence[str] | None = None, **given: Any
     ) -> None:
         """Run the command line and exit with its code."""
+        given |= {"prog_name": "kubesched", "standalone_mode": False}
 
         def call() -> object:
-            result: object = click.Group.main(
-                self, args, prog_name or "kubesched", complete_var, standalone_mode=False, **extra
-            )
+            result: object = click.Group.main(self, args, **given)
             with naming("stdout"):
                 sys.stdout.flush()
             return result

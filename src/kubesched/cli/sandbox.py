@@ -27,7 +27,7 @@ from kubesched.cluster.nodes import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import UserError, cannot_listen
 from kubesched.sandbox.access import HOST, SandboxAccess, check_ours, remove_own, write_private
-from kubesched.sandbox.assembly import Population, needs_alpha, populate
+from kubesched.sandbox.assembly import CAPACITY, Population, needs_alpha, populate
 from kubesched.sandbox.pod_reports import PodLatencies
 
 _EXIT_FAILED: Final = 1
@@ -225,7 +225,6 @@ def _check_kubeconfig(flags: dict[str, Any]) -> None:
 
 # The template of the nodes.
 
-_STORAGE: Final = "100Gi"
 # The fields of a template that are used; empty for all. Others belong to one machine.
 _TAKEN: Final = {
     "metadata": ("labels", "annotations"),
@@ -245,10 +244,10 @@ _TAKEN: Final = {
 def node_template(flags: Mapping[str, Any]) -> NodeTemplate:
     """Return the template of the nodes; raises UserError if a flag or the file is invalid."""
     capacity = {
+        **CAPACITY,
         "cpu": _quantity("--node-cpu", flags["node_cpu"]),
         "memory": _quantity("--node-memory", flags["node_memory"]),
         "pods": _quantity("--node-pods", flags["node_pods"]),
-        "ephemeral-storage": _STORAGE,
     }
     for name, amount in _pairs("--node-resource", flags["node_resources"]):
         capacity[name] = _quantity("--node-resource", amount)

@@ -7,9 +7,9 @@ import os
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Final
@@ -86,18 +86,14 @@ class _Ui:
     cluster: Cluster | None
     seed: int | None
     folder: Path
-    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    stop: Callable[[], object] = lambda: None
     failure: BaseException | None = None
 
     async def run(self, sandbox_nodes: int | None, port: int, *, opens: bool) -> int:
-        with handled_signals(self.stop.set, lambda: None):
-            serving = asyncio.create_task(self._serve(sandbox_nodes, port, opens=opens))
-            stopping = asyncio.create_task(self.stop.wait())
-            await asyncio.wait((serving, stopping), return_when=asyncio.FIRST_COMPLETED)
-            if serving.done():
-                serving.result()
-            await _end(serving)
-            await _end(stopping)
+        serving = asyncio.create_task(self._serve(sandbox_nodes, port, opens=opens))
+        self.stop = serving.cancel
+        with handled_signals(self.stop, lambda: None), suppress(asyncio.CancelledError):
+            await serving
         if self.failure is not None:
             raise self.failure
         return 0
@@ -170,7 +166,7 @@ class _Ui:
 
     def _fail(self, error: BaseException) -> None:
         self.failure = self.failure or error
-        self.stop.set()
+        self.stop()
 
     def _open(self, url: str) -> None:
         """Open the browser with a private file that redirects to the page."""

@@ -66,9 +66,9 @@ class DecisionRecord(DocumentPart, frozen=True, kw_only=True):
     victims: tuple[EvictedPod, ...] = ()
     criterion: str = ""
 
-    def evicts(self, pod: str) -> bool:
-        """Whether a pod, `namespace/name`, is one of the victims."""
-        return any(victim.pod == pod for victim in self.victims)
+    def evicts(self, pod: str, uid: str = "") -> bool:
+        """Whether a pod, `namespace/name`, is one of the victims; with "", whatever its uid."""
+        return any(victim.pod == pod and uid in ("", victim.uid) for victim in self.victims)
 
 
 class QueuePart(StrEnum):

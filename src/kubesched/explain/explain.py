@@ -33,8 +33,9 @@ from kubesched.explain.report import (
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, NoState, PreFilterPlugin
+from kubesched.framework.preemption.candidates import potential_rows
 from kubesched.framework.preemption.report import Candidate, PreemptionReport
-from kubesched.framework.status import Code, NodeToStatus, Status
+from kubesched.framework.status import NodeToStatus, Status
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.trace import Trace
@@ -360,7 +361,7 @@ def explain_preemption(report: PreemptionReport, statuses: NodeToStatus) -> Pree
             NotHelped(name, answer_of(status))
             for name, status in sorted(report.node_statuses.items())
         ),
-        not_tried=_unresolvable_count(statuses),
+        not_tried=len(statuses) - len(potential_rows(statuses)),
     )
 
 
@@ -377,12 +378,6 @@ def _victims(pods: Iterable[PodInfo]) -> tuple[Victim, ...]:
 
 def _candidate(found: Candidate) -> PreemptionCandidate:
     return PreemptionCandidate(found.node_name, _victims(found.victims), found.pdb_violations)
-
-
-def _unresolvable_count(statuses: NodeToStatus) -> int:
-    """Count the rows where no eviction can help."""
-    curable = np.array([status.code is Code.UNSCHEDULABLE for status in statuses.statuses])
-    return int(np.count_nonzero(~curable[statuses.index]))
 
 
 def event_names(registered: Sequence[ClusterEventWithHint] | None) -> tuple[str, ...]:

@@ -62,22 +62,20 @@ def read_cluster(
     """
     files = [*source.files, *pod_files]
     skipped: Counter[str] = Counter()
-    of_cluster: list[Loaded] = []
-    to_place: list[Loaded] = []
-    placed: list[tuple[Path, list[Pod]]] = [(file, []) for file in pod_files]
     if source.files:
         known = ClusterInput([], [], (), _name(source.files))
-        cluster = collecting(_counted(_load(source.files, skipped)), of_cluster)
+        cluster = list(_counted(_load(source.files, skipped)))
     else:
         # Imported late: files need no HTTP client.
         from kubesched.inputs.live_cluster import read_live
 
         known = read_live(source)
         place = Source(known.source, 0)
-        cluster = (Loaded(item, place) for item in known.objects)
-    further = collecting(_further(skipped, placed), to_place)
+        cluster = [Loaded(item, place) for item in known.objects]
+    further = [list(_load([file], skipped)) for file in pod_files]
+    to_place = list(chain(*further))
     # A server stores nothing twice and nothing invalid.
-    given = distinct_objects(chain(cluster, further)) if files else known.objects
+    given = distinct_objects([*cluster, *map(_waiting, to_place)]) if files else known.objects
     objects, warnings = completed(given, skipped)
     complete = known.complete or listed_kinds(skipped)
     if source.files and (source.complete or any(is_openb(head_of(file)) for file in files)):
@@ -85,10 +83,13 @@ def read_cluster(
         complete = all_kinds()
     if Pod in complete or not expects_pods:
         # Stored workloads may have no pods at the moment.
-        of_cluster = [found for found in of_cluster if not found.object.metadata.uid]
-    pods = [pod for _, found in placed for pod in found]
-    warnings += check_workloads(given, of_cluster, to_place, pods)
-    warnings += [f"--pods {file}: it holds no Pods" for file, found in placed if not found]
+        cluster = [found for found in cluster if not found.object.metadata.uid]
+    warnings += check_workloads(given, cluster, to_place)
+    warnings += [
+        f"--pods {file}: it holds no Pods"
+        for file, loaded in zip(pod_files, further, strict=True)
+        if not any(isinstance(found.object, Pod) for found in loaded)
+    ]
     return known._replace(
         objects=objects,
         warnings=[*unknown_fields(files), *known.warnings, *warnings],
@@ -108,15 +109,10 @@ def _name(files: Sequence[Path]) -> str:
     return "stdin" if str(files[0]) == STANDARD_INPUT else files[0].name
 
 
-def _further(skipped: Counter[str], placed: Sequence[tuple[Path, list[Pod]]]) -> Iterator[Loaded]:
-    """Yield the objects of the files in `placed`, and add the pods of each file to its list."""
-    for file, pods in placed:
-        for found in _load([file], skipped):
-            if isinstance(found.object, Pod):
-                pods.append(found.object)
-                yield Loaded(pending_again(found.object), found.source)
-            else:
-                yield found
+def _waiting(found: Loaded) -> Loaded:
+    """Return an object; a pod is pending."""
+    item = found.object
+    return Loaded(pending_again(item), found.source) if isinstance(item, Pod) else found
 
 
 def owned(item: KubeObject, scheduler_name: str | None) -> KubeObject:
@@ -193,40 +189,34 @@ _Key = tuple[str, str, str]
 """Namespace, kind and name."""
 
 
-def collecting(loaded: Iterable[Loaded], workloads: list[Loaded]) -> Iterator[Loaded]:
-    """Yield all objects, and add the workloads among them to the list."""
-    for found in loaded:
-        if isinstance(found.object, _WORKLOADS):
-            workloads.append(found)
-        yield found
-
-
 def check_workloads(
-    objects: Sequence[KubeObject],
-    of_cluster: Sequence[Loaded],
-    to_place: Sequence[Loaded] = (),
-    placed: Sequence[Pod] = (),
+    objects: Sequence[KubeObject], cluster: Iterable[Loaded], to_place: Iterable[Loaded] = ()
 ) -> list[str]:
     """Return a warning if workloads of a dump have no pods.
 
     A workload without a uid is a manifest, whose pods do not exist. If the files have no pods at
-    all, every workload counts as a manifest. `of_cluster` are the workloads among the cluster's
-    objects; `to_place` and `placed` are the workloads and pods in the files of --pods.
+    all, every workload counts as a manifest. `cluster` are the cluster's objects that may be such
+    workloads; `to_place` are the objects in the files of --pods.
 
     Raises:
         UserError: A manifest has no pods; one line for each.
     """
-    if not of_cluster and not to_place:
+    of_cluster = [found for found in cluster if isinstance(found.object, _WORKLOADS)]
+    new = [found for found in to_place if isinstance(found.object, _WORKLOADS)]
+    if not of_cluster and not new:
         return []
     pods = [item for item in objects if isinstance(item, Pod)]
     owners = _owners(pods, objects)
     missing = [
         found
         for found in of_cluster
-        if _makes_pods(found) and _key(found) not in owners and not _selects_any(found, pods)
+        if _makes_pods(found)
+        and _key(found.object) not in owners
+        and not _selects_any(found.object, pods)
     ]
+    placed = [found.object for found in to_place if isinstance(found.object, Pod)]
     own_pods = _owners(placed, objects)
-    refused = [found for found in to_place if _makes_pods(found) and _key(found) not in own_pods]
+    refused = [found for found in new if _makes_pods(found) and _key(found.object) not in own_pods]
     refused += [found for found in missing if not pods or not found.object.metadata.uid]
     if refused:
         raise UserError(*first_of([_refusal(found) for found in refused], "workloads"))
@@ -238,7 +228,7 @@ def check_workloads(
 
 
 def _refusal(found: Loaded) -> str:
-    namespace, kind, name = _key(found)
+    namespace, kind, name = _key(found.object)
     return f"{found.source}: {kind} {namespace}/{name}: {_REMEDY}"
 
 
@@ -246,42 +236,33 @@ def _makes_pods(found: Loaded) -> bool:
     return getattr(getattr(found.object, "spec", None), "replicas", None) != 0
 
 
-def _key(found: Loaded) -> _Key:
-    metadata = found.object.metadata
-    return metadata.namespace, type(found.object).__name__, metadata.name
+def _key(item: KubeObject) -> _Key:
+    return item.metadata.namespace, type(item).__name__, item.metadata.name
 
 
-def _selects_any(found: Loaded, pods: Sequence[Pod]) -> bool:
+def _selects_any(item: KubeObject, pods: Iterable[Pod]) -> bool:
     """Whether the workload's selector matches one of the pods."""
-    item = found.object
-    if isinstance(item, ReplicationController):
-        wanted = item.spec.selector or {}
-        return bool(wanted) and any(matches_set(wanted, labels) for labels in _labels(item, pods))
     selector = getattr(getattr(item, "spec", None), "selector", None)
-    if selector is None:
+    if not selector:
         return False
-    return any(matches_label_selector(selector, labels) for labels in _labels(item, pods))
-
-
-def _labels(item: KubeObject, pods: Sequence[Pod]) -> Iterator[dict[str, str]]:
+    matches = matches_set if isinstance(item, ReplicationController) else matches_label_selector
     namespace = item.metadata.namespace
-    return (pod.metadata.labels for pod in pods if pod.metadata.namespace == namespace)
+    return any(
+        matches(selector, pod.metadata.labels)
+        for pod in pods
+        if pod.metadata.namespace == namespace
+    )
 
 
-def _owners(pods: Iterable[Pod], objects: Sequence[KubeObject]) -> frozenset[_Key]:
+def _owners(pods: Iterable[Pod], objects: Iterable[KubeObject]) -> set[_Key]:
     """Return what owns one of the pods, directly or through a ReplicaSet or a Job."""
-    found: dict[_Key, None] = {}
+    found = {key for pod in pods for key in _owners_of(pod)}
+    between = [
+        item for item in objects if isinstance(item, ReplicaSet | Job) and _key(item) in found
+    ]
+    return found.union(*map(_owners_of, between))
 
-    def add(item: KubeObject) -> None:
-        metadata = item.metadata
-        for owner in metadata.owner_references:
-            found[metadata.namespace, owner.kind, owner.name] = None
 
-    for pod in pods:
-        add(pod)
-    for item in objects:
-        if isinstance(item, ReplicaSet | Job):
-            metadata = item.metadata
-            if (metadata.namespace, type(item).__name__, metadata.name) in found:
-                add(item)
-    return frozenset(found)
+def _owners_of(item: KubeObject) -> list[_Key]:
+    metadata = item.metadata
+    return [(metadata.namespace, owner.kind, owner.name) for owner in metadata.owner_references]

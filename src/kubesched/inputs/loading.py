@@ -35,6 +35,7 @@ from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.explain.sentences import there_are
 from kubesched.framework.plugin import Plugin, QueueSortPlugin, Scope
+from kubesched.framework.plugin_error import error_text
 from kubesched.framework.registry import Registry, RegistryError, SchedulerSetup
 from kubesched.inputs.errors import UserError, did_you_mean, first_of
 from kubesched.inputs.sources import SchedulerOptions
@@ -133,8 +134,13 @@ def load_scheduler(
     registry = in_tree_registry()
     added = register_plugins(registry, options.plugins)
     file = options.config or inline_file
+    source = options.config or inline
+    errors: list[FieldError] = []
     with in_file(file):
-        configuration, errors = _configuration(options.config or inline, gates)
+        if source is None:
+            configuration = default_configuration(gates)
+        else:
+            configuration, errors = read_configuration(source, gates)
     load_entry_points(registry, configuration)
     configuration = with_plugins(configuration, added)
     setup = SchedulerSetup(configuration, registry, gates, time.perf_counter)
@@ -242,14 +248,6 @@ def register_plugins(
     return plugins
 
 
-def _configuration(
-    source: Path | Mapping[str, Any] | None, gates: FeatureGates
-) -> tuple[Configuration, list[FieldError]]:
-    if source is None:
-        return default_configuration(gates), []
-    return read_configuration(source, gates)
-
-
 def _errors_of_plugins(setup: SchedulerSetup, known: Sequence[FieldError]) -> list[FieldError]:
     """Return the errors of plugins in a configuration that is known to be invalid."""
     try:
@@ -329,7 +327,7 @@ def _entry_point_class(entry: EntryPoint) -> type[Plugin]:
     try:
         found = entry.load()
     except Exception as error:
-        raise UserError(f"{option}: {_exception_text(error)}") from error
+        raise UserError(f"{option}: {error_text(error)}") from error
     return _checked(found, option)
 
 
@@ -349,7 +347,7 @@ def import_place(place: str, option: str) -> ModuleType:
     except UserError:
         raise
     except (Exception, SystemExit) as error:
-        raise UserError(f"{option}: cannot import {place}: {_exception_text(error)}") from error
+        raise UserError(f"{option}: cannot import {place}: {error_text(error)}") from error
 
 
 def _module_of_file(file: Path, option: str) -> ModuleType:
@@ -418,7 +416,3 @@ def _problem_of_method(plugin: type[Plugin], name: str) -> str:
         takes = ", ".join(inspect.signature(own).parameters)
         return f"{name}({takes}) is called as {name}({', '.join(parameters)})"
     return ""
-
-
-def _exception_text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

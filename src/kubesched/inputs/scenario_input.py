@@ -15,14 +15,14 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from kubesched.api.codec import DecodeError, Loaded
+from kubesched.api.codec import DecodeError
 from kubesched.api.decode import STANDARD_INPUT, content_of, load
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.config.documents import read_document
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
 from kubesched.framework.registry import Registry, SchedulerSetup
-from kubesched.inputs.cluster_input import check_workloads, collecting, head_of
+from kubesched.inputs.cluster_input import check_workloads, head_of
 from kubesched.inputs.completed_input import unknown_fields
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import check_plugins, in_file, load_scheduler, texts_in_file
@@ -260,9 +260,8 @@ def workload_warnings(play: Play) -> list[str]:
         DecodeError: A file cannot be read.
     """
     files = [Path(name) for name in play.scenario.objects]
-    workloads: list[Loaded] = []
-    loaded = list(collecting(load(files, Counter()), workloads))
-    warnings = check_workloads([found.object for found in loaded], workloads)
+    loaded = list(load(files, Counter()))
+    warnings = check_workloads([found.object for found in loaded], loaded)
     return [*warnings, *unknown_fields(files)]
 
 

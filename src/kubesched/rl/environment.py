@@ -130,7 +130,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self._profile = options.profile
         self._cluster = ClusterState(scheduler, seed=options.seed, remembers=False)
         self._cluster.load(objects)
-        self._cluster.declare_complete(all_kinds())
+        self._cluster.cache.declare_complete(all_kinds())
         table = self._cluster.cache.nodes
         self.node_names = tuple(table.names)
         self.resources = (*table.resources, _PODS)

@@ -80,11 +80,6 @@ class ClusterState:
         self.cache.add_pods(on_nodes)
         self._nominate()
 
-    def declare_complete(self, kinds: Iterable[type]) -> None:
-        """Declare that the loaded objects of these kinds are all there are."""
-        for kind in kinds:
-            self.cache.declare_complete(kind)
-
     def add_pending(self, pod: Pod) -> PodInfo:
         """Add a pod to be scheduled, even if its `spec.nodeName` is set."""
         info = PodInfo(without_disabled_fields(pod, self._gates))

@@ -61,8 +61,7 @@ def simulate_cluster(
     async def main() -> SimulationEnd:
         rehearsal = Rehearsal(setup, seed=seed)
         simulation = Simulation(rehearsal, objects, seed, watch)
-        for kind in complete:
-            rehearsal.scheduler.cache.declare_complete(kind)
+        rehearsal.scheduler.cache.declare_complete(complete)
         await rehearsal.settle()
         return SimulationEnd(simulation.report(), rehearsal.scheduler.cache.nodes)
 

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from kubesched.api.core import Node, Pod, PodSpec
-from kubesched.api.selectors import matches_required_node_affinity
+from kubesched.api.selectors import matches_required_node_affinity, required_node_selector
 from kubesched.api.tolerations import HARD_EFFECTS, NO_EXECUTE, find_untolerated
 from kubesched.cluster.controllers.controller import (
     BURST,
@@ -204,10 +204,8 @@ def _bound_to(pod: Plain, node_name: str) -> Plain:
 
 def node_name_of(pod: Pod) -> str:
     """Return the node that a daemon pod is on, or is meant for; "" for an adopted pod of none."""
-    affinity = pod.spec.affinity
-    node_affinity = None if affinity is None else affinity.node_affinity
-    required = node_affinity and node_affinity.required_during_scheduling_ignored_during_execution
-    if pod.spec.node_name or not required:
+    required = required_node_selector(pod.spec)
+    if pod.spec.node_name or required is None:
         return pod.spec.node_name
     fields = [field for term in required.node_selector_terms for field in term.match_fields]
     return fields[0].values[0] if fields else ""

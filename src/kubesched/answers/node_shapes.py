@@ -448,7 +448,9 @@ class _Search:
         pods = self._cluster.pods()
         total: Counter[str] = Counter()
         for uid in self._waiting:
-            pod = pods[self._cluster.last_successor(uid)]
+            pod = pods.get(self._cluster.last_successor(uid))
+            if pod is None:
+                return None
             total.update(PodInfo(pod).template.held)
             total["pods"] += 1
         return total

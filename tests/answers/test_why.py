@@ -195,7 +195,7 @@ def test_trials_do_not_change_the_cluster() -> None:
         (
             make_pod(spec={"schedulerName": "other"}),
             PodState.OTHER_SCHEDULER,
-            "asks for the scheduler other",
+            "--profile default-scheduler asks that one instead",
         ),
     ],
 )

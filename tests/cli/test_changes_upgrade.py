@@ -24,7 +24,7 @@ def cluster(tmp_path: Path) -> Path:
 
 def test_an_upgrade(cluster: Path) -> None:
     """The order, and how many pods move."""
-    result = run("upgrade", "-l", "pool=a", cluster)
+    result = run("upgrade", "-l", "pool=a", cluster, "--complete")
     assert 0 == result.exit_code
     assert result.stdout == (
         "All 2 nodes with pool=a can be upgraded, in 2 steps of at most 1 node: 2 pods\n"
@@ -38,7 +38,7 @@ def test_an_upgrade(cluster: Path) -> None:
 
 def test_a_blocked_upgrade(cluster: Path) -> None:
     """The node is named with the pod that blocks it."""
-    result = run("upgrade", "--selector", "!pool", cluster)
+    result = run("upgrade", "--selector", "!pool", cluster, "--complete")
     assert 1 == result.exit_code
     assert result.stdout == (
         "None of 1 node with !pool can be upgraded.\n"
@@ -52,7 +52,7 @@ def test_a_blocked_upgrade(cluster: Path) -> None:
 
 def test_an_upgrade_of_all_nodes(cluster: Path) -> None:
     """It needs no selector; pods without a controller are not counted as moved."""
-    result = run("upgrade", "--force", cluster)
+    result = run("upgrade", "--force", cluster, "--complete")
     assert 0 == result.exit_code
     assert result.stdout == (
         "All 3 nodes can be upgraded, in 3 steps of at most 1 node: 2 pods move, 1 pod\n"
@@ -67,7 +67,7 @@ def test_an_upgrade_of_all_nodes(cluster: Path) -> None:
 
 def test_a_compaction_that_costs_a_pod(cluster: Path) -> None:
     """The first sentence and the step name it."""
-    result = run("compact", "--force", cluster)
+    result = run("compact", "--force", cluster, "--complete")
     assert result.stdout.startswith(
         "2 of 3 nodes can be removed, one after another; 1 pod without a controller goes\n"
         "for good.\n"
@@ -81,7 +81,7 @@ def test_a_compaction_that_costs_a_pod(cluster: Path) -> None:
 
 def test_a_compaction(cluster: Path) -> None:
     """The nodes that can go, and what keeps the others."""
-    result = run("compact", cluster)
+    result = run("compact", cluster, "--complete")
     assert 0 == result.exit_code
     assert result.stdout == (
         "1 of 3 nodes can be removed, one after another.\n"
@@ -104,6 +104,14 @@ def test_a_compaction(cluster: Path) -> None:
         "  pods         2 of 330 (1%)      2 of 220 (1%)\n"
         "  3 → 2 nodes, 0 → 0 pending pods\n"
     )
+
+
+@pytest.mark.parametrize("words", [("drain", "alpha"), ("upgrade", "-l", "pool=a"), ("compact",)])
+def test_budgets_that_are_not_among_the_files(cluster: Path, words: tuple[str, ...]) -> None:
+    """Evictions depend on them."""
+    unknown = document(*words, cluster)["unknown"]
+    assert ("PodDisruptionBudget", "Victims") in [(one["kind"], one["decides"]) for one in unknown]
+    assert [] == document(*words, cluster, "--complete")["unknown"]
 
 
 def test_the_nodes_of_a_compaction(cluster: Path) -> None:

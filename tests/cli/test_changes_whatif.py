@@ -62,6 +62,13 @@ def test_a_plan_from_stdin_with_a_manifest(cluster: Path) -> None:
     assert 2 == len(report["created"])
 
 
+def test_a_drain_without_budgets_among_the_files(cluster: Path) -> None:
+    """It depends on them; a node that is removed does not."""
+    for step, expected in (({"drain": "alpha"}, True), ({"removeNode": "alpha"}, False)):
+        unknown = document("whatif", written(cluster, step), cluster)["unknown"]
+        assert expected is ("PodDisruptionBudget" in [one["kind"] for one in unknown])
+
+
 def test_wrong_plans(cluster: Path) -> None:
     """One line per field error, with the file and the path."""
     plan = written(cluster, {"drains": "alpha"}, {"addNodes": {"count": "x", "like": "alpha"}})

@@ -205,6 +205,19 @@ def test_options_of_commands_exist(page: Path) -> None:
         assert set() == set(re.findall(r"(?<=\s)--[a-z][\w-]*", f" {ours}")) - _options(command)
 
 
+def test_messages_of_the_troubleshooting_page_exist() -> None:
+    """Each has a part of more than eight characters that the code has."""
+    code = "".join(file.read_text(encoding="utf-8") for file in SOURCE.rglob("*.py"))
+    rows = re.findall(r"^\| (`.*?) \| ", _text("docs/troubleshooting.md"), re.MULTILINE)
+    messages = [one for row in rows for one in re.findall(r"`([^`]+)`", row)]
+    parts = {one: re.split(r'…|"[^"]*"|\bN\b|\d+', one) for one in messages}
+    assert [] == [
+        one
+        for one, found in parts.items()
+        if not any(len(part) > 8 and part.strip(" ,") in code for part in found)
+    ]
+
+
 # Conformance and model.
 
 

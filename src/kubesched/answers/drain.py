@@ -176,6 +176,8 @@ async def drain_nodes(
     await trial.run(after_node)
     outcomes = PodOutcomes(cluster)
     pods, preempted = trial.pods(outcomes), outcomes.evicted(earlier, trial.replacements())
+    if any(pod.round for pod in pods):
+        outcomes.drained()
     return Drained(pods, preempted, outcomes.unknown())
 
 
@@ -355,6 +357,7 @@ class UpgradeReport(Document, frozen=True, kw_only=True):
         blocked: The nodes that cannot be drained even after the others.
         moved: How many pods are evicted in all; a pod may move more than once.
         notes: What was assumed.
+        unknown: The kinds that the outcome depends on and the files lack.
     """
 
     works: bool
@@ -364,6 +367,7 @@ class UpgradeReport(Document, frozen=True, kw_only=True):
     blocked: tuple[NodeThatBlocks, ...] = ()
     moved: int = 0
     notes: tuple[str, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
 
 
 class CompactReport(Document, frozen=True, kw_only=True):
@@ -375,6 +379,7 @@ class CompactReport(Document, frozen=True, kw_only=True):
         before: How full the cluster is with them.
         after: How full it is without them.
         notes: What was assumed.
+        unknown: The kinds that the outcome depends on and the files lack.
     """
 
     removable: tuple[NodesAtOnce, ...]
@@ -382,6 +387,7 @@ class CompactReport(Document, frozen=True, kw_only=True):
     before: ClusterUse
     after: ClusterUse
     notes: tuple[str, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
 
 
 async def upgrade(
@@ -405,12 +411,13 @@ async def upgrade(
     cordoned = {name for name in waiting if _is_cordoned(cluster, name)}
     steps: list[NodesAtOnce] = []
     blocked: dict[str, NodeThatBlocks] = {}
+    unknown: dict[str, Unknown] = {}
     done = 0
     while waiting:
         blocked = {}
         gone = NodesAtOnce((), 0)
         for name in waiting:
-            found = await _drained(cluster, name, may_lose=may_lose)
+            found = await _drained(cluster, name, unknown, may_lose=may_lose)
             if isinstance(found, NodeThatBlocks):
                 blocked[name] = found
             else:
@@ -434,6 +441,7 @@ async def upgrade(
         blocked=tuple(blocked.values()),
         moved=sum(step.moved for step in steps),
         notes=tuple(cluster.notes),
+        unknown=tuple(unknown.values()),
     )
 
 
@@ -462,9 +470,10 @@ async def compact(
     before = use_of(cluster)
     removable: list[NodesAtOnce] = []
     kept: list[NodeThatBlocks] = []
+    unknown: dict[str, Unknown] = {}
     with cluster.moving_only():
         for name in _emptiest_first(cluster, names):
-            found = await _drained(cluster, name, may_lose=may_lose)
+            found = await _drained(cluster, name, unknown, may_lose=may_lose)
             if isinstance(found, NodeThatBlocks):
                 kept.append(found)
             else:
@@ -479,6 +488,7 @@ async def compact(
         before=before,
         after=use_of(cluster),
         notes=tuple(cluster.notes),
+        unknown=tuple(unknown.values()),
     )
 
 
@@ -494,11 +504,12 @@ def _emptiest_first(cluster: TrialCluster, names: Iterable[str]) -> Sequence[str
 
 
 async def _drained(
-    cluster: TrialCluster, name: str, *, may_lose: bool
+    cluster: TrialCluster, name: str, unknown: dict[str, Unknown], *, may_lose: bool
 ) -> NodesAtOnce | NodeThatBlocks:
-    """Drain a node; if it cannot be drained, return why and undo it."""
+    """Drain a node, and add its unknown kinds; if it cannot be drained, return why and undo it."""
     cluster.begin()
     drained = await drain_nodes(cluster, [name])
+    unknown.update((one.kind, one) for one in drained.unknown)
     if drained.succeeds(may_lose=may_lose) and not cluster.breaks_budget:
         cluster.keep()
         moved = sum(pod.round > 0 for pod in drained.pods)

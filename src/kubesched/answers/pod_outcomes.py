@@ -100,6 +100,10 @@ class PodOutcomes:
         """Return the unknown kinds that outcomes so far depend on."""
         return self._unknown.unknown()
 
+    def drained(self) -> None:
+        """Add the unknown kinds that the evictions of a drain depend on."""
+        self._unknown.drained()
+
     def of(self, uid: str, key: str = "") -> PodOutcomeNow:
         """Return the outcome of a pod, or of its replacement.
 

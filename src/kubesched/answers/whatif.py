@@ -158,6 +158,8 @@ async def what_if(
     # A later step may have let a pod go that waited for a budget.
     waiting = tuple(pod for pod in run.waiting if pod.pod in difference.unmoved)
     preempted = difference.outcomes.evicted(earlier)
+    if run.has_evicted:
+        difference.outcomes.drained()
     return WhatIfReport(
         works=not (difference.lost or difference.pending or waiting),
         steps=tuple(done),
@@ -245,6 +247,7 @@ class _PlanRun:
         self._removed_nodes: set[str] = set()
         self.removed: set[str] = set()
         self.waiting: list[DrainedPod] = []
+        self.has_evicted = False
 
     def check(self, steps: Sequence[tuple[str, PlanStep]]) -> None:
         """Look up what steps name, unless an earlier step may have created it.
@@ -291,6 +294,7 @@ class _PlanRun:
         drained = await drain_nodes(self._cluster, nodes)
         waiting = [pod for pod in drained.pods if pod.fate is PodFate.WAITS]
         self.waiting += waiting
+        self.has_evicted |= any(pod.round for pod in drained.pods)
         left = f", {len(waiting)} of whose pods wait for budgets" if waiting else ""
         return f"drain {names(nodes)}{left}"
 

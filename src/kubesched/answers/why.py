@@ -190,9 +190,11 @@ def why_undecided(pod: Pod, state: PodState, schedulers: Sequence[str]) -> WhyRe
             since = f" since {pod.status.start_time}" if pod.status.start_time else ""
             sentence = f"Pod {key} is on node {pod.spec.node_name}{since}."
         case _:
+            known = sorted(schedulers)
             sentence = (
                 f"Pod {key} asks for the scheduler {pod.spec.scheduler_name}; it stays pending if "
-                f"no scheduler of that name runs. Here there is {names(sorted(schedulers))}."
+                f"no scheduler of that name runs. The configuration has {names(known)}; "
+                f"--profile {known[0]} asks that one instead."
             )
     return WhyReport(
         pod=key,

@@ -269,6 +269,7 @@ def _write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None
             text = f"None of {nodes} can be upgraded."
     writer.headline(text)
     writer.notes(report.notes)
+    write_unknown(writer, report.unknown)
     _write_steps(writer, report.steps)
     _write_blocked(writer, "Blocked", report.blocked)
 
@@ -281,6 +282,7 @@ def _write_compact(writer: Writer, report: CompactReport, selector: str) -> None
     text = f"{number:,} of {nodes} can be removed, one after another{cost}." if number else ""
     writer.headline(text or f"None of {nodes} can be removed.")
     writer.notes(report.notes)
+    write_unknown(writer, report.unknown)
     _write_steps(writer, report.removable)
     _write_blocked(writer, "Needed", report.kept)
     _write_use(writer, report.before, report.after)

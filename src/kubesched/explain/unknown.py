@@ -31,6 +31,9 @@ Needed: TypeAlias = Mapping[str, Sequence[NeededKind]]
 """The kinds that plugins need for a pod, by plugin."""
 _NO_NODES: Final = NeededKind(Node, "pods are placed on them")
 _NO_CLASS: Final = NeededKind(PriorityClass, "pods have their priority from them")
+_NO_BUDGETS: Final = NeededKind(
+    PodDisruptionBudget, "they protect pods from eviction", Decides.VICTIMS
+)
 
 
 def with_unknown(
@@ -145,6 +148,11 @@ class UnknownOutcomes:
     def preempted(self, profile: Profile, pod: PodInfo) -> None:
         """Add the unknown kinds that the choice of victims depends on."""
         self._add_needed(profile, pod, Decides.FIT, Decides.VICTIMS)
+
+    def drained(self) -> None:
+        """Add PodDisruptionBudget if the files lack it: evictions depend on budgets."""
+        if not self._snapshot.objects.knows(PodDisruptionBudget):
+            self._add([_NO_BUDGETS])
 
     def rejected(self, profile: Profile, pod: PodInfo, rejecting: Collection[str]) -> bool:
         """Add the unknown kinds that a rejection depends on; return whether it may be wrong."""

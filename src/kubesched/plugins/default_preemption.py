@@ -53,8 +53,9 @@ class DefaultPreemptionArgs(PluginArgs, frozen=True, kw_only=True):
     """How many candidates the dry run looks for.
 
     Attributes:
-        min_candidate_nodes_percentage: Of the nodes where evicting may help, 0 to 100.
-        min_candidate_nodes_absolute: The minimum number.
+        min_candidate_nodes_percentage: The minimum number of candidates to find, as a percentage of
+            the nodes where evicting may help.
+        min_candidate_nodes_absolute: The minimum number; the larger of both counts.
     """
 
     min_candidate_nodes_percentage: Int32 = 10

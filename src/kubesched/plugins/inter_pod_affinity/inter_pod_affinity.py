@@ -96,7 +96,7 @@ class InterPodAffinityArgs(PluginArgs, frozen=True, kw_only=True):
     """How the affinity terms of pods on nodes count in scoring.
 
     Attributes:
-        hard_pod_affinity_weight: The weight of their required affinity terms, 0 to 100.
+        hard_pod_affinity_weight: The weight of existing pods' required affinity terms, 0 to 100.
         ignore_preferred_terms_of_existing_pods: Whether their preferred terms do not count for pods
             without affinity terms of their own.
     """

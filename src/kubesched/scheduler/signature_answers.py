@@ -25,7 +25,7 @@ from kubesched.scheduler.plan import ROW_SCOPES, Plan
 from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.select_host import BestRows
-from kubesched.snapshot.changed_rows import ChangedRows
+from kubesched.snapshot.changes import ChangeReader
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -71,7 +71,7 @@ class SignatureAnswers(Answers):
         self._one_by_one_max = _ONE_BY_ONE_MAX if self._answers_rows() else 1
         self._outcomes: dict[Hashable, _RowOutcome] = {}
         self._best = BestRows()
-        self._changed = ChangedRows()
+        self._changed: ChangeReader[int] = ChangeReader()
 
     def _answers_rows(self) -> bool:
         """Whether all plugins answer for a row without arrays."""
@@ -108,7 +108,7 @@ class SignatureAnswers(Answers):
 
     def _rows_to_ask(self, nodes: NodeColumns) -> Sequence[int] | None:
         """Return the rows that changed; None if it is cheaper to ask about all."""
-        changed = self._changed.read(nodes)
+        changed = self._changed.read(nodes.changes)
         if changed is None:
             return None
         few = len(nodes) // 4

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from kubesched.api.core import Node, Taint
 from kubesched.api.integers import wrap
 from kubesched.api.quantity import resource_value, value
+from kubesched.snapshot.changes import ChangeLog
 from kubesched.snapshot.coded import Coded, CodedColumn
 from kubesched.snapshot.host_ports import NO_PORTS, UsedPortsColumn
 from kubesched.snapshot.images import ImageStates
@@ -55,8 +56,7 @@ class NodeColumns(NodeTable):
             has changed.
         groups: The pods on nodes, grouped by the properties that selectors read.
         epoch: Increases when a node is added, removed or changed; invalidates cached answers.
-        changes: Rows where a pod was added or removed in this epoch, oldest first.
-        changes_dropped: The number of oldest entries that were dropped from `changes`.
+        changes: Rows where a pod was added or removed; forgotten with each epoch.
         row_versions: A number per row, which changes with the row's pods. No number is used twice,
             in any table, so a row with an equal number has the same pods.
     """
@@ -80,8 +80,7 @@ class NodeColumns(NodeTable):
         self.groups = LabelGroups()
         self.images = ImageStates()
         self.epoch = 0
-        self.changes = array("q")
-        self.changes_dropped = 0
+        self.changes: ChangeLog[int] = ChangeLog(array("q"))
         self.row_versions = array("q")
         self._labels: dict[str, CodedColumn[str | None]] = {}
         self._claim_users: dict[str, int] = {}
@@ -390,12 +389,8 @@ class NodeColumns(NodeTable):
         self.numbers = _read_only(self._numbers[:])
 
     def _note_change(self, row: int) -> None:
-        self.changes.append(row)
+        self.changes.add(row)
         self.row_versions[row] = next(_versions)
-        if len(self.changes) > 4 * len(self.names) + 4096:
-            drop = len(self.changes) // 2
-            del self.changes[:drop]
-            self.changes_dropped += drop
 
     def _begin_epoch(self) -> None:
         self.epoch += 1
@@ -405,8 +400,8 @@ class NodeColumns(NodeTable):
                 column.version += 1
             self._labels.clear()
         self._all_names = self._name_ranks = None
-        self.changes_dropped += len(self.changes)
-        self.changes = array("q")
+        self.changes.forget()
+        self.changes.kept_min = 2 * len(self.names) + 2048
 
 
 def _lasting(node: Node) -> Node:

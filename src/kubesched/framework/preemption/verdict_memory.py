@@ -197,14 +197,10 @@ def contested_rows(question: Question, names: Collection[str]) -> dict[int, list
     `names` are the nodes to look at.
     """
     pod, snapshot = question.pod, question.snapshot
-    by_node, row_of = snapshot.nominated.by_node, snapshot.nodes.row_of
+    row_of = snapshot.nodes.row_of
     contested: dict[int, list[PodInfo]] = {}
-    for name in by_node.keys() & names:
-        rivals = [
-            rival
-            for rival in by_node[name]
-            if rival.priority >= pod.priority and rival.uid != pod.uid
-        ]
+    for name in snapshot.nominated.by_node.keys() & names:
+        rivals = snapshot.nominated.ahead_of(pod, name)
         if name in row_of and rivals:
             contested[row_of[name]] = rivals
     return contested

@@ -28,7 +28,7 @@ from kubesched.framework.plugin import OF_SUMS, Scope
 from kubesched.framework.preemption.eligibility import by_importance, lower_priority_pods
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict, verdict
 from kubesched.framework.status import NodeToStatus, Status
-from kubesched.snapshot.changed_rows import fitted
+from kubesched.snapshot.changes import fitted
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 

@@ -64,18 +64,23 @@ class _Cluster:
         fields = {"node_name": node, "requests": {"cpu": 2}, "labels": {"app": name}, **more}
         return make_pod(name, **fields)  # type: ignore[arg-type]  # the keywords are TypedDict's
 
-    def question(self, *, priority: int = 5, name: str = "new") -> Question:
+    def question(
+        self, *, priority: int = 5, name: str = "new", host_ports: Sequence[int] = ()
+    ) -> Question:
         """Return the question who must go for a preemptor."""
-        pod = PodInfo(make_pod(name, priority=priority, requests={"cpu": 2}))
+        fields = make_pod(name, priority=priority, requests={"cpu": 2}, host_ports=host_ports)
+        pod = PodInfo(fields)
         snapshot = self.cache.snapshot(self.nominator)
         cycle = CycleState()
         assert SUCCESS == self.handle.pre_filter(cycle, pod, snapshot)
         budgets = DisruptionBudgets(snapshot.objects)
         return Question(self.handle, cycle, pod, snapshot, budgets)
 
-    def judge(self, *, priority: int = 5, name: str = "new") -> dict[str, list[str]]:
+    def judge(
+        self, *, priority: int = 5, name: str = "new", host_ports: Sequence[int] = ()
+    ) -> dict[str, list[str]]:
         """Return the victims per node, after comparing them with fresh ones."""
-        question = self.question(priority=priority, name=name)
+        question = self.question(priority=priority, name=name, host_ports=host_ports)
         snapshot = question.snapshot
         expected = [select_victims_on_node(question, row) for row in range(len(snapshot.nodes))]
         self.handle.filtered.clear()
@@ -150,6 +155,22 @@ def test_only_what_changed_is_judged_again(
     filtered = set(cluster.handle.filtered)
     # Rows with equal sums share what was found.
     assert again == filtered or (Ports not in plugins and filtered < again)
+
+
+class _IgnoringPorts(Ports):
+    """Ignores pods without host ports."""
+
+    def ignores(self, state: None, pod: PodInfo, other: PodInfo) -> bool:
+        """Return whether the other pod has none."""
+        return not other.template.host_ports
+
+
+def test_a_pod_that_stays_may_take_the_port() -> None:
+    """It has a higher priority, so that the filter rejects the node whoever else leaves."""
+    cluster = _Cluster([_IgnoringPorts, CpuFit])
+    assert ["n1-0"] == cluster.judge(host_ports=[80])["n1"]
+    cluster.cache.add_pod(cluster.pod("first", "n1", priority=9, host_ports=[80], requests={}))
+    assert [] == cluster.judge(host_ports=[80])["n1"]
 
 
 def test_a_budget_with_another_status_concerns_the_nodes_of_its_pods() -> None:

@@ -98,6 +98,9 @@ def select_victims_by_sums(
     verdicts: dict[int, Verdict] = dict.fromkeys(rows, NO_VICTIMS)
     trials = _trials(question, rows, rivals)
     fits, outcomes = known.fits_node, known.outcomes
+    if not OF_SUMS.issuperset(question.reads.scopes.values()):
+        # A filter that reads more may reject the node because of a pod that stays.
+        fits[list(rows)] = False
     tried = [each for each in trials if not (fits.item(each.row) and each.key in outcomes)]
     found_now: dict[_Amounts, _Outcome] = {}
     if tried:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin, are_valid_scores
 from kubesched.scheduler.first_rejections import FirstRejections
 from kubesched.scheduler.plan import Plan
-from kubesched.scheduler.plugin_failure import check_scores, raise_failures
+from kubesched.scheduler.plugin_failure import check_scores
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.select_host import select_host
 from kubesched.snapshot.node_columns import NodeColumns
@@ -143,14 +143,16 @@ class Answers:
 
         Filters are left out if others before them reject every row. A filter after them, which
         was asked before, does not count.
+
+        Raises:
+            PluginFailure: if a filter fails on a row that no earlier filter rejects.
         """
         for position, plugin in filters:
             state = self.plan.filter_states.get(plugin.name)
             found = self._profile.ask_filter(plugin, state, pod, nodes)
-            if answers.add(position, plugin.name, found):
-                raise_failures(answers, found, position, plugin.name)
-                if not np.count_nonzero(answers.failed_at > position):
-                    return
+            is_first = answers.add(position, plugin.name, found)
+            if is_first and not np.count_nonzero(answers.failed_at > position):
+                return
 
     def add_score(self, plugin: ScorePlugin[object], raw: NDArray[np.int64]) -> None:
         """Add the raw scores of a plugin for all rows."""

@@ -286,22 +286,6 @@ def test_pods_observed_before_their_node() -> None:
     cache.check()
 
 
-def test_adding_many_pods_equals_adding_each() -> None:
-    """Those of unknown nodes count later."""
-    pods = [_pod("p", "a"), _pod("q", "late"), _pod("r", "a", 2), _pod("s", "b", 3)]
-    at_once, one_by_one = _cache("a", "b"), _cache("a", "b")
-    at_once.add_pods(pods)
-    for pod in pods:
-        one_by_one.add_pod(pod)
-    for cache in (at_once, one_by_one):
-        cache.add_node(make_node("late"))
-        cache.check()
-    assert one_by_one.nodes.numbers.tolist() == at_once.nodes.numbers.tolist()
-    assert [list(on_row) for on_row in one_by_one.nodes.pods] == list(map(list, at_once.nodes.pods))
-    with pytest.raises(CacheError, match="already in added state"):
-        at_once.add_pods([_pod("p", "a")])
-
-
 def test_removing_an_unknown_node_does_nothing() -> None:
     """The other nodes stay."""
     cache = _cache("a")

@@ -109,7 +109,9 @@ def from_scratch(table: NodeColumns) -> NodeColumns:
     fresh = NodeColumns()
     for node in table.nodes:
         fresh.add_node(node)
-    fresh.add_pods((row, pod) for row, pods in enumerate(table.pods) for pod in pods.values())
+    for row, pods in enumerate(table.pods):
+        for pod in pods.values():
+            fresh.add_pod(pod, row)
     fresh.check()
     return fresh
 

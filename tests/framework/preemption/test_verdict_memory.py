@@ -17,7 +17,7 @@ from kubesched.framework.plugin import Plugin
 from kubesched.framework.preemption import verdict_memory
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.report import Candidate
-from kubesched.framework.preemption.verdict_memory import VerdictMemory, contested_rows
+from kubesched.framework.preemption.verdict_memory import VerdictMemory
 from kubesched.framework.preemption.victims import Question, Verdict, select_victims_on_node
 from kubesched.framework.status import SUCCESS, NodeToStatus
 from kubesched.snapshot.node_table import NodeTable
@@ -25,7 +25,16 @@ from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 
-from .cluster import CpuFit, Fragile, Ports, ScopedHandle, ZoneCrowd, make_budget, question_of
+from .cluster import (
+    CpuFit,
+    Fragile,
+    Ports,
+    ScopedHandle,
+    ZoneCrowd,
+    make_budget,
+    question_of,
+    rivals_in,
+)
 
 
 class _Handle(ScopedHandle):
@@ -292,12 +301,12 @@ def test_the_number_of_verdicts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         pytest.param(9, "new", False, id="the-pod-itself"),
     ],
 )
-def test_contested_rows(priority: int, name: str, expected: bool) -> None:
+def test_rivals(priority: int, name: str, expected: bool) -> None:
     """Nominated pods of equal or higher priority are rivals."""
     rival = make_pod(name, priority=priority, nominated_node_name="n1")
     snapshot = make_snapshot([make_node("n1"), make_node("n2")], [rival])
     question = question_of(make_pod("new", priority=5), snapshot)
-    rivals = contested_rows(question, snapshot.nodes.row_of)
+    rivals = rivals_in(question)
     assert ({0: [name]} if expected else {}) == {
         row: [other.name for other in others] for row, others in rivals.items()
     }

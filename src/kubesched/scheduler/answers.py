@@ -96,10 +96,6 @@ class Answers:
         """
         return self.totals_where(self.feasible, pod) if self.normalizing else self.plain
 
-    def mutable_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
-        """Return a fresh array of totals for other feasible rows; None means the known ones."""
-        return self.totals(pod).copy() if feasible is None else self.totals_where(feasible, pod)
-
     def totals_where(self, feasible: NDArray[np.bool_], pod: PodInfo) -> NDArray[np.int64]:
         """Compute the weighted total per row."""
         totals = np.where(feasible, self.plain, NOT_FEASIBLE)

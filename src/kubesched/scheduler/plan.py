@@ -176,15 +176,6 @@ class _Planning:
                     states.skip_filter.add(plugin.name)
                 elif result.status != SUCCESS or result.node_names is not None:
                     plan.usable = False
-        self._make_filter_states()
-        plan.filters = []
-        for position, filter_ in enumerate(profile.filter_plugins):
-            if filter_.name not in states.skip_filter:
-                filters = plan.known_filters if self._keeps_filter(filter_) else plan.filters
-                filters.append((position, filter_))
-
-    def _make_filter_states(self) -> None:
-        plan, profile, states = self._plan, self._profile, self._plan.states
         plugins = profile.filters_without_pre_filter
         known = [plugin for plugin in plugins if self._keeps_filter(plugin)]
         plan.filter_states_to_make = [plugin for plugin in plugins if plugin not in known]
@@ -192,6 +183,11 @@ class _Planning:
         profile.make_filter_states(missing, states, self._pod, self._snapshot)
         # Only a full cycle shows which row, if any, fails for lack of the state.
         plan.usable &= not any(isinstance(states.filter_states[p.name], NoState) for p in known)
+        plan.filters = []
+        for position, filter_ in enumerate(profile.filter_plugins):
+            if filter_.name not in states.skip_filter:
+                filters = plan.known_filters if self._keeps_filter(filter_) else plan.filters
+                filters.append((position, filter_))
 
     def plan_scores(self) -> None:
         """Run the PreScore plugins whose results are kept; leave the others to each cycle."""
@@ -209,17 +205,13 @@ class _Planning:
                     states.skip_score.add(plugin.name)
                 elif result.status != SUCCESS:
                     plan.usable = False
-        self._make_score_states()
-        plan.scores = []
-        for score in profile.score_plugins:
-            if score.name not in states.skip_score:
-                (plan.known_scores if self._keeps_score(score) else plan.scores).append(score)
-
-    def _make_score_states(self) -> None:
-        plan, profile, states = self._plan, self._profile, self._plan.states
         plugins = profile.scores_without_pre_score
         known = [plugin for plugin in plugins if self._keeps_score(plugin)]
         plan.score_states_to_make = [plugin for plugin in plugins if plugin not in known]
         missing = [plugin for plugin in known if plugin.name not in states.score_states]
         profile.make_score_states(missing, states, self._pod, self._snapshot, self._everywhere)
         plan.usable &= not any(isinstance(states.score_states[p.name], NoState) for p in known)
+        plan.scores = []
+        for score in profile.score_plugins:
+            if score.name not in states.skip_score:
+                (plan.known_scores if self._keeps_score(score) else plan.scores).append(score)

@@ -45,6 +45,10 @@ class Answers:
     def __init__(self, profile: Profile, plan: Plan) -> None:
         self._profile = profile
         self.plan = plan
+        self._filter_states, self._score_states = (
+            plan.states.filter_states,
+            plan.states.score_states,
+        )
         self.usable = plan.usable
         self.names_nodes = False
         self.begin(0)
@@ -144,7 +148,7 @@ class Answers:
             PluginFailure: if a filter fails on a row that no earlier filter rejects.
         """
         for position, plugin in filters:
-            state = self.plan.states.filter_states.get(plugin.name)
+            state = self._filter_states.get(plugin.name)
             found = self._profile.ask_filter(plugin, state, pod, nodes)
             is_first = answers.add(position, plugin.name, found)
             if is_first and not np.count_nonzero(answers.failed_at > position):
@@ -163,7 +167,7 @@ class Answers:
         self, plugin: ScorePlugin[object], pod: PodInfo, nodes: NodeTable
     ) -> NDArray[np.int64]:
         """Return a known plugin's raw score per row of `nodes`."""
-        state = self.plan.states.score_states.get(plugin.name)
+        state = self._score_states.get(plugin.name)
         return self._profile.ask_score(plugin, state, pod, nodes)
 
     def leave_out_infeasible(self) -> None:
@@ -184,7 +188,7 @@ class Answers:
         rows: NDArray[np.intp],
     ) -> NDArray[np.int64]:
         """Return the weighted, normalized scores of `rows`, the feasible rows."""
-        state = self.plan.states.score_states.get(plugin.name)
+        state = self._score_states.get(plugin.name)
         scores = self._profile.ask(plugin, plugin.normalize_score, state, pod, raw, rows)
         check_scores(plugin.name, scores)
         return scores * self._profile.score_weights[plugin.name]

@@ -199,7 +199,7 @@ class SignatureAnswers(Answers):
     def _filter_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> tuple[int, int]:
         """Return the position of the first filter that rejects the row, and its status code."""
         for position, plugin in self._row_filters:
-            state = self.plan.states.filter_states.get(plugin.name)
+            state = self._filter_states.get(plugin.name)
             status = self._profile.ask(plugin, plugin.filter_row, state, pod, nodes, row)
             if not status.is_success:
                 if not status.is_rejected:
@@ -210,7 +210,7 @@ class SignatureAnswers(Answers):
     def _score_row(
         self, plugin: ScorePlugin[object], pod: PodInfo, nodes: NodeColumns, row: int
     ) -> int:
-        state = self.plan.states.score_states.get(plugin.name)
+        state = self._score_states.get(plugin.name)
         return self._profile.ask(plugin, plugin.score_row, state, pod, nodes, row)
 
     def _ask_rows(self, pod: PodInfo, nodes: NodeColumns, rows: NDArray[np.intp]) -> None:

@@ -171,10 +171,10 @@ def test_confirming_a_pod_as_assumed_changes_no_row() -> None:
     """The newer object is stored."""
     cache = _cache("a")
     assumed = cache.assume_pod(make_pod_info("p", requests=HUNDRED), "a")
-    changes = len(cache.nodes.changes)
+    changes = cache.nodes.changes.version
     confirmed = make_pod("p", requests=HUNDRED, node_name="a", start_time="2026-01-01T00:00:00Z")
     cache.add_pod(confirmed)
-    assert changes == len(cache.nodes.changes)
+    assert changes == cache.nodes.changes.version
     (info,) = cache.nodes.pods[0].values()
     assert (assumed.uid, confirmed) == (info.uid, info.pod)
     assert info is cache.get_pod(assumed.uid)
@@ -186,12 +186,12 @@ def test_labels_added_by_the_binding_change_the_row() -> None:
     pod = make_pod("p", requests=HUNDRED, labels={"app": "x"}, host_ports=[80])
     assumed = cache.assume_pod(PodInfo(pod), "a")
     cache.assume_pod(make_pod_info("q", requests=HUNDRED, labels={"app": "x"}), "a")
-    changes = len(cache.nodes.changes)
+    changes = cache.nodes.changes.version
     labels = {"app": "x", "topology.kubernetes.io/zone": "z"}
     info = cache.add_pod(
         make_pod("p", requests=HUNDRED, labels=labels, host_ports=[80], node_name="a")
     )
-    assert changes + 1 == len(cache.nodes.changes)
+    assert changes + 1 == cache.nodes.changes.version
     assert ["q", "p"] == [each.name for each in cache.nodes.pods[0].values()]
     assert not cache.is_assumed(assumed.uid)
     assert [{"app": "x"}, labels] == [group.labels for group in cache.nodes.groups]
@@ -210,11 +210,11 @@ def test_annotations_of_a_pod_change_its_row(*, is_assumed: bool) -> None:
         cache.assume_pod(make_pod_info("p"), "a")
     else:
         cache.add_pod(make_pod("p", node_name="a"))
-    changes = len(cache.nodes.changes)
+    changes = cache.nodes.changes.version
     annotated = make_pod("p", node_name="a", metadata={"annotations": {"gpus": "0,1"}})
     change = cache.add_pod if is_assumed else cache.update_pod
     info = change(annotated)
-    assert changes < len(cache.nodes.changes)
+    assert changes < cache.nodes.changes.version
     assert [info] == list(cache.nodes.pods[0].values())
     cache.check()
 
@@ -237,10 +237,10 @@ def test_allocated_resources_change_a_row_if_they_exceed_the_requests(
     pod = make_pod("p", requests=HUNDRED, node_name="a")
     cache.add_pod(pod)
     before = cache.nodes.requested_of("cpu").tolist()
-    changes = len(cache.nodes.changes)
+    changes = cache.nodes.changes.version
     reported = _reported(pod, cpu)
     info = cache.update_pod(reported)
-    assert is_row_changed == (changes < len(cache.nodes.changes))
+    assert is_row_changed == (changes < cache.nodes.changes.version)
     assert is_row_changed == (before != cache.nodes.requested_of("cpu").tolist())
     assert reported is info.pod
     assert [info] == list(cache.nodes.pods[0].values())
@@ -284,22 +284,6 @@ def test_pods_observed_before_their_node() -> None:
     cache.add_node(make_node("late"))
     assert ["default/q"] == list(cache.nodes.pods[0])
     cache.check()
-
-
-def test_adding_many_pods_equals_adding_each() -> None:
-    """Those of unknown nodes count later."""
-    pods = [_pod("p", "a"), _pod("q", "late"), _pod("r", "a", 2), _pod("s", "b", 3)]
-    at_once, one_by_one = _cache("a", "b"), _cache("a", "b")
-    at_once.add_pods(pods)
-    for pod in pods:
-        one_by_one.add_pod(pod)
-    for cache in (at_once, one_by_one):
-        cache.add_node(make_node("late"))
-        cache.check()
-    assert one_by_one.nodes.numbers.tolist() == at_once.nodes.numbers.tolist()
-    assert [list(on_row) for on_row in one_by_one.nodes.pods] == list(map(list, at_once.nodes.pods))
-    with pytest.raises(CacheError, match="already in added state"):
-        at_once.add_pods([_pod("p", "a")])
 
 
 def test_removing_an_unknown_node_does_nothing() -> None:

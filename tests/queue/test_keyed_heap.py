@@ -10,7 +10,7 @@ from kubesched.testing.builders import make_pod_info
 NAMES = ("a", "b", "c", "d")
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "add", "change", "delete", "pop", "peek"]),
+        st.sampled_from(["add", "add", "change", "delete", "peek"]),
         st.sampled_from(NAMES),
         st.integers(0, 2),
     ),
@@ -51,9 +51,6 @@ def test_a_heap_equals_a_sorted_list(steps: list[tuple[str, str, int]]) -> None:
         elif step == "delete":
             assert known is heap.delete(f"default/{name}")
             twin = [queued for queued in twin if queued is not known]
-        elif step == "pop":
-            assert first is heap.pop()
-            twin = [queued for queued in twin if queued is not first]
         elif step == "peek":
             assert first is heap.peek()
         heap.check()

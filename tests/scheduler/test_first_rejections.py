@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable, unschedulable
-from kubesched.scheduler.first_rejections import PASSED, FirstRejections, StatusTable
+from kubesched.scheduler.first_rejections import PASSED, Filtering, FirstRejections, StatusTable
 
 ROWS = 6
 A, B, C = unschedulable("a"), unresolvable("b"), unschedulable("c", "d")
@@ -44,19 +43,6 @@ def test_the_earliest_filter_wins(asked: list[tuple[int, list[Status]]]) -> None
     assert positions == answers.failed_at.tolist()
 
 
-@given(_columns, _columns)
-def test_answers_for_some_rows(first: list[Status], second: list[Status]) -> None:
-    """Answers for survivors give the same result as answers for all rows."""
-    whole, some = FirstRejections.all_passed(ROWS), FirstRejections.all_passed(ROWS)
-    for answers in (whole, some):
-        answers.add(0, "First", NodeToStatus.of(first))
-    whole.add(1, "Second", NodeToStatus.of(second))
-    rows = np.flatnonzero(some.passed)
-    some.add_at(rows, 1, "Second", NodeToStatus.of([second[row] for row in rows.tolist()]))
-    assert _statuses(whole) == _statuses(some)
-    assert whole.failed_at.tolist() == some.failed_at.tolist()
-
-
 def test_a_copy_is_independent() -> None:
     """Adding to a copy does not change the original, though they share the table of statuses."""
     original = FirstRejections.all_passed(2)
@@ -68,12 +54,12 @@ def test_a_copy_is_independent() -> None:
 
 def test_override_replaces_a_rejection() -> None:
     """Later filters do not replace it."""
-    answers = FirstRejections.all_passed(2)
-    answers.add(3, "P", NodeToStatus.of([A, A]))
-    answers.override({0: B.by("Elsewhere")})
-    assert not answers.add(0, "First", NodeToStatus.of([C, SUCCESS]))
-    assert [B.by("Elsewhere"), A.by("P")] == _statuses(answers)
-    assert [False, False] == answers.passed.tolist()
+    filtering = Filtering.all_passed(2)
+    filtering.add(3, "P", NodeToStatus.of([A, A]))
+    filtering.override({0: B.by("Elsewhere")})
+    filtering.add(0, "First", NodeToStatus.of([C, SUCCESS]))
+    assert [B.by("Elsewhere"), A.by("P")] == _statuses(filtering.answers())
+    assert [False, False] == filtering.passed.tolist()
 
 
 def test_statuses_keep_their_plugin() -> None:

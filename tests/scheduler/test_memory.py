@@ -343,7 +343,8 @@ def test_all_rows_are_asked_again_if_changes_were_dropped() -> None:
     """The table keeps a bounded number of changes."""
     plugin = toy("P", filter={}, scope=Scope.ROW, sign=alike)
     snapshot, cycle = _after_two_pods(plugin, names=MANY)
-    while not snapshot.nodes.changes_dropped:
+    before = snapshot.nodes.changes.version
+    while snapshot.nodes.changes.since(before) is not None:
         snapshot.nodes.add_pod(GUEST, 0)
         snapshot.nodes.remove_pod(GUEST, 0)
     cycle.schedule_one(POD, snapshot)

@@ -109,7 +109,9 @@ def from_scratch(table: NodeColumns) -> NodeColumns:
     fresh = NodeColumns()
     for node in table.nodes:
         fresh.add_node(node)
-    fresh.add_pods((row, pod) for row, pods in enumerate(table.pods) for pod in pods.values())
+    for row, pods in enumerate(table.pods):
+        for pod in pods.values():
+            fresh.add_pod(pod, row)
     fresh.check()
     return fresh
 
@@ -217,7 +219,7 @@ class TableMachine(RuleBasedStateMachine):
         table = self.table
         epoch, nodes, pods = self.remembered
         if epoch == table.epoch:
-            changes = set(table.changes[self.read - table.changes_dropped :])
+            changes = set(table.changes.since(self.read) or ())
             for row in range(len(table)):
                 assert nodes[row] == node_side(table, row)
                 assert pods[row] == list(table.pods[row]) or row in changes
@@ -227,7 +229,7 @@ class TableMachine(RuleBasedStateMachine):
             [node_side(table, row) for row in rows],
             [list(pods) for pods in table.pods],
         )
-        self.read = table.changes_dropped + len(table.changes)
+        self.read = table.changes.version
 
 
 TestTable = pytest.mark.slow(TableMachine.TestCase)
@@ -360,11 +362,13 @@ def test_adding_a_node_twice_is_a_bug() -> None:
 def test_changes_are_bounded() -> None:
     """Old entries are dropped and counted."""
     table, pod = make_table([make_node()]), make_pod_info()
+    before = table.changes.version
     for _ in range(4_000):
         table.add_pod(pod, 0)
         table.remove_pod(pod, 0)
-    assert len(table.changes) < 5_000
-    assert 8_000 == table.changes_dropped + len(table.changes)
+    assert before + 8_000 == table.changes.version
+    assert table.changes.since(before + 3_000) is None
+    assert [0] * 1_000 == list(table.changes.since(before + 7_000) or ())
 
 
 # The order of nodes.

@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Namespace, Service
 from kubesched.api.meta import ObjectMeta
-from kubesched.snapshot.objects import ChangeReader, ObjectName, ObjectStore
+from kubesched.snapshot.changes import ChangeReader
+from kubesched.snapshot.objects import ObjectName, ObjectStore
 
 NAMES = st.tuples(st.sampled_from(["a", "b", "c"]), st.sampled_from(["x", "y"]))
 
@@ -46,7 +47,7 @@ def test_changes_since_a_version(changes: list[tuple[bool, tuple[str, str]]], ve
             moved.append((key[1], key[0]))
         _ = store.put(item) if puts else store.delete(item)
         store.put(Namespace(metadata=ObjectMeta(name="a")))
-    expected = tuple(moved[version:]) if 0 <= version <= len(moved) else None
+    expected = moved[version:] if 0 <= version <= len(moved) else None
     assert expected == store.changed_since(Service, version)
 
 
@@ -56,8 +57,8 @@ def test_log_of_changes_is_limited() -> None:
     for _ in range(5000):
         store.put(service("a", "x"))
     assert store.changes_of(Service).since(0) is None
-    assert (("x", "a"),) == store.changes_of(Service).since(4999)
-    assert () == store.changes_of(Service).since(5000)
+    assert [("x", "a")] == store.changes_of(Service).since(4999)
+    assert [] == store.changes_of(Service).since(5000)
 
 
 def test_reader_of_changes() -> None:
@@ -69,7 +70,7 @@ def test_reader_of_changes() -> None:
     store.put(Namespace(metadata=ObjectMeta(name="a")))
     store.delete(service("a", "x"))
     assert [("x", "a"), ("x", "a")] == list(changed.read(store.changes_of(Service)) or ())
-    assert () == changed.read(store.changes_of(Service))
+    assert [] == changed.read(store.changes_of(Service))
     assert changed.read(other.changes_of(Service)) is None
     assert changed.read(store.changes_of(Service)) is None
 

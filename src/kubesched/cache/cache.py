@@ -188,25 +188,6 @@ class Cache:
         self._place(info)
         return info
 
-    def add_pods(self, pods: Iterable[Pod]) -> None:
-        """Add observed pods that have nodes; faster than `add_pod` for many pods.
-
-        Raises:
-            CacheError: A pod is in the cache already; then none is on its node.
-        """
-        on_rows: list[tuple[int, PodInfo]] = []
-        for pod in pods:
-            info = PodInfo(pod)
-            if info.uid in self._pods:
-                raise CacheError(f"pod {info.uid}({info.key}) was already in added state")
-            self.pod_groups.add(info)
-            row = self._file(info)
-            if row is not None:
-                on_rows.append((row, info))
-        if on_rows:
-            # It reads all rows: loading nodes one by one would take quadratic time.
-            self.nodes.add_pods(on_rows)
-
     def update_pod(self, pod: Pod) -> PodInfo:
         """Update an observed pod.
 

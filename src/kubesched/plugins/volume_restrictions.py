@@ -47,7 +47,7 @@ from kubesched.framework.status import (
 )
 from kubesched.plugins.volumes.claims import after_named_claim_change, claim_not_found, named_claims
 from kubesched.plugins.volumes.describing import kinds_of_pod
-from kubesched.snapshot.changed_rows import RowVersions
+from kubesched.snapshot.changes import RowVersions
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo

@@ -108,7 +108,7 @@ class BackoffQueue:
         completed: list[QueuedPodInfo] = []
         for heap in (self._rejected, self._failed):
             while (first := heap.peek()) is not None and not self.is_backing_off(first, now):
-                heap.pop()
+                heap.delete(first.key)
                 completed.append(first)
         return completed
 

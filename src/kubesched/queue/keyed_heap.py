@@ -78,18 +78,6 @@ class KeyedHeap:
             heappop(heap)
         return None
 
-    def pop(self) -> QueuedPodInfo | None:
-        """Remove and return the first pod; None if empty."""
-        heap, entries = self._heap, self._entries
-        while heap:
-            entry = heappop(heap)
-            queued = entry[-1]
-            key = queued.key
-            if entries.get(key) is entry:
-                del entries[key]
-                return queued
-        return None
-
     def delete(self, key: str) -> QueuedPodInfo | None:
         """Remove and return one pod; None if absent."""
         entry = self._entries.pop(key, None)

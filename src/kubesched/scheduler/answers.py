@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin, are_valid_scores
 from kubesched.scheduler.first_rejections import FirstRejections
 from kubesched.scheduler.plan import Plan
-from kubesched.scheduler.plugin_failure import check_scores, raise_failures
+from kubesched.scheduler.plugin_failure import check_scores
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.select_host import select_host
 from kubesched.snapshot.node_columns import NodeColumns
@@ -45,6 +45,10 @@ class Answers:
     def __init__(self, profile: Profile, plan: Plan) -> None:
         self._profile = profile
         self.plan = plan
+        self._filter_states, self._score_states = (
+            plan.states.filter_states,
+            plan.states.score_states,
+        )
         self.usable = plan.usable
         self.names_nodes = False
         self.begin(0)
@@ -96,10 +100,6 @@ class Answers:
         """
         return self.totals_where(self.feasible, pod) if self.normalizing else self.plain
 
-    def mutable_totals(self, feasible: NDArray[np.bool_] | None, pod: PodInfo) -> NDArray[np.int64]:
-        """Return a fresh array of totals for other feasible rows; None means the known ones."""
-        return self.totals(pod).copy() if feasible is None else self.totals_where(feasible, pod)
-
     def totals_where(self, feasible: NDArray[np.bool_], pod: PodInfo) -> NDArray[np.int64]:
         """Compute the weighted total per row."""
         totals = np.where(feasible, self.plain, NOT_FEASIBLE)
@@ -143,14 +143,16 @@ class Answers:
 
         Filters are left out if others before them reject every row. A filter after them, which
         was asked before, does not count.
+
+        Raises:
+            PluginFailure: if a filter fails on a row that no earlier filter rejects.
         """
         for position, plugin in filters:
-            state = self.plan.filter_states.get(plugin.name)
+            state = self._filter_states.get(plugin.name)
             found = self._profile.ask_filter(plugin, state, pod, nodes)
-            if answers.add(position, plugin.name, found):
-                raise_failures(answers, found, position, plugin.name)
-                if not np.count_nonzero(answers.failed_at > position):
-                    return
+            is_first = answers.add(position, plugin.name, found)
+            if is_first and not np.count_nonzero(answers.failed_at > position):
+                return
 
     def add_score(self, plugin: ScorePlugin[object], raw: NDArray[np.int64]) -> None:
         """Add the raw scores of a plugin for all rows."""
@@ -165,7 +167,7 @@ class Answers:
         self, plugin: ScorePlugin[object], pod: PodInfo, nodes: NodeTable
     ) -> NDArray[np.int64]:
         """Return a known plugin's raw score per row of `nodes`."""
-        state = self.plan.score_states.get(plugin.name)
+        state = self._score_states.get(plugin.name)
         return self._profile.ask_score(plugin, state, pod, nodes)
 
     def leave_out_infeasible(self) -> None:
@@ -186,7 +188,7 @@ class Answers:
         rows: NDArray[np.intp],
     ) -> NDArray[np.int64]:
         """Return the weighted, normalized scores of `rows`, the feasible rows."""
-        state = self.plan.score_states.get(plugin.name)
+        state = self._score_states.get(plugin.name)
         scores = self._profile.ask(plugin, plugin.normalize_score, state, pod, raw, rows)
         check_scores(plugin.name, scores)
         return scores * self._profile.score_weights[plugin.name]

@@ -334,8 +334,7 @@ class SchedulingCycle:
                 rejections = self._nominated_rows.rejections(attempt, nodes)
                 if rejections:
                     # Without the nominated pods, no filter is asked about these rows any more.
-                    filtering.mutable_answers().override(rejections)
-                    filtering.changed()
+                    filtering.override(rejections)
             if traces and attempt.trace is not None:
                 asked = np.arange(len(nodes)) if rows is None else rows
                 self._ask_filters_for(attempt.trace, attempt, filtering, nodes, asked)
@@ -367,11 +366,10 @@ class SchedulingCycle:
                 if found is None:
                     self.profile.add_filter(filtering, position, plugin, cycle, pod, nodes)
                 else:
-                    self.profile.add_answers(filtering, position, plugin, found)
+                    filtering.add(position, plugin.name, found)
             except PluginFailure as failure:
                 # The cycle fails; the trace still needs the other filters.
-                filtering.mutable_answers().fail(position, failure.status)
-                filtering.changed()
+                filtering.fail(position, failure.status)
                 first = first or failure
         if first is not None:
             trace.failed_filters = failed = filtering.answers().statuses()

@@ -110,11 +110,11 @@ class EventHandlers:
 
     def take_over(self, pods: Iterable[Pod]) -> None:
         """Apply pods on nodes that were there before the scheduler: no pod is pending yet."""
-        unfinished = [pod for pod in pods if pod.status.phase not in FINISHED]
-        found = [without_disabled_fields(pod, self._gates) for pod in unfinished]
-        for pod in found:
-            self._steps.pods.put(pod)
-        self._steps.cache.add_pods(found)
+        for pod in pods:
+            if pod.status.phase not in FINISHED:
+                found = without_disabled_fields(pod, self._gates)
+                self._steps.pods.put(found)
+                self._steps.cache.add_pod(found)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Apply a changed object."""

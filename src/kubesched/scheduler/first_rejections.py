@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
+from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
 
 PASSED: Final = 32_767
 _REJECTED_FEW: Final = 8
@@ -68,7 +69,11 @@ class FirstRejections:
         return np.equal(self.failed_at, PASSED)
 
     def add(self, position: int, plugin: str, answers: NodeToStatus) -> bool:
-        """Add one filter's answers for all rows; return whether it was first to reject any row."""
+        """Add one filter's answers for all rows; return whether it was first to reject any row.
+
+        Raises:
+            PluginFailure: if it failed on a row that no earlier filter rejected.
+        """
         if len(answers.statuses) == 1:
             return False
         rejects = answers.index != 0
@@ -82,41 +87,27 @@ class FirstRejections:
             for row in rows:
                 failed_at[row] = position
                 self.index[row] = code_of[answers.index.item(row)]
-            return True
-        rejects &= self.failed_at > position
-        if not np.count_nonzero(rejects):
-            return False
-        np.putmask(self.failed_at, rejects, position)
-        codes = np.array(self._codes(plugin, answers), np.int32)
-        np.putmask(self.index, rejects, codes.take(answers.index))
+        else:
+            rejects &= self.failed_at > position
+            if not np.count_nonzero(rejects):
+                return False
+            np.putmask(self.failed_at, rejects, position)
+            codes = np.array(self._codes(plugin, answers), np.int32)
+            np.putmask(self.index, rejects, codes.take(answers.index))
+        self._raise_failures(position, plugin, answers)
         return True
-
-    def add_at(
-        self, rows: NDArray[np.intp], position: int, plugin: str, answers: NodeToStatus
-    ) -> None:
-        """Add one filter's answers for `rows`, none of which an earlier filter rejected."""
-        rejected = np.flatnonzero(answers.index)
-        self.failed_at[rows[rejected]] = position
-        codes = np.array(self._codes(plugin, answers), np.int32)
-        self.index[rows[rejected]] = codes[answers.index[rejected]]
 
     def _codes(self, plugin: str, answers: NodeToStatus) -> list[int]:
         """Return the code of each status in the table."""
         code = self.table.code
         return [code(status.by(plugin)) for status in answers.statuses]
 
-    def fail(self, position: int, status: Status) -> None:
-        """Record that the filter at `position` failed, on every row if the failure names none."""
-        if not (self.failed_at == position).any():
-            rows = self.failed_at > position
-            self.failed_at[rows] = position
-            self.index[rows] = self.table.code(status)
-
-    def override(self, rejections: Mapping[int, Status]) -> None:
-        """Replace the statuses of some rows by rejections that were computed elsewhere."""
-        rows = list(rejections)
-        self.failed_at[rows] = -1
-        self.index[rows] = [self.table.code(status) for status in rejections.values()]
+    def _raise_failures(self, position: int, plugin: str, answers: NodeToStatus) -> None:
+        for status in answers.statuses[1:]:
+            if not status.is_rejected:
+                code = self.table.codes.get(status.by(plugin))
+                if ((self.index == code) & (self.failed_at == position)).any():
+                    raise PluginFailure(failed_with("filter", plugin, status))
 
     def statuses(self) -> NodeToStatus:
         """Return the answers as one status per row."""
@@ -146,9 +137,36 @@ class Filtering:
         return cls(FirstRejections.all_passed(rows), np.ones(rows, np.bool_))
 
     def add(self, position: int, plugin: str, found: NodeToStatus) -> None:
-        """Add a filter's answers for all rows; it has rejected some and failed on none."""
-        self.passed = self.passed & found.passed
-        self._later.append((position, plugin, found))
+        """Add a filter's answers for all rows.
+
+        Raises:
+            PluginFailure: if it failed on a row that no earlier filter rejected.
+        """
+        if len(found.statuses) == 1 or not np.count_nonzero(found.index):
+            return
+        if all(status.is_rejected for status in found.statuses[1:]):
+            self.passed = self.passed & found.passed
+            self._later.append((position, plugin, found))
+            return
+        answers = self.own_answers()
+        answers.add(position, plugin, found)
+        self.passed = answers.passed
+
+    def fail(self, position: int, status: Status) -> None:
+        """Record that the filter at `position` failed, on every row if the failure names none."""
+        answers = self.own_answers()
+        if not (answers.failed_at == position).any():
+            rows = answers.failed_at > position
+            answers.failed_at[rows] = position
+            answers.index[rows] = answers.table.code(status)
+        self.passed = answers.passed
+
+    def override(self, rejections: Mapping[int, Status]) -> None:
+        """Replace the statuses of some rows by rejections that were computed elsewhere."""
+        answers, rows = self.own_answers(), list(rejections)
+        answers.failed_at[rows] = -1
+        answers.index[rows] = [answers.table.code(status) for status in rejections.values()]
+        self.passed = answers.passed
 
     @property
     def answers_so_far(self) -> FirstRejections:
@@ -159,18 +177,14 @@ class Filtering:
         """Return the first rejection per row; callers must not write to it."""
         if self._later:
             later, self._later = self._later, []
-            answers = self.mutable_answers()
+            answers = self.own_answers()
             for position, plugin, found in later:
                 answers.add(position, plugin, found)
         return self._answers
 
-    def mutable_answers(self) -> FirstRejections:
-        """Return the first rejection per row for writing; call `changed` afterwards."""
+    def own_answers(self) -> FirstRejections:
+        """Return the first rejection per row; the known answers do not share it."""
         self.answers()
         if not self._is_own:
             self._answers, self._is_own = self._answers.copy(), True
         return self._answers
-
-    def changed(self) -> None:
-        """Update `passed` after a write to the answers."""
-        self.passed = self._answers.passed

@@ -26,7 +26,7 @@ from kubesched.scheduler.answers import Answers
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.search import Attempt
-from kubesched.snapshot.changed_rows import ChangedRows
+from kubesched.snapshot.changes import ChangeReader
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.nominator import ChangedNominations
 from kubesched.snapshot.pod_info import PodInfo
@@ -139,7 +139,7 @@ class _Rejections:
     def __init__(self) -> None:
         self._by_row: dict[int, Status] = {}
         self._outcomes: dict[Hashable, Status] = {}
-        self._changed = ChangedRows()
+        self._changed: ChangeReader[int] = ChangeReader()
         self._nominated = ChangedNominations()
 
     def updated(self, trial: _Trial) -> Mapping[int, Status]:
@@ -162,7 +162,7 @@ class _Rejections:
     def _names_to_ask(self, snapshot: Snapshot, pod: PodInfo) -> Iterable[str]:
         """Return the nodes to ask about, and drop the rejections by others that changed."""
         nodes, nominated = snapshot.nodes, snapshot.nominated
-        rows = self._changed.read(nodes)
+        rows = self._changed.read(nodes.changes)
         names = self._nominated.read(nominated, pod.uid)
         if rows is None or names is None:
             self._by_row.clear()

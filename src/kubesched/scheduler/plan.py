@@ -45,8 +45,8 @@ class Plan:
 
     Attributes:
         usable: Whether answers can be kept for these pods at all.
-        filter_states, skip_filter, score_states, skip_score: As in `CycleState`, of known plugins
-            and of those whose sign is shared.
+        states: The states and Skips that a cycle begins with, of known plugins and of those whose
+            sign is shared.
         pre_filters, filters, pre_scores, scores: Plugins to run in each cycle; filters with their
             position in the profile.
         filter_states_to_make, score_states_to_make: Plugins whose state each cycle creates.
@@ -56,10 +56,7 @@ class Plan:
     def __init__(self, profile: Profile) -> None:
         """Set up a plan that runs every plugin in each cycle."""
         self.usable = True
-        self.filter_states: dict[str, object] = {}
-        self.score_states: dict[str, object] = {}
-        self.skip_filter: set[str] = set()
-        self.skip_score: set[str] = set()
+        self.states = CycleState()
         self.pre_filters: list[PreFilterPlugin[object]] = list(profile.pre_filter_plugins)
         self.filter_states_to_make = list(profile.filters_without_pre_filter)
         self.filters = list(enumerate(profile.filter_plugins))
@@ -89,11 +86,7 @@ class Plan:
         """
         plan = cls(profile)
         if known is not None:
-            plan.usable = known.usable
-            plan.filter_states |= known.filter_states
-            plan.score_states |= known.score_states
-            plan.skip_filter |= known.skip_filter
-            plan.skip_score |= known.skip_score
+            plan.usable, plan.states = known.usable, known.new_cycle()
         planning = _Planning(plan, scopes, profile, pod, snapshot)
         planning.plan_filters()
         if profile.score_plugins:
@@ -107,11 +100,12 @@ class Plan:
 
     def new_cycle(self) -> CycleState:
         """Return a cycle state that has the states of known plugins."""
+        states = self.states
         return CycleState(
-            self.filter_states.copy(),
-            self.score_states.copy(),
-            self.skip_filter.copy(),
-            self.skip_score.copy(),
+            states.filter_states.copy(),
+            states.score_states.copy(),
+            states.skip_filter.copy(),
+            states.skip_score.copy(),
         )
 
     def without(self, skips: frozenset[Skip]) -> Plan:
@@ -119,12 +113,13 @@ class Plan:
         plan = self._without.get(skips)
         if plan is None:
             plan = self._without[skips] = copy(self)
+            states = plan.states = self.new_cycle()
             skip_filter = {name for point, name in skips if point is PRE_FILTER}
             skip_score = {name for point, name in skips if point is PRE_SCORE}
-            plan.filter_states = self.filter_states | dict.fromkeys(skip_filter)
-            plan.score_states = self.score_states | dict.fromkeys(skip_score)
-            plan.skip_filter = self.skip_filter | skip_filter
-            plan.skip_score = self.skip_score | skip_score
+            states.filter_states |= dict.fromkeys(skip_filter)
+            states.score_states |= dict.fromkeys(skip_score)
+            states.skip_filter |= skip_filter
+            states.skip_score |= skip_score
             plan.pre_filters = [p for p in self.pre_filters if p.name not in skip_filter]
             plan.filters = [pair for pair in self.filters if pair[1].name not in skip_filter]
             plan.pre_scores = [p for p in self.pre_scores if p.name not in skip_score]
@@ -169,64 +164,54 @@ class _Planning:
 
     def plan_filters(self) -> None:
         """Run the PreFilter plugins whose results are kept; leave the others to each cycle."""
-        plan, profile, cycle = self._plan, self._profile, self._plan.new_cycle()
+        plan, profile, states = self._plan, self._profile, self._plan.states
         plan.pre_filters = []
         for plugin in profile.pre_filter_plugins:
             if not self._keeps_pre_filter(plugin):
                 plan.pre_filters.append(plugin)
-            elif plugin.name not in plan.filter_states:
-                result = profile.ask(plugin, plugin.pre_filter, cycle, self._pod, self._snapshot)
-                plan.filter_states[plugin.name] = result.state
+            elif plugin.name not in states.filter_states:
+                result = profile.ask(plugin, plugin.pre_filter, states, self._pod, self._snapshot)
+                states.filter_states[plugin.name] = result.state
                 if result.status.is_skip:
-                    plan.skip_filter.add(plugin.name)
+                    states.skip_filter.add(plugin.name)
                 elif result.status != SUCCESS or result.node_names is not None:
                     plan.usable = False
-        self._make_filter_states()
-        plan.filters = []
-        for position, filter_ in enumerate(profile.filter_plugins):
-            if filter_.name not in plan.skip_filter:
-                filters = plan.known_filters if self._keeps_filter(filter_) else plan.filters
-                filters.append((position, filter_))
-
-    def _make_filter_states(self) -> None:
-        plan, profile, cycle = self._plan, self._profile, self._plan.new_cycle()
         plugins = profile.filters_without_pre_filter
         known = [plugin for plugin in plugins if self._keeps_filter(plugin)]
         plan.filter_states_to_make = [plugin for plugin in plugins if plugin not in known]
-        missing = [plugin for plugin in known if plugin.name not in plan.filter_states]
-        profile.make_filter_states(missing, cycle, self._pod, self._snapshot)
-        plan.filter_states |= cycle.filter_states
+        missing = [plugin for plugin in known if plugin.name not in states.filter_states]
+        profile.make_filter_states(missing, states, self._pod, self._snapshot)
         # Only a full cycle shows which row, if any, fails for lack of the state.
-        plan.usable &= not any(isinstance(cycle.filter_states[p.name], NoState) for p in known)
+        plan.usable &= not any(isinstance(states.filter_states[p.name], NoState) for p in known)
+        plan.filters = []
+        for position, filter_ in enumerate(profile.filter_plugins):
+            if filter_.name not in states.skip_filter:
+                filters = plan.known_filters if self._keeps_filter(filter_) else plan.filters
+                filters.append((position, filter_))
 
     def plan_scores(self) -> None:
         """Run the PreScore plugins whose results are kept; leave the others to each cycle."""
-        plan, profile, cycle = self._plan, self._profile, self._plan.new_cycle()
+        plan, profile, states = self._plan, self._profile, self._plan.states
         plan.pre_scores = []
         for plugin in profile.pre_score_plugins:
             if not self._keeps_score(plugin):
                 plan.pre_scores.append(plugin)
-            elif plugin.name not in plan.score_states:
+            elif plugin.name not in states.score_states:
                 result = profile.ask(
-                    plugin, plugin.pre_score, cycle, self._pod, self._snapshot, self._everywhere
+                    plugin, plugin.pre_score, states, self._pod, self._snapshot, self._everywhere
                 )
-                plan.score_states[plugin.name] = result.state
+                states.score_states[plugin.name] = result.state
                 if result.status.is_skip:
-                    plan.skip_score.add(plugin.name)
+                    states.skip_score.add(plugin.name)
                 elif result.status != SUCCESS:
                     plan.usable = False
-        self._make_score_states()
-        plan.scores = []
-        for score in profile.score_plugins:
-            if score.name not in plan.skip_score:
-                (plan.known_scores if self._keeps_score(score) else plan.scores).append(score)
-
-    def _make_score_states(self) -> None:
-        plan, profile, cycle = self._plan, self._profile, self._plan.new_cycle()
         plugins = profile.scores_without_pre_score
         known = [plugin for plugin in plugins if self._keeps_score(plugin)]
         plan.score_states_to_make = [plugin for plugin in plugins if plugin not in known]
-        missing = [plugin for plugin in known if plugin.name not in plan.score_states]
-        profile.make_score_states(missing, cycle, self._pod, self._snapshot, self._everywhere)
-        plan.score_states |= cycle.score_states
-        plan.usable &= not any(isinstance(cycle.score_states[p.name], NoState) for p in known)
+        missing = [plugin for plugin in known if plugin.name not in states.score_states]
+        profile.make_score_states(missing, states, self._pod, self._snapshot, self._everywhere)
+        plan.usable &= not any(isinstance(states.score_states[p.name], NoState) for p in known)
+        plan.scores = []
+        for score in profile.score_plugins:
+            if score.name not in states.skip_score:
+                (plan.known_scores if self._keeps_score(score) else plan.scores).append(score)

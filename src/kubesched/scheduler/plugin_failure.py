@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.framework.plugin import NODE_SCORE_MAX, NODE_SCORE_MIN, are_valid_scores
-from kubesched.framework.status import Code, NodeToStatus, Status
-from kubesched.scheduler.first_rejections import FirstRejections
+from kubesched.framework.status import Code, Status
 
 _PREFIXES: Final = {
     "pre_enqueue": 'running PreEnqueue plugin "{}": ',
@@ -78,18 +77,6 @@ def reported(method: str, plugin: str, status: Status) -> Status:
     if status.is_success or status.is_rejected:
         return status.by(plugin)
     return failed_with(method, plugin, status)
-
-
-def raise_failures(
-    answers: FirstRejections, found: NodeToStatus, position: int, plugin: str
-) -> None:
-    """Raise if a row's first non-success status is a failure of this filter."""
-    for status in found.statuses[1:]:
-        if status.is_rejected:
-            continue
-        code = answers.table.codes.get(status.by(plugin))
-        if code is not None and ((answers.index == code) & (answers.failed_at == position)).any():
-            raise PluginFailure(failed_with("filter", plugin, status))
 
 
 def check_scores(plugin: str, scores: NDArray[np.int64]) -> None:

@@ -7,38 +7,49 @@
     submit    if Permit let some pod pass: place each pod that found a node, to wait at Permit for
                   the others; requeue the rest
               if a pod has to preempt: requeue all, nominated to the nodes they found
-              if Permit let no pod pass: requeue all, perhaps after evictions for the group
+              if Permit let no pod pass: requeue all, perhaps after evictions for the group, whose
+                  victims DefaultPreemption finds
     report    write the group's condition PodGroupScheduled
 
-Upstream: pkg/scheduler/schedule_one_podgroup.go (v1.36)
+Upstream: pkg/scheduler/schedule_one_podgroup.go;
+          pkg/scheduler/backend/cache/snapshot.go, BackupSnapshot (v1.36)
 Reads:    pod.spec.schedulingGroup, priority; PodGroups
-Invariants: no tentative placement outlives the cycle.
-Differs:  pods are tried in the table itself, not in a copy, so changes of the cluster wait until
-          the cycle has ended, and the anti-affinity of a tentatively placed pod applies to later
-          pods also on nodes where upstream misses it; pods of equal priority that became ready at
-          once, and placements, are tried in the order of their arrival, upstream in random order;
-          an unknown group is reported, upstream loses the message; plugins cannot find out whether
-          a cycle is a group's.
+Rejects:  Unschedulable if the group would have to preempt and has topology constraints, or
+          DefaultPreemption does not run.
+Invariants: no tentative placement outlives the cycle; the search for victims leaves the table as it
+          was, down to the order of the pods of a row.
+Differs:  pods, and evictions for a group, are tried in the table itself, not in a copy, so changes
+          of the cluster wait until the cycle has ended, and the anti-affinity of a tentatively
+          placed pod applies to later pods also on nodes where upstream misses it; pods of equal
+          priority that became ready at once, and placements, are tried in the order of their
+          arrival, upstream in random order; an unknown group is reported, upstream loses the
+          message; plugins cannot find out whether a cycle is a group's.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
 from kubesched.api.scheduling import PodGroup
+from kubesched.framework.phase_timer import POST_FILTER
+from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.pod_groups import (
     Placement,
     PodGroupAssignments,
     pod_group_name_of,
     state_not_found,
 )
+from kubesched.framework.preemption.group_victims import group_priority
 from kubesched.framework.queued_pod_info import QueuedPodInfo
-from kubesched.framework.status import Code, Status, failure, unschedulable
+from kubesched.framework.status import SUCCESS, Code, Status, failure, unschedulable
 from kubesched.scheduler.decision import Failed, FailedAttempt, Placed, Rejected
+from kubesched.scheduler.eviction import Preemption, Preemptor
 from kubesched.scheduler.placement_search import PlacementSearch
+from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.pod_group_outcome import (
     MemberAttempt,
     Outcome,
@@ -47,9 +58,20 @@ from kubesched.scheduler.pod_group_outcome import (
     outcome_of,
     refused,
 )
-from kubesched.scheduler.pod_group_preemption import preempt_for_group
 from kubesched.scheduler.pod_scheduling import PodScheduling
 from kubesched.scheduler.profile import Profile
+from kubesched.snapshot.node_columns import NodeColumns
+from kubesched.snapshot.pod_info import PodInfo
+
+TARGET: Final = "cluster"
+"""Used in place of a node name when a group preempts."""
+
+NOT_REGISTERED: Final = (
+    "default preemption plugin is not registered, workload aware preemption is disabled"
+)
+HAS_CONSTRAINTS: Final = (
+    "workload aware preemption is not supported for pod groups with scheduling constraints"
+)
 
 log = logging.getLogger(__name__)
 
@@ -237,16 +259,46 @@ class PodGroupCycle:
             cause = f'podgroup.scheduling.k8s.io "{self._name}" not found'
             status = failure(f"failed to get pod group object: {cause}")
         else:
-            pods = [member.pod_info for member in self._members]
-            status = await preempt_for_group(
-                self._steps, self._profile, self._group, pods, self._try
-            )
+            status = await self._evict_for(self._group)
         if status.is_success:
             return replace(outcome, waits_for_preemption=True)
         if not status.is_rejected:
             return replace(outcome, status=status)
         found = outcome.status
         return replace(outcome, status=replace(found, reasons=(*found.reasons, status.message)))
+
+    async def _evict_for(self, group: PodGroup) -> Status:
+        """Evict the victims found; return success if the group then fits, else the rejection."""
+        if not self._profile.pod_group_post_filter_plugins:
+            return unschedulable(NOT_REGISTERED)
+        constraints = group.spec.scheduling_constraints
+        if constraints is not None and constraints.topology:
+            return unschedulable(HAS_CONSTRAINTS)
+        pods = tuple(member.pod_info for member in self._members)
+        result = await self._find_victims(group, pods)
+        if not result.status.is_success:
+            return result.status
+        metadata, priority = group.metadata, group_priority(group)
+        preemptor = Preemptor("podgroup", metadata.uid, metadata.key, priority, pods)
+        preemption = Preemption(preemptor, TARGET, result.victims, self._profile.scheduler_name)
+        error = await self._steps.evictions.carry_out(preemption)
+        return failure(error) if error else SUCCESS
+
+    async def _find_victims(self, group: PodGroup, pods: Sequence[PodInfo]) -> PostFilterResult:
+        steps, profile = self._steps, self._profile
+        plugin = profile.pod_group_post_filter_plugins[0]
+        snapshot = steps.cache.snapshot(steps.queue.nominator)
+        restriction = steps.cycles[profile.scheduler_name].restriction
+        trial = Trial(steps.cache.nodes, self._try)
+        try:
+            with restriction.without_post_filters():
+                return await profile.ask_async(
+                    POST_FILTER, plugin, plugin.pod_group_post_filter, group, pods, snapshot, trial
+                )
+        except PluginFailure as failed:
+            return PostFilterResult(failed.status)
+        finally:
+            trial.restore()
 
     # Submit.
 
@@ -279,6 +331,40 @@ class PodGroupCycle:
             log.error("Pod group %s was deleted; its status is not written", where)
         else:
             self._steps.status_writer.write_pod_group(self._group, condition_of(status))
+
+
+class Trial:
+    """Removes pods from the table tentatively, to see whether the group would fit."""
+
+    def __init__(self, nodes: NodeColumns, try_group: Callable[[], Awaitable[Outcome]]) -> None:
+        self._nodes = nodes
+        self._try_group = try_group
+        self._before: dict[int, list[PodInfo]] = {}
+
+    def remove(self, pods: Iterable[PodInfo]) -> None:
+        """Remove pods from their rows."""
+        for pod in pods:
+            row = self._nodes.row_of[pod.node_name]
+            self._before.setdefault(row, list(self._nodes.pods[row].values()))
+            self._nodes.remove_pod(pod, row)
+
+    def put_back(self, pods: Iterable[PodInfo]) -> None:
+        """Put removed pods back on their rows."""
+        for pod in pods:
+            self._nodes.add_pod(pod, self._nodes.row_of[pod.node_name])
+
+    async def schedule(self) -> Status:
+        """Try the group and return success if it would be scheduled."""
+        return (await self._try_group()).status
+
+    def restore(self) -> None:
+        """Restore each row's pods in their original order."""
+        for row, pods in self._before.items():
+            for pod in list(self._nodes.pods[row].values()):
+                self._nodes.remove_pod(pod, row)
+            for pod in pods:
+                self._nodes.add_pod(pod, row)
+        self._before.clear()
 
 
 def _best(

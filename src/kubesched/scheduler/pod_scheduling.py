@@ -284,14 +284,16 @@ class PodScheduling:
     def _bound(self, assumed: Assumed) -> None:
         now = self.now()
         log_bound(assumed)
+        profile, cycle, pod = assumed.profile, assumed.cycle, assumed.pod
         if self.records_events:
-            pod = assumed.pod
             note = f"Successfully assigned {pod.key} to {pod.node_name}"
             self._record(pod, "Normal", "Scheduled", "Binding", note)
         for observer in self.observers:
             observer.bound(assumed, now)
-        _post_bind(assumed)
-        self._activate_requested(assumed.cycle)
+        with profile.timer.phases[POST_BIND]:
+            for plugin in profile.post_bind_plugins:
+                profile.notify(plugin, plugin.post_bind, cycle, pod, pod.node_name)
+        self._activate_requested(cycle)
 
     def _binding_failed(self, assumed: Assumed, status: Status) -> None:
         if self.defers(self._binding_failed, assumed, status):
@@ -386,13 +388,6 @@ class PodScheduling:
             pod.pod, kind, reason, action, note, reporting_controller=pod.scheduler_name
         )
         self.api.record_event(event)
-
-
-def _post_bind(assumed: Assumed) -> None:
-    profile, cycle, pod = assumed.profile, assumed.cycle, assumed.pod
-    with profile.timer.phases[POST_BIND]:
-        for plugin in profile.post_bind_plugins:
-            profile.notify(plugin, plugin.post_bind, cycle, pod, pod.node_name)
 
 
 def assumed_pod(assumed: PodInfo) -> Pod:

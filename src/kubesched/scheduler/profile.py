@@ -47,13 +47,7 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.services import Services, services_for
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
 from kubesched.scheduler.first_rejections import PASSED, Filtering
-from kubesched.scheduler.plugin_failure import (
-    PluginFailure,
-    failed_with,
-    failure_of,
-    raise_failures,
-    reported,
-)
+from kubesched.scheduler.plugin_failure import PluginFailure, failed_with, failure_of, reported
 from kubesched.scheduler.profile_plugins import ProfilePlugins, build_plugins
 from kubesched.snapshot.node_table import NodeTable, SelectedRows
 from kubesched.snapshot.pod_info import PodInfo
@@ -383,37 +377,15 @@ class Profile:
         state = cycle.filter_states.get(plugin.name)
         if not plugin.survivors_only or np.count_nonzero(filtering.passed) == len(nodes):
             found = self.ask_filter(plugin, state, pod, nodes)
-            self.add_answers(filtering, position, plugin, found)
-            return
-        rows = np.flatnonzero(filtering.answers().failed_at > position)
-        if not len(rows):
-            return
-        some = nodes if len(rows) == len(nodes) else nodes.take(rows)
-        found = self.ask_filter(plugin, state, pod, some)
-        if found.index.any():
-            answers = filtering.mutable_answers()
-            answers.add_at(rows, position, plugin.name, found)
-            filtering.changed()
-            raise_failures(answers, found, position, plugin.name)
-
-    @staticmethod
-    def add_answers(
-        filtering: Filtering, position: int, plugin: FilterPlugin[object], found: NodeToStatus
-    ) -> None:
-        """Add a filter's answers for all rows to `filtering`.
-
-        Raises:
-            PluginFailure: if it failed on a row that no earlier filter rejected.
-        """
-        if len(found.statuses) == 1 or not np.count_nonzero(found.index):
-            return
-        if all(status.is_rejected for status in found.statuses[1:]):
-            filtering.add(position, plugin.name, found)
-            return
-        answers = filtering.mutable_answers()
-        if answers.add(position, plugin.name, found):
-            filtering.changed()
-            raise_failures(answers, found, position, plugin.name)
+        else:
+            rows = np.flatnonzero(filtering.answers().failed_at > position)
+            if not len(rows):
+                return
+            of_rows = self.ask_filter(plugin, state, pod, nodes.take(rows))
+            index = np.zeros(len(nodes), np.int32)
+            index[rows] = of_rows.index
+            found = NodeToStatus(index, of_rows.statuses)
+        filtering.add(position, plugin.name, found)
 
     # What plugins may call: framework.handle.Handle.
 

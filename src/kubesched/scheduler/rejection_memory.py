@@ -22,7 +22,7 @@ from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 from kubesched.snapshot.snapshot import Snapshot
 
-_Stamp = tuple[Objects, int, int, int, int]
+_Stamp = tuple[Objects, int, int, int]
 """Versions that change with every change that a cycle can observe."""
 
 _Kind = tuple[PodTemplate, str, tuple[Hashable, ...]]
@@ -125,8 +125,7 @@ class RejectionMemory:
 
 def _stamp_of(snapshot: Snapshot) -> _Stamp:
     nodes, objects = snapshot.nodes, snapshot.objects
-    changes = nodes.changes_dropped + len(nodes.changes)
-    return objects, objects.changes, nodes.epoch, changes, snapshot.nominated.changes.version
+    return objects, objects.changes, nodes.changes.version, snapshot.nominated.changes.version
 
 
 def _is_nominated(pod: PodInfo, snapshot: Snapshot) -> bool:

@@ -83,10 +83,6 @@ class RepeatedRejections:
         for observer in steps.observers:
             observer.rejected_again(again, now)
         if steps.records_events or logs_failures():
-            self._report_each(attempt)
-
-    def _report_each(self, attempt: FailedAttempt) -> None:
-        """Log the attempt of each pod, and write its event."""
-        for pod in self._steps.queue.cohorts.objects(attempt.queued):
-            log_failure(pod, attempt)
-            self._steps.record_failure(pod, attempt.message)
+            for pod in steps.queue.cohorts.objects(queued):
+                log_failure(pod, attempt)
+                steps.record_failure(pod, attempt.message)

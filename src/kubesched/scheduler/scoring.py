@@ -46,7 +46,10 @@ class Scoring:
         with profile.timer.phases[SCORE]:
             if feasible is None and not plugins and trace is None:
                 return known.select(pod, profile.random)
-            totals = known.mutable_totals(feasible, pod)
+            if feasible is None:
+                totals = known.totals(pod).copy()
+            else:
+                totals = known.totals_where(feasible, pod)
             if attempt.plan.knows_any and trace is None:
                 plugins = self._add_plain_scores(attempt, totals, plugins)
             if plugins:

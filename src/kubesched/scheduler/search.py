@@ -103,10 +103,9 @@ class Search:
 
     def answers(self) -> FirstRejections:
         """Return the first rejection per row of the table."""
-        if self._everywhere is None:
-            every = FirstRejections.all_passed(len(self._nodes))
-        else:
-            every = self._everywhere.mutable_answers()
+        if self._everywhere is not None:
+            return self._everywhere.own_answers()
+        every = FirstRejections.all_passed(len(self._nodes))
         for rows, answers in self._parts:
             code = every.table.code
             codes = np.array([code(status) for status in answers.table.statuses], np.int32)
@@ -166,7 +165,7 @@ class Search:
 
     def _is_as_before(self, last: Diagnosis) -> bool:
         """Whether each row has its status of an earlier search of all rows."""
-        if self._everywhere is None or self._parts or last.node_names is not self._nodes.all_names:
+        if self._everywhere is None or last.node_names is not self._nodes.all_names:
             return False
         now, before = self._everywhere.answers(), last.node_to_status
         return now.table.statuses is before.statuses and np.array_equal(now.index, before.index)

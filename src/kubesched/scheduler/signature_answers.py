@@ -25,7 +25,7 @@ from kubesched.scheduler.plan import ROW_SCOPES, Plan
 from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.select_host import BestRows
-from kubesched.snapshot.changed_rows import ChangedRows
+from kubesched.snapshot.changes import ChangeReader
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -71,7 +71,7 @@ class SignatureAnswers(Answers):
         self._one_by_one_max = _ONE_BY_ONE_MAX if self._answers_rows() else 1
         self._outcomes: dict[Hashable, _RowOutcome] = {}
         self._best = BestRows()
-        self._changed = ChangedRows()
+        self._changed: ChangeReader[int] = ChangeReader()
 
     def _answers_rows(self) -> bool:
         """Whether all plugins answer for a row without arrays."""
@@ -108,7 +108,7 @@ class SignatureAnswers(Answers):
 
     def _rows_to_ask(self, nodes: NodeColumns) -> Sequence[int] | None:
         """Return the rows that changed; None if it is cheaper to ask about all."""
-        changed = self._changed.read(nodes)
+        changed = self._changed.read(nodes.changes)
         if changed is None:
             return None
         few = len(nodes) // 4
@@ -199,7 +199,7 @@ class SignatureAnswers(Answers):
     def _filter_row(self, pod: PodInfo, nodes: NodeColumns, row: int) -> tuple[int, int]:
         """Return the position of the first filter that rejects the row, and its status code."""
         for position, plugin in self._row_filters:
-            state = self.plan.filter_states.get(plugin.name)
+            state = self._filter_states.get(plugin.name)
             status = self._profile.ask(plugin, plugin.filter_row, state, pod, nodes, row)
             if not status.is_success:
                 if not status.is_rejected:
@@ -210,7 +210,7 @@ class SignatureAnswers(Answers):
     def _score_row(
         self, plugin: ScorePlugin[object], pod: PodInfo, nodes: NodeColumns, row: int
     ) -> int:
-        state = self.plan.score_states.get(plugin.name)
+        state = self._score_states.get(plugin.name)
         return self._profile.ask(plugin, plugin.score_row, state, pod, nodes, row)
 
     def _ask_rows(self, pod: PodInfo, nodes: NodeColumns, rows: NDArray[np.intp]) -> None:

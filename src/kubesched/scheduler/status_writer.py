@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from kubesched.api.conditions import ConditionPatch, find_condition
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.errors import ApiError
-from kubesched.api.meta import Condition, ObjectMeta
+from kubesched.api.meta import Condition
 from kubesched.api.scheduling import PodGroup
 from kubesched.scheduler.api_client import ApiClient, UnansweredWrites
 
@@ -70,66 +70,61 @@ class StatusWriter:
             unchanged = asyncio.get_running_loop().create_future()
             unchanged.set_result(True)
             return unchanged
-        return self._write(
-            "pod",
-            pod.metadata,
-            lambda: self._patch(pod, condition, nominated_node_name),
-        )
+        return self._write(pod, lambda: self._patch(pod, condition, nominated_node_name))
 
     def is_written(
         self, pod: Pod, condition: ConditionPatch | None, nominated_node_name: str | None
     ) -> bool:
         """Whether the pod has this state already, and no write to it is under way."""
-        if _key("pod", pod.metadata) in self._last:
+        if _key(pod) in self._last:
             return False
-        before = self._not_observed_yet("pod", pod.metadata)
+        before = self._not_observed_yet(pod)
         return not _changes(_as_written(pod, before), condition, nominated_node_name)
 
     def pending_write(self, pod: Pod) -> asyncio.Task[bool] | None:
         """Return the last change of a pod that is still being sent, or None."""
-        return self._last.get(_key("pod", pod.metadata)) if self._last else None
+        return self._last.get(_key(pod)) if self._last else None
 
     async def _patch(
         self, pod: Pod, condition: ConditionPatch | None, nominated_node_name: str | None
     ) -> None:
         """Send a change as a patch against the server's current state. Raises ApiError."""
-        before = self._not_observed_yet("pod", pod.metadata)
+        before = self._not_observed_yet(pod)
         pod = _as_written(pod, before)
         if not _changes(pod, condition, nominated_node_name):
             return
-        self._written.pop(_key("pod", pod.metadata), None)
+        self._written.pop(_key(pod), None)
         await self._api.patch_pod_status(pod, condition, nominated_node_name)
         if before is not None:
             condition = condition or before.condition
             if nominated_node_name is None:
                 nominated_node_name = before.nominated_node_name
-        self._keep("pod", pod.metadata, condition, nominated_node_name)
+        self._keep(pod, condition, nominated_node_name)
 
     def _keep(
         self,
-        kind: str,
-        metadata: ObjectMeta,
+        item: Pod | PodGroup,
         condition: ConditionPatch | None,
         nominated_node_name: str | None,
     ) -> None:
-        written = _Written(metadata.resource_version, condition, nominated_node_name)
-        self._written[_key(kind, metadata)] = written
+        version = item.metadata.resource_version
+        self._written[_key(item)] = _Written(version, condition, nominated_node_name)
         if len(self._written) > _WRITTEN_MAX:
             self._written.popitem(last=False)
 
-    def _not_observed_yet(self, kind: str, metadata: ObjectMeta) -> _Written | None:
+    def _not_observed_yet(self, item: Pod | PodGroup) -> _Written | None:
         """Return the last write to this version of an object, or None."""
-        before = self._written.get(_key(kind, metadata)) if self._written else None
-        version = metadata.resource_version
+        before = self._written.get(_key(item)) if self._written else None
+        version = item.metadata.resource_version
         return before if before is not None and version and before.version == version else None
 
     def write_pod_group(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Send a group's condition after earlier ones; a group that was scheduled once keeps it."""
-        self._write("pod group", group.metadata, lambda: self._patch_group(group, condition))
+        self._write(group, lambda: self._patch_group(group, condition))
 
     async def _patch_group(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Send a condition that the group lacks on the server. Raises ApiError."""
-        before = self._not_observed_yet("pod group", group.metadata)
+        before = self._not_observed_yet(group)
         if before is not None and before.condition is not None:
             conditions = before.condition.set_in(
                 group.status.conditions, Condition, group.metadata.generation, None
@@ -137,21 +132,21 @@ class StatusWriter:
             group = replace(group, status=replace(group.status, conditions=conditions))
         if _changes_group(group, condition):
             await self._api.patch_pod_group_status(group, condition)
-            self._keep("pod group", group.metadata, condition, None)
+            self._keep(group, condition, None)
 
     def _write(
-        self, kind: str, metadata: ObjectMeta, send: Callable[[], Awaitable[None]]
+        self, item: Pod | PodGroup, send: Callable[[], Awaitable[None]]
     ) -> asyncio.Task[bool]:
-        uid = _key(kind, metadata)
-        sending = self._send_after(self._last.get(uid), kind, metadata, send)
+        key = _key(item)
+        sending = self._send_after(self._last.get(key), item, send)
         task = asyncio.get_running_loop().create_task(sending)
-        self._last[uid] = task
-        task.add_done_callback(lambda done: self._forget(uid, done))
+        self._last[key] = task
+        task.add_done_callback(lambda done: self._forget(key, done))
         return task
 
-    def _forget(self, uid: str, task: asyncio.Task[bool]) -> None:
-        if self._last.get(uid) is task:
-            del self._last[uid]
+    def _forget(self, key: str, task: asyncio.Task[bool]) -> None:
+        if self._last.get(key) is task:
+            del self._last[key]
 
     async def drain(self) -> None:
         """Wait until all changes have been sent."""
@@ -160,8 +155,7 @@ class StatusWriter:
     async def _send_after(
         self,
         before: asyncio.Task[bool] | None,
-        kind: str,
-        metadata: ObjectMeta,
+        item: Pod | PodGroup,
         send: Callable[[], Awaitable[None]],
     ) -> bool:
         if before is not None:
@@ -170,17 +164,17 @@ class StatusWriter:
             with self._unanswered:
                 await with_retries(send)
         except ApiError as error:
-            log.warning("Failed to patch status of %s: %s", _subject(kind, metadata), error)
+            log.warning("Failed to patch status of %s: %s", _subject(item), error)
             return False
         return True
 
 
-def _subject(kind: str, metadata: ObjectMeta) -> str:
-    return f"{kind} {metadata.namespace}/{metadata.name}"
+def _subject(item: Pod | PodGroup) -> str:
+    return f"{'pod' if isinstance(item, Pod) else 'pod group'} {item.metadata.key}"
 
 
-def _key(kind: str, metadata: ObjectMeta) -> str:
-    return metadata.uid or _subject(kind, metadata)
+def _key(item: Pod | PodGroup) -> str:
+    return item.metadata.uid or _subject(item)
 
 
 def _changes(pod: Pod, condition: ConditionPatch | None, nominated_node_name: str | None) -> bool:

@@ -77,7 +77,8 @@ class ClusterState:
                 self.cache.add_node(item)
             else:
                 self.cache.put(item)
-        self.cache.add_pods(on_nodes)
+        for pod in on_nodes:
+            self.cache.add_pod(pod)
         self._nominate()
 
     def add_pending(self, pod: Pod) -> PodInfo:

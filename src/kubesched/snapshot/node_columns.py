@@ -11,7 +11,7 @@ Differs:  rows are not in the order of upstream's node list, which `snapshot_ord
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, MutableSequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, MutableSequence
 from itertools import count, zip_longest
 from typing import Final, TypeVar
 
@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node, Taint
-from kubesched.api.integers import wrap
 from kubesched.api.quantity import resource_value, value
+from kubesched.snapshot.changes import ChangeLog
 from kubesched.snapshot.coded import Coded, CodedColumn
 from kubesched.snapshot.host_ports import NO_PORTS, UsedPortsColumn
 from kubesched.snapshot.images import ImageStates
@@ -55,8 +55,7 @@ class NodeColumns(NodeTable):
             has changed.
         groups: The pods on nodes, grouped by the properties that selectors read.
         epoch: Increases when a node is added, removed or changed; invalidates cached answers.
-        changes: Rows where a pod was added or removed in this epoch, oldest first.
-        changes_dropped: The number of oldest entries that were dropped from `changes`.
+        changes: Rows where a pod was added or removed; forgotten with each epoch.
         row_versions: A number per row, which changes with the row's pods. No number is used twice,
             in any table, so a row with an equal number has the same pods.
     """
@@ -80,8 +79,7 @@ class NodeColumns(NodeTable):
         self.groups = LabelGroups()
         self.images = ImageStates()
         self.epoch = 0
-        self.changes = array("q")
-        self.changes_dropped = 0
+        self.changes: ChangeLog[int] = ChangeLog(array("q"))
         self.row_versions = array("q")
         self._labels: dict[str, CodedColumn[str | None]] = {}
         self._claim_users: dict[str, int] = {}
@@ -242,31 +240,6 @@ class NodeColumns(NodeTable):
         self._account(info, row, 1)
         self.groups.add(info, row)
 
-    def add_pods(self, pods: Iterable[tuple[int, PodInfo]]) -> None:
-        """Add each pod to its row; faster than `add_pod` for many pods."""
-        cpu, memory = self._non_zero_requested.tolist()
-        requested: dict[str, list[int]] = {}
-        for row, info in pods:
-            assert info.uid not in self.pods[row], f"{info} is on {self.names[row]} already"
-            self.pods[row][info.uid] = info
-            held, (held_cpu, held_memory) = info.template.held, info.template.held_non_zero
-            for name, amount in held.items():
-                if name not in self.resources and not self._add_resource(name, row, amount):
-                    continue
-                if name not in requested:
-                    requested[name] = self._requested[self.resources[name]].tolist()
-                requested[name][row] += amount
-            cpu[row] += held_cpu
-            memory[row] += held_memory
-            self._account_uses(info, row, 1)
-            self.groups.add(info, row)
-            self._note_change(row)
-        self._non_zero_requested[:] = list(map(wrap, cpu)), list(map(wrap, memory))
-        for name, sums in requested.items():
-            self._requested[self.resources[name]] = list(map(wrap, sums))
-        for sums in (cpu, memory, *requested.values()):
-            self.is_plain &= 0 <= min(sums) and max(sums) <= PLAIN_MAX
-
     def replace_pod(self, info: PodInfo, row: int, *, as_newest: bool = False) -> None:
         """Replace a pod of a row by a version that leaves every column unchanged.
 
@@ -303,12 +276,6 @@ class NodeColumns(NodeTable):
         cpu, memory = template.held_non_zero
         self.is_plain &= increase(self._non_zero_requested, CPU, row, sign * cpu)
         self.is_plain &= increase(self._non_zero_requested, MEMORY, row, sign * memory)
-        self._account_uses(info, row, sign)
-        self._note_change(row)
-
-    def _account_uses(self, info: PodInfo, row: int, sign: int) -> None:
-        """Account for the pod itself, its host ports and its claims."""
-        template = info.template
         self._pod_counts[row] += sign
         if template.host_ports:
             used, ports = self.used_ports[row], template.host_ports
@@ -320,6 +287,7 @@ class NodeColumns(NodeTable):
                 self._claim_users[key] = users
             else:
                 del self._claim_users[key]
+        self._note_change(row)
 
     # Columns.
 
@@ -347,17 +315,16 @@ class NodeColumns(NodeTable):
         self._allocatable[:, row] = column
         self.is_plain &= 0 <= min(column) and max(column) <= PLAIN_MAX
 
-    def _add_resource(self, name: str, row: int, amount: int) -> bool:
-        """Add a column for a resource of a row; return whether it has one."""
+    def _add_resource(self, name: str, row: int, amount: int) -> None:
+        """Add a column for a resource of a row, if there are not too many."""
         if len(self.resources) >= self.resources_max:
             self.rare.setdefault(name, set()).add(row)
             self.is_plain &= 0 <= amount <= _RARE_PLAIN_MAX
-            return False
+            return
         at = self.resources[name] = len(self.resources)
         if at == len(self._requested):
             self._allocate(len(self._allowed_pods), 2 * at)
         self._renew_views()
-        return True
 
     def _amounts_on(self, row: int) -> Iterator[Mapping[str, object]]:
         """Yield what the node of a row offers, and what its pods hold, by resource."""
@@ -390,12 +357,8 @@ class NodeColumns(NodeTable):
         self.numbers = _read_only(self._numbers[:])
 
     def _note_change(self, row: int) -> None:
-        self.changes.append(row)
+        self.changes.add(row)
         self.row_versions[row] = next(_versions)
-        if len(self.changes) > 4 * len(self.names) + 4096:
-            drop = len(self.changes) // 2
-            del self.changes[:drop]
-            self.changes_dropped += drop
 
     def _begin_epoch(self) -> None:
         self.epoch += 1
@@ -405,8 +368,8 @@ class NodeColumns(NodeTable):
                 column.version += 1
             self._labels.clear()
         self._all_names = self._name_ranks = None
-        self.changes_dropped += len(self.changes)
-        self.changes = array("q")
+        self.changes.forget()
+        self.changes.kept_min = 2 * len(self.names) + 2048
 
 
 def _lasting(node: Node) -> Node:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.api.core import Pod
-from kubesched.snapshot.objects import ChangeLog, ChangeReader
+from kubesched.snapshot.changes import ChangeLog, ChangeReader
 from kubesched.snapshot.pod_info import PodInfo
 
 # (namespace, name) -> the pod as last observed, None if it was deleted.

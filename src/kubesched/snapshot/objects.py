@@ -5,61 +5,13 @@ Invariants: iteration is in the order of arrival of namespaces, then of names in
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import islice
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from kubesched.api.meta import KubeObject, ObjectMeta
+from kubesched.snapshot.changes import ChangeLog
 
 K = TypeVar("K", bound=KubeObject)
-T = TypeVar("T")
-_CHANGES_KEPT: Final = 1024
-
-
-class ChangeLog(Generic[T]):
-    """The latest of `version` changes; `ChangeReader` reads it piece by piece."""
-
-    __slots__ = ("_latest", "version")
-
-    def __init__(self) -> None:
-        self.version = 0
-        self._latest: deque[T] = deque(maxlen=_CHANGES_KEPT)
-
-    def add(self, change: T) -> None:
-        """Append a change."""
-        self._latest.append(change)
-        self.version += 1
-
-    def since(self, version: int) -> Sequence[T] | None:
-        """Return the changes since a version, oldest first; None if some were dropped."""
-        count = self.version - version
-        if count == 0:
-            return ()
-        if not 0 <= count <= len(self._latest):
-            return None
-        return tuple(islice(reversed(self._latest), count))[::-1]
-
-
-class ChangeReader(Generic[T]):
-    """A reader of one log at a time."""
-
-    __slots__ = ("_log", "_version")
-
-    def __init__(self) -> None:
-        self._log: ChangeLog[T] | None = None
-        self._version = 0
-
-    def read(self, log: ChangeLog[T]) -> Sequence[T] | None:
-        """Return the changes since the last call, oldest first.
-
-        None if anything may have changed: the first time, with another log, and after too many
-        changes.
-        """
-        changed = log.since(self._version) if log is self._log else None
-        self._log, self._version = log, log.version
-        return changed
-
 
 ObjectName: TypeAlias = tuple[str, str]
 """Namespace and name of an object."""

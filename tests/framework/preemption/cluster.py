@@ -207,6 +207,16 @@ def question_of(
     return Question(handle, cycle, info, snapshot, DisruptionBudgets(snapshot.objects))
 
 
+def rivals_in(question: Question) -> dict[int, list[PodInfo]]:
+    """Return the nominated pods that the preemptor must not displace, by row."""
+    snapshot = question.snapshot
+    ahead = {
+        row: snapshot.nominated.ahead_of(question.pod, name)
+        for name, row in snapshot.nodes.row_of.items()
+    }
+    return {row: rivals for row, rivals in ahead.items() if rivals}
+
+
 def make_budget(
     name: str,
     selector: object,

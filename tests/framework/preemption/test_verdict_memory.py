@@ -17,7 +17,7 @@ from kubesched.framework.plugin import Plugin
 from kubesched.framework.preemption import verdict_memory
 from kubesched.framework.preemption.budgets import DisruptionBudgets
 from kubesched.framework.preemption.report import Candidate
-from kubesched.framework.preemption.verdict_memory import VerdictMemory, contested_rows
+from kubesched.framework.preemption.verdict_memory import VerdictMemory
 from kubesched.framework.preemption.victims import Question, Verdict, select_victims_on_node
 from kubesched.framework.status import SUCCESS, NodeToStatus
 from kubesched.snapshot.node_table import NodeTable
@@ -25,7 +25,16 @@ from kubesched.snapshot.nominator import Nominator
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_snapshot
 
-from .cluster import CpuFit, Fragile, Ports, ScopedHandle, ZoneCrowd, make_budget, question_of
+from .cluster import (
+    CpuFit,
+    Fragile,
+    Ports,
+    ScopedHandle,
+    ZoneCrowd,
+    make_budget,
+    question_of,
+    rivals_in,
+)
 
 
 class _Handle(ScopedHandle):
@@ -64,18 +73,23 @@ class _Cluster:
         fields = {"node_name": node, "requests": {"cpu": 2}, "labels": {"app": name}, **more}
         return make_pod(name, **fields)  # type: ignore[arg-type]  # the keywords are TypedDict's
 
-    def question(self, *, priority: int = 5, name: str = "new") -> Question:
+    def question(
+        self, *, priority: int = 5, name: str = "new", host_ports: Sequence[int] = ()
+    ) -> Question:
         """Return the question who must go for a preemptor."""
-        pod = PodInfo(make_pod(name, priority=priority, requests={"cpu": 2}))
+        fields = make_pod(name, priority=priority, requests={"cpu": 2}, host_ports=host_ports)
+        pod = PodInfo(fields)
         snapshot = self.cache.snapshot(self.nominator)
         cycle = CycleState()
         assert SUCCESS == self.handle.pre_filter(cycle, pod, snapshot)
         budgets = DisruptionBudgets(snapshot.objects)
         return Question(self.handle, cycle, pod, snapshot, budgets)
 
-    def judge(self, *, priority: int = 5, name: str = "new") -> dict[str, list[str]]:
+    def judge(
+        self, *, priority: int = 5, name: str = "new", host_ports: Sequence[int] = ()
+    ) -> dict[str, list[str]]:
         """Return the victims per node, after comparing them with fresh ones."""
-        question = self.question(priority=priority, name=name)
+        question = self.question(priority=priority, name=name, host_ports=host_ports)
         snapshot = question.snapshot
         expected = [select_victims_on_node(question, row) for row in range(len(snapshot.nodes))]
         self.handle.filtered.clear()
@@ -150,6 +164,22 @@ def test_only_what_changed_is_judged_again(
     filtered = set(cluster.handle.filtered)
     # Rows with equal sums share what was found.
     assert again == filtered or (Ports not in plugins and filtered < again)
+
+
+class _IgnoringPorts(Ports):
+    """Ignores pods without host ports."""
+
+    def ignores(self, state: None, pod: PodInfo, other: PodInfo) -> bool:
+        """Return whether the other pod has none."""
+        return not other.template.host_ports
+
+
+def test_a_pod_that_stays_may_take_the_port() -> None:
+    """It has a higher priority, so that the filter rejects the node whoever else leaves."""
+    cluster = _Cluster([_IgnoringPorts, CpuFit])
+    assert ["n1-0"] == cluster.judge(host_ports=[80])["n1"]
+    cluster.cache.add_pod(cluster.pod("first", "n1", priority=9, host_ports=[80], requests={}))
+    assert [] == cluster.judge(host_ports=[80])["n1"]
 
 
 def test_a_budget_with_another_status_concerns_the_nodes_of_its_pods() -> None:
@@ -271,12 +301,12 @@ def test_the_number_of_verdicts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         pytest.param(9, "new", False, id="the-pod-itself"),
     ],
 )
-def test_contested_rows(priority: int, name: str, expected: bool) -> None:
+def test_rivals(priority: int, name: str, expected: bool) -> None:
     """Nominated pods of equal or higher priority are rivals."""
     rival = make_pod(name, priority=priority, nominated_node_name="n1")
     snapshot = make_snapshot([make_node("n1"), make_node("n2")], [rival])
     question = question_of(make_pod("new", priority=5), snapshot)
-    rivals = contested_rows(question, snapshot.nodes.row_of)
+    rivals = rivals_in(question)
     assert ({0: [name]} if expected else {}) == {
         row: [other.name for other in others] for row, others in rivals.items()
     }

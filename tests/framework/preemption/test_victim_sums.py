@@ -12,7 +12,6 @@ from hypothesis import given
 from kubesched.framework.plugin import FilterPlugin, Plugin, Scope
 from kubesched.framework.preemption.eligibility import lower_priority_pods
 from kubesched.framework.preemption.report import Candidate
-from kubesched.framework.preemption.verdict_memory import contested_rows
 from kubesched.framework.preemption.victim_sums import (
     KnownSums,
     Screening,
@@ -31,7 +30,7 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
 
-from .cluster import CpuFit, Fragile, Ports, ZoneA, ZoneCrowd, is_alike, question_of
+from .cluster import CpuFit, Fragile, Ports, ZoneA, ZoneCrowd, is_alike, question_of, rivals_in
 from .test_candidates_twin import Case, cases, snapshot_of
 
 
@@ -68,7 +67,7 @@ def test_sums_equal_one_by_one(case: Case) -> None:
     expected = {row: select_victims_on_node(question, row) for row in rows}
     known = KnownSums(len(rows))
     for _ in range(2):
-        rivals = contested_rows(question, snapshot.nodes.row_of)
+        rivals = rivals_in(question)
         found = select_victims_by_sums(question, rows, rivals, known)
         assert expected == found
     for row, passes in enumerate(known.fits_node.tolist()):
@@ -171,7 +170,7 @@ def test_rows_whose_pods_are_ignored_equal_one_by_one(case: Case) -> None:
     """A filter that looks at several rows does not matter where it ignores all pods that move."""
     snapshot = snapshot_of(case)
     question = question_of(case.preemptor.build(), snapshot, (CpuFit, ZoneCrowd))
-    rivals = contested_rows(question, snapshot.nodes.row_of)
+    rivals = rivals_in(question)
     rows = rows_of_sums(question, range(len(case.cpus)), rivals)
     moving = {
         row: (*lower_priority_pods(question.pod, snapshot.nodes, row), *rivals.get(row, ()))

@@ -23,7 +23,8 @@ from kubesched.api.resource import (
     AllocationResult,
     ResourceClaim,
 )
-from kubesched.snapshot.objects import ChangeLog, ChangeReader, ObjectName, Objects
+from kubesched.snapshot.changes import ChangeLog, ChangeReader
+from kubesched.snapshot.objects import ObjectName, Objects
 
 DeviceID = tuple[str, str, str]
 """Driver, pool and device name."""

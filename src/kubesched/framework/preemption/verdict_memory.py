@@ -12,7 +12,7 @@ Invariants: a kept verdict equals a computed one. It is valid while the stamp, t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -152,13 +152,14 @@ class Verdicts:
         names = self._nominated.read(nominated, question.pod.uid)
         if names is None:
             names = [*nominated.by_node, *(nodes.names[row] for row in self._contested)]
-        changed = set(names)
-        contested, row_of = contested_rows(question, changed), nodes.row_of
-        for row in [row_of[name] for name in changed if name in row_of]:
-            rivals = contested.get(row)
-            if rivals != self._contested.pop(row, None):
+        for name in dict.fromkeys(names):
+            row = nodes.row_of.get(name)
+            if row is None:
+                continue
+            rivals = nominated.ahead_of(question.pod, name)
+            if rivals != self._contested.pop(row, []):
                 self._versions[row] = _UNKNOWN
-            if rivals is not None:
+            if rivals:
                 self._contested[row] = rivals
 
 
@@ -189,22 +190,3 @@ class VerdictMemory:
         while len(self._known) > max(1, _ROWS_MAX // max(1, len(nodes))):
             self._known.popitem(last=False)
         return known
-
-
-def contested_rows(question: Question, names: Collection[str]) -> dict[int, list[PodInfo]]:
-    """Return the pods that the preemptor must not displace, by the row they are nominated to.
-
-    `names` are the nodes to look at.
-    """
-    pod, snapshot = question.pod, question.snapshot
-    by_node, row_of = snapshot.nominated.by_node, snapshot.nodes.row_of
-    contested: dict[int, list[PodInfo]] = {}
-    for name in by_node.keys() & names:
-        rivals = [
-            rival
-            for rival in by_node[name]
-            if rival.priority >= pod.priority and rival.uid != pod.uid
-        ]
-        if name in row_of and rivals:
-            contested[row_of[name]] = rivals
-    return contested

@@ -28,7 +28,7 @@ from kubesched.framework.plugin import OF_SUMS, Scope
 from kubesched.framework.preemption.eligibility import by_importance, lower_priority_pods
 from kubesched.framework.preemption.victims import NO_VICTIMS, Question, Verdict, verdict
 from kubesched.framework.status import NodeToStatus, Status
-from kubesched.snapshot.changed_rows import fitted
+from kubesched.snapshot.changes import fitted
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -98,6 +98,9 @@ def select_victims_by_sums(
     verdicts: dict[int, Verdict] = dict.fromkeys(rows, NO_VICTIMS)
     trials = _trials(question, rows, rivals)
     fits, outcomes = known.fits_node, known.outcomes
+    if not OF_SUMS.issuperset(question.reads.scopes.values()):
+        # A filter that reads more may reject the node because of a pod that stays.
+        fits[list(rows)] = False
     tried = [each for each in trials if not (fits.item(each.row) and each.key in outcomes)]
     found_now: dict[_Amounts, _Outcome] = {}
     if tried:

@@ -27,8 +27,8 @@ from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
 from kubesched.plugins.dynamic_resources.node_devices import UnusableDevices
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
+from kubesched.snapshot.changes import ChangeReader
 from kubesched.snapshot.node_columns import NodeColumns
-from kubesched.snapshot.objects import ChangeReader
 
 Results = tuple[AllocationResult, ...] | None
 """One result per claim, or None if there is no solution on the node."""

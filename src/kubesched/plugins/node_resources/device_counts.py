@@ -28,7 +28,8 @@ from kubesched.framework.dra.devices import (
 )
 from kubesched.framework.handle import Handle
 from kubesched.plugins.node_resources.scoring import Demands, DeviceCount, Devices
-from kubesched.snapshot.objects import ChangeReader, Objects
+from kubesched.snapshot.changes import ChangeReader
+from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.snapshot import Snapshot
 
 

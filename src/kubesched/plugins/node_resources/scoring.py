@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from kubesched.api.integers import wrap
 from kubesched.api.names import is_scalar_resource_name
 from kubesched.config.args import ResourceSpec
-from kubesched.snapshot.changed_rows import ChangedRows
+from kubesched.snapshot.changes import ChangeReader
 from kubesched.snapshot.node_columns import NATIVE, NodeColumns
 from kubesched.snapshot.node_table import CPU, MEMORY, PLAIN_MAX, NodeTable, SelectedRows
 
@@ -268,12 +268,12 @@ class _PreparedRows:
     def __init__(self, formula: ResourceScorer, scored: Scored) -> None:
         self._formula = formula
         self._scored = scored
-        self._changed = ChangedRows()
+        self._changed: ChangeReader[int] = ChangeReader()
         self._numbers: Numbers | None = None
 
     def of(self, nodes: NodeColumns) -> Numbers | None:
         """Return one column per row; None if a row lacks a resource or an amount is not plain."""
-        changed = self._changed.read(nodes)
+        changed = self._changed.read(nodes.changes)
         if changed is None or not nodes.is_plain or 4 * len(changed) > len(nodes):
             self._numbers = _prepare_table(self._formula, self._scored, nodes)
         elif self._numbers is not None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kubesched.api.integers import wrap
 from kubesched.api.names import is_measured_in_bytes
 from kubesched.framework.status import SUCCESS, Code, NodeToStatus, Status
-from kubesched.snapshot.changed_rows import ChangedRows
+from kubesched.snapshot.changes import ChangeReader
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import PLAIN_MAX, NodeTable, SelectedRows
 
@@ -113,7 +113,7 @@ class FreeAmounts:
     _CHANGED_MAX: Final = 16
 
     def __init__(self) -> None:
-        self._changed = ChangedRows()
+        self._changed: ChangeReader[int] = ChangeReader()
         self._least: dict[str, int] = {}
         # 0 means that nothing is known.
         self._least_slots = 0
@@ -138,7 +138,7 @@ class FreeAmounts:
         return self._least_slots > 0
 
     def _update(self, table: NodeColumns) -> None:
-        changed = self._changed.read(table)
+        changed = self._changed.read(table.changes)
         if changed is None or len(changed) > self._CHANGED_MAX or not table.is_plain:
             self._least_slots = 0
             return
@@ -154,7 +154,7 @@ class FreeAmounts:
         """Read all rows of a table; it pays after all rows were found to have enough."""
         if isinstance(nodes, NodeColumns) and nodes.is_plain:
             names = tuple(dict.fromkeys((*names, *self._least)))
-            self._changed.read(nodes)
+            self._changed.read(nodes.changes)
             free, _ = nodes.free_for(names)
             least_slots, *least = free.min(axis=1, initial=PLAIN_MAX).tolist()
             self._least_slots = max(0, least_slots)

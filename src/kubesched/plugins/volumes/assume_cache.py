@@ -14,7 +14,8 @@ from typing import Generic, TypeVar
 import msgspec
 
 from kubesched.api.meta import KubeObject
-from kubesched.snapshot.objects import ChangeLog, Objects
+from kubesched.snapshot.changes import ChangeLog
+from kubesched.snapshot.objects import Objects
 
 K = TypeVar("K", bound=KubeObject)
 

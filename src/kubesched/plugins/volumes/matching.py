@@ -25,7 +25,8 @@ from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.volumes.assume_cache import AssumeCache
 from kubesched.plugins.volumes.claims import STORAGE, class_of_volume
 from kubesched.plugins.volumes.node_access import NodeAccess, Pairs, pairs_of, terms_of_volume
-from kubesched.snapshot.objects import ChangeReader, ObjectName, Objects
+from kubesched.snapshot.changes import ChangeReader
+from kubesched.snapshot.objects import ObjectName, Objects
 
 NO_VOLUME: Final = -1
 _FILESYSTEM: Final = "Filesystem"

@@ -25,7 +25,8 @@ from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import NO_PROVISIONER
 from kubesched.plugins.volumes.claims import STORAGE, class_of_claim
 from kubesched.plugins.volumes.node_access import NodeAccess, Pairs, pairs_of
-from kubesched.snapshot.objects import ChangeReader, ObjectName, Objects
+from kubesched.snapshot.changes import ChangeReader
+from kubesched.snapshot.objects import ObjectName, Objects
 
 NO_POOL: Final = -1
 _UNKNOWN: Final = -(1 << 63)

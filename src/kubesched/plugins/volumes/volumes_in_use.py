@@ -27,8 +27,8 @@ from kubesched.plugins.volumes.attachable import (
     may_attach,
 )
 from kubesched.plugins.volumes.csi_nodes import NO_LIMIT
-from kubesched.snapshot.changed_rows import RowVersions, fitted
-from kubesched.snapshot.objects import ChangeReader, ObjectName, Objects
+from kubesched.snapshot.changes import ChangeReader, RowVersions, fitted
+from kubesched.snapshot.objects import ObjectName, Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 

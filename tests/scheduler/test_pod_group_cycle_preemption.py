@@ -9,8 +9,8 @@ import pytest
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
 from kubesched.framework.status import SUCCESS, Status, unschedulable
+from kubesched.scheduler.pod_group_cycle import Trial
 from kubesched.scheduler.pod_group_outcome import Outcome
-from kubesched.scheduler.pod_group_preemption import Trial
 from kubesched.simulator.cluster import ClusterState
 from kubesched.testing.builders import make_node, make_pod
 from tests.loops import on_virtual_time

@@ -109,9 +109,7 @@ def from_scratch(table: NodeColumns) -> NodeColumns:
     fresh = NodeColumns()
     for node in table.nodes:
         fresh.add_node(node)
-    for row, pods in enumerate(table.pods):
-        for pod in pods.values():
-            fresh.add_pod(pod, row)
+    fresh.add_pods((row, pod) for row, pods in enumerate(table.pods) for pod in pods.values())
     fresh.check()
     return fresh
 

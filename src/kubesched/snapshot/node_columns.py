@@ -11,7 +11,7 @@ Differs:  rows are not in the order of upstream's node list, which `snapshot_ord
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Hashable, Iterator, Mapping, MutableSequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, MutableSequence
 from itertools import count, zip_longest
 from typing import Final, TypeVar
 
@@ -239,6 +239,11 @@ class NodeColumns(NodeTable):
                 self._add_resource(name, row, amount)
         self._account(info, row, 1)
         self.groups.add(info, row)
+
+    def add_pods(self, pods: Iterable[tuple[int, PodInfo]]) -> None:
+        """Add each pod to its row."""
+        for row, info in pods:
+            self.add_pod(info, row)
 
     def replace_pod(self, info: PodInfo, row: int, *, as_newest: bool = False) -> None:
         """Replace a pod of a row by a version that leaves every column unchanged.

@@ -36,7 +36,7 @@ def test_undo_restores_every_object(seed: int) -> None:
         cluster.begin()
         first = await drain_nodes(cluster, names[:1])
         cluster.remove_node(names[-1])
-        cluster.add_node(node("new"))
+        cluster.add_nodes([node("new")])
         await cluster.settle()
         await cluster.undo()
         assert before == state_of(cluster)

@@ -324,16 +324,16 @@ class _Search:
         cluster = self._cluster
         cluster.begin()
         taken = names_of(cluster)
-        added: list[tuple[Node, str]] = []
+        added: list[tuple[list[Node], str]] = []
         for shape, number in zip(self._shapes, counts, strict=True):
             nodes = new_nodes(shape.model, number, taken)
             taken += [node.metadata.name for node in nodes]
-            added += [(node, shape.like) for node in nodes]
+            added.append((nodes, shape.like))
         # Pods of DaemonSets first. Then priority decides: no pod is backing off by the time that
         # nodes are added to a real cluster.
         with cluster.moving_only():
-            for node, like in added:
-                cluster.add_node(node, like)
+            for nodes, like in added:
+                cluster.add_nodes(nodes, like)
             await cluster.settle()
         cluster.rehearsal.scheduler.wake()
         await cluster.settle()

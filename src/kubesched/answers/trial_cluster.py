@@ -377,18 +377,19 @@ class TrialCluster:
 
     # Nodes.
 
-    def add_node(self, node: Node, like: str = "") -> None:
-        """Add a node, and the pods that the DaemonSets in the store have on it.
+    def add_nodes(self, nodes: Iterable[Node], like: str = "") -> None:
+        """Add nodes, and the pods that the DaemonSets in the store have on them.
 
-        It has the devices and CSI drivers of the node that it is like.
+        They have the devices and CSI drivers of the node that they are like.
         """
-        self.server.create(node)
-        objects = (*self.server.all(ResourceSlice), *self.server.all(CSINode))
-        for published in published_by(node, like, objects):
-            self.server.create(published)
-        for item in self.server.all(DaemonSet):
-            for pod in make(item, 0, nodes=[node]).pods:
-                self.create_pod(pod)
+        objects = (*self.server.all(ResourceSlice), *self.server.all(CSINode)) if like else ()
+        for node in nodes:
+            self.server.create(node)
+            for published in published_by(node, like, objects):
+                self.server.create(published)
+            for item in self.server.all(DaemonSet):
+                for pod in make(item, 0, nodes=[node]).pods:
+                    self.create_pod(pod)
 
     def write_node(self, node: Node) -> None:
         """Replace a node; its taints follow from its state."""

@@ -342,8 +342,8 @@ class _PlanRun:
         if shape is None:
             [node] = self._nodes(self._names((step.like,)))
             shape = shape_of(node)
-        for node in new_nodes(shape.model, step.count, names_of(self._cluster)):
-            self._cluster.add_node(node, shape.like)
+        nodes = new_nodes(shape.model, step.count, names_of(self._cluster))
+        self._cluster.add_nodes(nodes, shape.like)
         like = f"like {step.like}" if step.like else f"of {step.template}"
         return f"add {count(step.count, 'node')} {like}"
 

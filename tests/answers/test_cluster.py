@@ -343,6 +343,20 @@ def test_a_gang_that_preempts_as_a_whole(priority: int, state: PodState) -> None
     assert (note in report.notes) == (state is PodState.PREEMPTS)
 
 
+def test_a_pod_that_fits_only_beside_its_gang() -> None:
+    """It evicts nobody: the pod to which it has an affinity is placed first."""
+    term = {"labelSelector": {"matchLabels": {"role": "leader"}}, "topologyKey": "zone"}
+    zone = node("a", "4")
+    zone["metadata"]["labels"] = {"zone": "1"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    leader, worker = _member("x"), _member("y")
+    leader["metadata"]["labels"], leader["spec"]["priority"] = {"role": "leader"}, 9
+    worker["spec"]["affinity"] = affinity
+    objects = [zone, _group({"gang": {"minCount": 2}}), leader, worker]
+    report = Cluster.from_objects(objects, feature_gates=_GANGS).why("y")
+    assert (PodState.FITS, ()) == (report.state, report.changes)
+
+
 def test_nodes_that_a_gang_lacks() -> None:
     """Its other pods go to the existing nodes, on which they waited for the last one."""
     spec = _member("x")["spec"]

@@ -181,11 +181,13 @@ class PlacedWithGang(NamedTuple):
         fits: Whether the gang fits.
         sentence: What becomes of the pod.
         notes: Notes on the pod alone, reworded for its gang.
+        evicts: Whether the gang evicts other pods.
     """
 
     fits: bool
     sentence: str
     notes: tuple[str, ...]
+    evicts: bool = False
 
 
 def placed_with_gang(
@@ -214,7 +216,7 @@ def placed_with_gang(
         evicted = [one.pod for one in placed.evictions]
         cost = [f"The {word} would evict {names(evicted)}."] if evicted else []
         sentence = f"Pod {info.key} fits together with its {word}, and would go to {node}."
-        return PlacedWithGang(True, sentence, (*kept, *cost))
+        return PlacedWithGang(True, sentence, (*kept, *cost), bool(evicted))
     rejected = [one for one in placed.unplaced if one.plugins]
     sentence = f"Pod {info.key} fits alone, but its {word} does not: {_rule(group)}"
     if rejected:

@@ -490,7 +490,7 @@ def with_gang(report: WhyReport, found: PlacedWithGang) -> WhyReport:
     is_alone = report.state is PodState.FITS
     if not (is_alone or found.fits):
         return report
-    state = PodState.FITS if is_alone else PodState.PREEMPTS
+    state = PodState.PREEMPTS if found.evicts and not is_alone else PodState.FITS
     return replace(
         report,
         state=state if found.fits else PodState.GANG_UNSCHEDULABLE,

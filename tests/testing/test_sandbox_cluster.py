@@ -229,6 +229,32 @@ def test_without_controllers_a_workload_is_an_object_only(
     assert 1 == len(official.CoreV1Api(cluster.client()).list_namespaced_pod("default").items)
 
 
+def test_without_controllers_a_definition_waits_for_finalizers(
+    kubesched_cluster_factory: Factory,
+) -> None:
+    """As with an API server alone, it is gone after its last object."""
+    cluster = kubesched_cluster_factory(nodes=0, scheduler=False, controllers=False)
+    names = {"plural": "foos", "kind": "Foo"}
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    cluster.create(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "foos.x.io"},
+            "spec": {"group": "x.io", "scope": "Cluster", "names": names, "versions": [version]},
+        }
+    )
+    metadata = {"name": "f", "finalizers": ["x.io/held"]}
+    cluster.create({"apiVersion": "x.io/v1", "kind": "Foo", "metadata": metadata})
+    definitions: Any = official.ApiextensionsV1Api(cluster.client())
+    definitions.delete_custom_resource_definition("foos.x.io")
+    objects: Any = official.CustomObjectsApi(cluster.client())
+    released: dict[str, Any] = {"metadata": {"finalizers": []}}
+    objects.patch_cluster_custom_object("x.io", "v1", "foos", "f", released)
+    cluster.wait_for(lambda: not definitions.list_custom_resource_definition().items)
+
+
 class OnlyLast(PerRowFilter[None]):
     """Reject all nodes but node-2."""
 

@@ -14,8 +14,10 @@ from kubesched.api.errors import AlreadyExistsError, ApiError
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.registry import ObjectRegistry
 from kubesched.cluster.controllers import IDLE_KINDS, Controllers
+from kubesched.cluster.controllers.garbage_collector import DefinitionController
 from kubesched.cluster.kubelets import Kubelets
 from kubesched.cluster.nodes import NodeKeeper
+from kubesched.cluster.server import Watching
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import UserError
 from kubesched.sandbox.local_client import LocalClient
@@ -71,12 +73,15 @@ async def populate(
         population.capacity,
         renews_leases=population.renews_leases,
     )
-    parts: list[NodeKeeper | Kubelets | Controllers] = [
+    parts: list[NodeKeeper | Kubelets | Watching] = [
         keeper,
         kubelets_of(kubelet, population.latencies, Random()),  # noqa: S311 - latencies
     ]
     if population.has_controllers:
         parts.append(Controllers(lambda user: LocalClient(registry, user), certificate))
+    else:
+        # In Kubernetes, this one belongs to the API server.
+        parts.append(DefinitionController(LocalClient(registry, "system:apiserver")))
     for part in parts:
         part.start()
         opened.callback(part.stop)

@@ -4,7 +4,7 @@ Each function returns the rules that a text breaks, in upstream's words; none if
 Most forms are patterns, each with the rule that a text breaks if it does not match.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/{validation,ip}.go (v1.36)
-Differs:  nothing.
+Differs:  the duration of a schedule `@every` is not checked.
 """
 
 from __future__ import annotations
@@ -202,12 +202,12 @@ def cron_schedule(text: str) -> tuple[str, ...]:
         if not re.fullmatch(r"@every \S+", text):
             parse_schedule(text)
     except ValueError as error:
-        return (f"must have five fields, or be a word such as @daily: {error}",)
+        return (str(error),)
     return ()
 
 
 def time_zone(text: str) -> tuple[str, ...]:
-    """Check the name of a time zone; one that is part of names is a directory."""
+    """Check the name of a time zone; the first part of one, such as Europe, is a directory."""
     try:
         ZoneInfo(text)
     except (OSError, ValueError, ZoneInfoNotFoundError):

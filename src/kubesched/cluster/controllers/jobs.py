@@ -341,7 +341,7 @@ def parse_schedule(text: str) -> CronSchedule:
     """Return the schedule of a text such as `*/5 * * * *`; raises ValueError if it is none."""
     fields = _NAMED.get(text.strip(), text).split()
     if len(fields) != len(_FIELDS):
-        raise ValueError(f"{text!r} has {len(fields)} fields; a schedule has five")
+        raise ValueError("must have five fields, or be a word such as @daily")
     minutes, hours, days, months, weekdays = (
         _numbers(field, *limits) for field, limits in zip(fields, _FIELDS, strict=True)
     )
@@ -365,7 +365,7 @@ def _numbers(field: str, first: int, last: int, names: dict[str, int]) -> tuple[
         else:
             begin = _number(low, names)
             end = _number(high, names) if dash else (last if slash else begin)
-        width = int(step) if slash else 1
+        width = _number(step, {}) if slash else 1
         if not first <= begin <= end <= last or width < 1:
             raise ValueError(f"{part!r} is not within {first} and {last}")
         found.update(range(begin, end + 1, width))
@@ -374,6 +374,8 @@ def _numbers(field: str, first: int, last: int, names: dict[str, int]) -> tuple[
 
 def _number(text: str, names: dict[str, int]) -> int:
     known = names.get(text.lower())
+    if known is None and not text.isdecimal():
+        raise ValueError(f"{text!r} is neither a number nor a name")
     return int(text) if known is None else known
 
 

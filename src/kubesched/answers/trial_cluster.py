@@ -497,7 +497,7 @@ def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
 
 
 def published_by(node: Node, like: str, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:
-    """Yield what the drivers of a new node publish: copies of what they published for a like one.
+    """Yield what the drivers of a new node publish, as they did for the node that it is like.
 
     `objects` has the ResourceSlices and CSINodes of the cluster.
     """

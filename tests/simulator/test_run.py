@@ -326,6 +326,14 @@ def test_names_that_are_taken_when_pods_and_nodes_come(tmp_path: Path, start: st
     assert 2 == _simulate(_scenario(workloads=[traces[0], other])).totals.arrived
 
 
+def test_names_of_restarted_pods_that_are_taken() -> None:
+    """As those of other pods: the number of the run is part of the name."""
+    other = {"name": "web-0", "pods": {"at": ["0s", "1s"]}}
+    runs = {"at": ["10s"], "restart": True, "runTime": {"fixed": "30s"}}
+    with pytest.raises(ConfigError, match=r'^workloads: pods "web-0-1" already exists$'):
+        _simulate(_scenario(workloads=[other, {"name": "web", "pods": runs}]))
+
+
 def test_a_watch_can_stop_the_simulation() -> None:
     """The report is about the time until then, and is marked as partial."""
     seen: list[tuple[float, int, int]] = []

@@ -30,7 +30,8 @@ from msgspec.structs import replace
 
 from kubesched.api.apps import ReplicaSet
 from kubesched.api.core import FINISHED, Pod, PodTemplateSpec
-from kubesched.api.errors import ApiError
+from kubesched.api.errors import AlreadyExistsError, ApiError
+from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.api.meta import OwnerReference, ResourceEventHandler, controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import known_kinds
@@ -177,6 +178,9 @@ class Workloads:
             try:
                 pod = pod_of_template(run.template, name, job.namespace, job.owner)
                 created = self._server.create(pod)
+            except AlreadyExistsError as error:
+                # Without the pod, the report would be about another scenario.
+                raise ConfigError([FieldError("workloads", str(error))]) from error
             except ApiError as error:
                 log.warning("A pod could not be created again: %s", error)
             else:

@@ -45,10 +45,8 @@ class Answers:
     def __init__(self, profile: Profile, plan: Plan) -> None:
         self._profile = profile
         self.plan = plan
-        self._filter_states, self._score_states = (
-            plan.states.filter_states,
-            plan.states.score_states,
-        )
+        self._filter_states = plan.states.filter_states
+        self._score_states = plan.states.score_states
         self.usable = plan.usable
         self.names_nodes = False
         self.begin(0)

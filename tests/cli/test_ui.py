@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -19,8 +20,12 @@ from typing import Any
 
 import pytest
 
+from kubesched.cli.ui import _Ui
+from kubesched.inputs.loading import load_scheduler
+from kubesched.inputs.sources import ClusterSource, SchedulerOptions
 from tests.cli.cluster import node, pod, refused, write
 from tests.cli.live import write_kubeconfig
+from tests.loops import in_real_time
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -134,3 +139,28 @@ def test_ctrl_c_while_connecting(tmp_path: Path) -> None:
 def test_wrong_arguments(arguments: list[str], expected: str) -> None:
     """The error names what is wrong."""
     assert expected in refused("ui", "--no-open", *arguments)
+
+
+@in_real_time
+async def test_a_second_signal_does_not_cut_the_clean_up_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was opened is closed, however often the page is stopped."""
+    ui = _Ui(
+        SchedulerOptions(), ClusterSource(), load_scheduler(SchedulerOptions()), None, 0, tmp_path
+    )
+    ended: list[str] = []
+
+    async def serve(*_arguments: object, opens: bool) -> None:
+        assert not opens
+        try:
+            asyncio.get_running_loop().call_soon(ui.stop)
+            await asyncio.Future()
+        finally:
+            ui.stop()
+            await asyncio.sleep(0)
+            ended.append("cleaned up")
+
+    monkeypatch.setattr(_Ui, "_serve", lambda _, *given, **more: serve(*given, **more))
+    assert 0 == await ui.run(None, 0, opens=False)
+    assert ["cleaned up"] == ended

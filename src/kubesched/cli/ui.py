@@ -91,7 +91,13 @@ class _Ui:
 
     async def run(self, sandbox_nodes: int | None, port: int, *, opens: bool) -> int:
         serving = asyncio.create_task(self._serve(sandbox_nodes, port, opens=opens))
-        self.stop = serving.cancel
+
+        def stop() -> None:
+            # A second time, the clean-up would be cancelled.
+            if not serving.cancelling():
+                serving.cancel()
+
+        self.stop = stop
         with handled_signals(self.stop, lambda: None), suppress(asyncio.CancelledError):
             await serving
         if self.failure is not None:

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from kubesched.answers.documents import described
 from kubesched.config import args as shared_args
 from kubesched.config import types
 from kubesched.config.args import ARGS_PLUGINS, PluginArgs, complete_args
@@ -22,6 +21,7 @@ from kubesched.config.load import default_configuration, encode_configuration
 from kubesched.config.plugin_sets import default_plugins
 from kubesched.plugins.node_resources import fit
 from kubesched.plugins.registry import in_tree_registry
+from kubesched.reports import described
 from kubesched.scheduler.profile_plugins import implemented_points
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 from configuration import ROOT, default_of, shown, table, write_or_check
 
-from kubesched.answers.documents import described
 from kubesched.api.go_text import go_duration
 from kubesched.config.decoding import DurationSeconds
+from kubesched.reports import described
 from kubesched.simulator.scenario import Scenario
 from kubesched.sweep.spec import SweepSpec
 

@@ -1,7 +1,19 @@
-"""The records that answers are made of, with the documents that `-o json` prints.
+"""The records that answers are made of, the documents of these, and their JSON Schemas.
 
-Within `v1` fields are added, never removed or renamed.
+Commands print documents with `-o json`, a port serves some. The fields of a document are those of
+its class; the docstrings describe them. Within `v1` fields are added, never removed or renamed, so
+readers should ignore what they do not know.
 """
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
 
 from kubesched.answers.cluster_comparison import (
     ClusterComparison,
@@ -11,7 +23,6 @@ from kubesched.answers.cluster_comparison import (
     WorkloadDifference,
 )
 from kubesched.answers.cluster_view import ClusterView, PendingGroup, ViewedNodes
-from kubesched.answers.documents import DOCUMENTS, schema_of
 from kubesched.answers.drain import (
     CompactReport,
     DrainedPod,
@@ -29,6 +40,8 @@ from kubesched.answers.top import PendingRequests, ResourceRequests, TopGroup, T
 from kubesched.answers.trial import ChangeKind, SuggestedChange
 from kubesched.answers.whatif import MovedPod, WhatIfReport
 from kubesched.answers.why import Cause, CauseExample, LastAttempt, PodState, WhyReport
+from kubesched.api.go_text import go_duration
+from kubesched.config.decoding import DURATION_FORMAT
 from kubesched.explain.decision_records import (
     DecisionRecord,
     DecisionRecords,
@@ -37,7 +50,7 @@ from kubesched.explain.decision_records import (
     QueueState,
     RecordedOutcome,
 )
-from kubesched.explain.document import Document
+from kubesched.explain.document import API_VERSION, Document
 from kubesched.explain.report import (
     Answer,
     NodeScore,
@@ -194,3 +207,118 @@ __all__ = [
     "ZoneUse",
     "schema_of",
 ]
+
+DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
+    {
+        document.__name__: document
+        for document in (
+            WhyReport,
+            FitReport,
+            DrainReport,
+            WhatIfReport,
+            UpgradeReport,
+            CompactReport,
+            PodExplanation,
+            TopReport,
+            ClusterView,
+            SimulationReport,
+            TimelineReport,
+            TimelineComparison,
+            Playback,
+            ClusterComparison,
+            DecisionRecords,
+            ShadowReport,
+            ReplayReport,
+        )
+    }
+)
+"""The class of each kind of document."""
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_ATTRIBUTE: Final = re.compile(
+    r"^    (?P<names>\w+(?:, \w+)*): (?P<text>.*(?:\n        .*)*)", re.MULTILINE
+)
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    """Return the JSON Schema of a kind of document; raises KeyError for an unknown kind."""
+    parts = _parts_of(DOCUMENTS[kind])
+    whole = parts.pop(kind)
+    identity = {"apiVersion": {"const": API_VERSION}, "kind": {"const": kind}}
+    schema = {
+        "$schema": _DIALECT,
+        "$id": f"{API_VERSION}/{kind}",
+        **whole,
+        "properties": {**identity, **whole["properties"]},
+        "required": [*identity, *whole.get("required", ())],
+    }
+    return _plain({**schema, "$defs": parts} if parts else schema)
+
+
+def schema_of_input(struct: type[msgspec.Struct], name: str) -> dict[str, Any]:
+    """Return the JSON Schema of a file that people write, in which unknown fields are errors."""
+    parts = _parts_of(struct)
+    for part in parts.values():
+        part["additionalProperties"] = False
+    whole = parts.pop(struct.__name__)
+    schema = {"$schema": _DIALECT, "$id": f"{API_VERSION}/{name}", **whole, "$defs": parts}
+    found: dict[str, Any] = _with_durations(_plain(schema))
+    return found
+
+
+def _with_durations(schema: Any) -> Any:
+    """Return a schema in which durations are texts, as they are written, and not seconds."""
+    if isinstance(schema, list):
+        return [_with_durations(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _with_durations(value) for key, value in schema.items()}
+    if found.get("format") == DURATION_FORMAT:
+        found["type"] = "string"
+    if isinstance(found.get("default"), float) and DURATION_FORMAT in str(found):
+        found["default"] = go_duration(found["default"])
+    return found
+
+
+def _parts_of(struct: type[msgspec.Struct]) -> dict[str, dict[str, Any]]:
+    """Return the schemas of a struct and those that it contains, with descriptions."""
+    _, parts = msgspec.json.schema_components([struct], ref_template="#/$defs/{name}")
+    for part in parts.values():
+        _describe(part)
+    return parts
+
+
+def _plain(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema without tuples, which JSON does not have."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
+    return plain
+
+
+def _describe(part: dict[str, Any]) -> None:
+    """Move the descriptions of attributes from the docstring to their properties."""
+    summary, attributes = described(part.pop("description", ""))
+    part["description"] = summary
+    texts = {_camel(name): text for name, text in attributes.items()}
+    for name, schema in part.get("properties", {}).items():
+        if name in texts:
+            # A reference may stand beside other keywords since draft 2019-09.
+            schema["description"] = texts[name]
+
+
+def described(docstring: str) -> tuple[str, dict[str, str]]:
+    """Return the summary of a class's docstring, and the text of each attribute."""
+    summary, _, attributes = inspect.cleandoc(docstring).partition("\nAttributes:\n")
+    return _one_line(summary), {
+        name: _one_line(found["text"])
+        for found in _ATTRIBUTE.finditer(attributes)
+        for name in found["names"].split(", ")
+    }
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return "".join([first, *(word.title() for word in others)])

@@ -8,8 +8,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from kubesched.answers.documents import DOCUMENTS, schema_of
 from kubesched.config.documents import read_document
+from kubesched.reports import DOCUMENTS, schema_of
 
 from .cluster import refused, run
 

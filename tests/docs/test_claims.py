@@ -19,9 +19,9 @@ import pytest
 from benchmarks.__main__ import ON_REQUEST, SUITES
 
 from kubesched import reports
-from kubesched.answers.documents import DOCUMENTS, schema_of
 from kubesched.cli.main import kubesched
 from kubesched.framework.plugin import Scope
+from kubesched.reports import DOCUMENTS, schema_of
 from tests.simulation.scenarios import PLANS
 
 ROOT = Path(__file__).resolve().parents[2]

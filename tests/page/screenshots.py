@@ -17,10 +17,10 @@ from playwright.sync_api import BrowserContext, Page
 from kubesched import Cluster
 from kubesched.cli.files import write_text
 from kubesched.page.render import render
-from tests.answers.test_documents import printed, replaying
 from tests.cli.cluster import run
 from tests.page.browsing import browser, opened
 from tests.page.clusters import cluster
+from tests.test_reports import printed, replaying
 
 # Numbers of nodes and of pods; not all pods fit.
 SIZES: Final = ((10, 60), (1_000, 14_000), (5_000, 140_000))

@@ -10,9 +10,9 @@ from playwright.sync_api import BrowserContext
 
 from kubesched.cli.files import write_text
 from kubesched.page.render import render
-from tests.answers.test_documents import printed, replaying, shadow_report
 from tests.cli.cluster import run
 from tests.page.browsing import opened, violations
+from tests.test_reports import printed, replaying, shadow_report
 
 pytestmark = pytest.mark.slow
 

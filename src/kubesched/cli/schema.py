@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from kubesched.answers.documents import DOCUMENTS, schema_of, schema_of_input
 from kubesched.cli.output import TextTable, write_line, writer
 from kubesched.inputs.errors import UserError, did_you_mean
+from kubesched.reports import DOCUMENTS, schema_of, schema_of_input
 from kubesched.simulator.scenario import Scenario
 from kubesched.sweep.spec import SweepSpec
 

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from kubesched import Cluster
-from kubesched.answers.documents import DOCUMENTS, schema_of
 from kubesched.app.decision_ring import DecisionQuery, decision_page
 from kubesched.app.http_exchange import HttpRequest
 from kubesched.explain.decision_records import DecisionRecords, QueuePart, QueueState
@@ -22,13 +21,14 @@ from kubesched.explain.shadow_report import (
     ShadowVerdict,
 )
 from kubesched.plugins.registry import in_tree_registry
+from kubesched.reports import DOCUMENTS, schema_of
 from kubesched.simulator.playback_recorder import PlaybackRecorder
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
 from tests.app.test_decision_ring import played, preemption
 from tests.cli.cluster import document, manifest, node, pod, run, shop, write
 
-SCENARIOS = Path(__file__).resolve().parents[2] / "examples" / "scenarios"
+SCENARIOS = Path(__file__).resolve().parents[1] / "examples" / "scenarios"
 
 
 def printed(tmp_path: Path) -> dict[str, list[str]]:

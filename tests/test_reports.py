@@ -22,7 +22,7 @@ from kubesched.explain.shadow_report import (
 )
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.reports import DOCUMENTS, schema_of
-from kubesched.simulator.playback_recorder import PlaybackRecorder
+from kubesched.simulator.playback import PlaybackRecorder
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
 from tests.app.test_decision_ring import played, preemption

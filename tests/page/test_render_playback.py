@@ -9,7 +9,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from kubesched.page.render import render
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.playback_recorder import PlaybackRecorder
+from kubesched.simulator.playback import PlaybackRecorder
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
 from kubesched.simulator.timeline_report import percent

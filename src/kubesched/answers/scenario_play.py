@@ -20,8 +20,7 @@ from kubesched.inputs.loading import in_file
 from kubesched.inputs.scenario_input import Play, read_scenario, with_scheduler
 from kubesched.inputs.sources import SchedulerArguments, SchedulerOptions
 from kubesched.scheduler.decision_recorder import DecisionRecorder
-from kubesched.simulator.playback import Playback
-from kubesched.simulator.playback_recorder import PlaybackRecorder
+from kubesched.simulator.playback import Playback, PlaybackRecorder
 from kubesched.simulator.run import Watch, simulate
 from kubesched.simulator.timeline_report import TimelineComparison, TimelineReport, compared
 

@@ -35,7 +35,7 @@ from kubesched.inputs.scenario_input import (
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.page.render import render
 from kubesched.scheduler.decision_recorder import RecordedBy
-from kubesched.simulator.playback_recorder import PlaybackRecorder
+from kubesched.simulator.playback import PlaybackRecorder
 from kubesched.simulator.timeline_report import TimelineReport, duration, number, percent
 
 _RATE_SECONDS: Final = 2.0

@@ -24,7 +24,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.live_cluster import FollowedCluster
 from kubesched.inputs.scenario_input import Play
 from kubesched.inputs.sources import SchedulerOptions
-from kubesched.simulator.playback_recorder import PlaybackRecorder
+from kubesched.simulator.playback import PlaybackRecorder
 from kubesched.simulator.timeline_report import TimelineReport
 
 T = TypeVar("T")

@@ -37,7 +37,7 @@ from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.extenders import ExtenderTransport
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.faults import RandomStreams
-from kubesched.simulator.playback_recorder import PlaybackRecorder
+from kubesched.simulator.playback import PlaybackRecorder
 from kubesched.simulator.pod_ledger import Checkers, PodLedger
 from kubesched.simulator.scenario import ExtenderSpec, Scenario
 from kubesched.simulator.script import Script

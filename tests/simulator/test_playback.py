@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.playback import Playback
-from kubesched.simulator.playback_recorder import PlaybackRecorder
+from kubesched.simulator.playback import Playback, PlaybackRecorder
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
 from kubesched.simulator.timeline_report import Totals
@@ -144,7 +143,7 @@ def test_changes_of_a_node(event: dict[str, Any], expected: list[str]) -> None:
 
 def test_a_record_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends when one pod too many arrives, and has nothing later."""
-    monkeypatch.setattr("kubesched.simulator.playback_recorder.PODS_MAX", 3)
+    monkeypatch.setattr("kubesched.simulator.playback.PODS_MAX", 3)
     _, playback = _played(_scenario(("1m", "5m"), 2, "5m"))
     assert (False, 300.0) == (playback.is_whole, playback.end_seconds)
     assert (-1.0, -1.0, -1.0) == playback.pods.ended

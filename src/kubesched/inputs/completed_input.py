@@ -20,23 +20,13 @@ import msgspec
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.decode import content_of, files_in
 from kubesched.api.meta import KubeObject
-from kubesched.api.resource import ResourceClaim
-from kubesched.api.scheduling import PodGroup, PriorityClass
+from kubesched.api.scheduling import PriorityClass
 from kubesched.api.scheme import KINDS, find_kind, known_kinds
 from kubesched.api.storage import StorageClass
-from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.yaml_syntax import load_documents
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import first_of
-from kubesched.simulator.defaults import (
-    PriorityClasses,
-    claim_with_defaults,
-    default_storage_class,
-    node_with_defaults,
-    pod_group_with_defaults,
-    pod_with_defaults,
-    with_uid,
-)
+from kubesched.simulator.defaults import PriorityClasses, default_storage_class, with_defaults
 
 _CONFIGURATION: Final = "KubeSchedulerConfiguration"
 _STATUS: Final = "v1/Status"
@@ -79,7 +69,7 @@ def completed(
     given = list(objects)
     classes = PriorityClasses(item for item in given if isinstance(item, PriorityClass))
     storage = default_storage_class(item for item in given if isinstance(item, StorageClass))
-    found = [_with_defaults(item, classes, storage) for item in given]
+    found = [with_defaults(item, classes, storage) for item in given]
     warnings = [
         *not_read(found, skipped),
         *_on_unknown_nodes(found),
@@ -93,20 +83,6 @@ def listed_kinds(skipped: Iterable[str]) -> tuple[type, ...]:
     lists = (name.removesuffix("List").rpartition("/") for name in skipped if name[-4:] == "List")
     kinds = (find_kind(api_version, kind) for api_version, _, kind in lists)
     return tuple(kind.type for kind in kinds if kind is not None)
-
-
-def _with_defaults(
-    item: KubeObject, classes: PriorityClasses, storage_class: str | None
-) -> KubeObject:
-    if isinstance(item, Pod):
-        return pod_with_defaults(item, classes)
-    if isinstance(item, Node):
-        return node_with_defaults(item)
-    if isinstance(item, PodGroup):
-        return pod_group_with_defaults(item, classes)
-    if isinstance(item, PersistentVolumeClaim):
-        return claim_with_defaults(item, storage_class)
-    return with_uid(item) if isinstance(item, ResourceClaim) else item
 
 
 # Warnings.

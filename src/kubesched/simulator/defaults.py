@@ -21,6 +21,7 @@ from kubesched.api.core import Container, Node, Pod, PodSpec, ResourceRequiremen
 from kubesched.api.meta import KubeObject
 from kubesched.api.names import CPU, MEMORY
 from kubesched.api.pod_requests import is_pod_level_resource, pod_request_amounts
+from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolumeClaim
@@ -64,6 +65,24 @@ class PriorityClasses:
         if found is None:
             self.unknown[name] = None
         return found
+
+
+def with_defaults(
+    item: KubeObject, classes: PriorityClasses, storage_class: str | None
+) -> KubeObject:
+    """Return the object with defaults; pods, their groups and claims of devices get a uid too.
+
+    `storage_class` is the name of the default class, None if there is none.
+    """
+    if isinstance(item, Pod):
+        return pod_with_defaults(item, classes)
+    if isinstance(item, Node):
+        return node_with_defaults(item)
+    if isinstance(item, PodGroup):
+        return pod_group_with_defaults(item, classes)
+    if isinstance(item, PersistentVolumeClaim):
+        return claim_with_defaults(item, storage_class)
+    return with_uid(item) if isinstance(item, ResourceClaim) else item
 
 
 def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:

@@ -29,11 +29,9 @@ from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
 from kubesched.simulator.defaults import (
     PriorityClasses,
-    claim_with_defaults,
     default_storage_class,
-    node_with_defaults,
-    pod_group_with_defaults,
     pod_with_defaults,
+    with_defaults,
 )
 from kubesched.simulator.virtual_loop import timestamp
 
@@ -188,15 +186,12 @@ class ObjectServer:
             generation=0 if isinstance(item, _WITHOUT_GENERATION) else 1,
         )
         completed: KubeObject = replace(item, metadata=metadata)
+        classes = self._priority_classes()
         if isinstance(completed, Pod):
-            completed = complete_pod(completed, self._priority_classes(), self.now())
-        elif isinstance(completed, Node):
-            completed = node_with_defaults(completed)
-        elif isinstance(completed, PodGroup):
-            completed = pod_group_with_defaults(completed, self._priority_classes())
-        elif isinstance(completed, PersistentVolumeClaim):
-            default_class = default_storage_class(self.all(StorageClass))
-            completed = claim_with_defaults(completed, default_class)
+            completed = complete_pod(completed, classes, self.now())
+        else:
+            storage_class = default_storage_class(self.all(StorageClass))
+            completed = with_defaults(completed, classes, storage_class)
         created = self.store.create(key_of(completed), completed)
         if isinstance(created, PriorityClass):
             self._classes = None

@@ -9,8 +9,8 @@ Upstream: plugin/pkg/admission/storage, pkg/registry/core/service/storage/alloc.
 Differs:  claims whose class is named by the old annotation do not grow; no annotation of a beta
           marks a default class. Addresses of services are IPv4 and of one range; the first that is
           free is taken, not a random one. Addresses and ports that a service asks for are not
-          checked. A service whose type has no node ports loses them. Health checks of services are
-          not served.
+          checked. A service whose type has no node ports or addresses loses them. Health checks of
+          services are not served.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ def add_addresses(request: AdmissionRequest, service: Plain) -> Plain:
     before: Plain = (request.old or {}).get("spec", {})
     spec = {**service["spec"]}
     others = [one["spec"] for one in request.lookup.items("services") if one["spec"] != before]
-    if spec.get("type") != "ExternalName":
+    if spec.get("type") == "ExternalName":
+        spec = without(spec, "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+    else:
         spec |= _addresses(spec, before, others)
     if spec.get("ports"):
         spec["ports"] = _ports(spec, before, others)

@@ -405,11 +405,6 @@ def _check_fixed(new: Plain, old: Plain, errors: FieldErrors) -> None:
             errors.forbidden(name, "field is immutable when `immutable` is set")
 
 
-def _skip_conditions(*_: object) -> Sequence[str]:
-    """Upstream does not check the conditions of services."""
-    return ("conditions",)
-
-
 CHECKS: Final[Mapping[str, Check]] = {
     "batch_v1/JobSpec": _check_job,
     "core_v1/NamespaceSpec": _check_namespace_spec,
@@ -418,8 +413,8 @@ CHECKS: Final[Mapping[str, Check]] = {
     "core_v1/PersistentVolumeClaimStatus": _check_claim_status,
     "core_v1/PersistentVolumeSpec": _check_volume,
     "core_v1/ServiceSpec": _check_service,
-    "core_v1/ServiceStatus": _skip_conditions,
-    "networking_v1/ServiceCIDRStatus": _skip_conditions,
+    # Upstream does not check the conditions of services.
+    "core_v1/ServiceStatus": lambda *_: ("conditions",),
     "node_v1/RuntimeClass": _check_runtime_class,
     "policy_v1/PodDisruptionBudgetSpec": _check_budget,
     "rbac_v1/ClusterRoleBinding": _check_cluster_binding,

@@ -157,15 +157,20 @@ class VolumeController(Controller):
             return
         class_ = self._class_of(claim)
         volume = self._volume_for(key, claim, is_delayed=_is_delayed(class_))
-        classed = with_default_class(claim, self.server.list(_CLASSES))
         if volume is not None:
             self._bind(key, claim, volume)
-        elif classed is not claim:
-            self.server.write(key, classed)
-        elif class_ is not None and class_["provisioner"] != NO_PROVISIONER:
+        elif class_ is None:
+            self._assign_class(key, claim)
+        elif class_["provisioner"] != NO_PROVISIONER:
             node_name = claim["metadata"].get("annotations", {}).get(SELECTED_NODE)
             if node_name or not _is_delayed(class_):
                 self._bind(key, claim, self._provision(claim, class_, node_name or ""))
+
+    def _assign_class(self, key: Key, claim: Plain) -> None:
+        """Give a claim that names no class the default one, if there is one by now."""
+        classed = with_default_class(claim, self.server.list(_CLASSES))
+        if classed is not claim:
+            self.server.write(key, classed)
 
     def _class_of(self, claim: Plain) -> Plain | None:
         name = claim["spec"].get("storageClassName")

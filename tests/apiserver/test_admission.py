@@ -391,3 +391,12 @@ def test_services_get_addresses_and_ports() -> None:
     assert first["spec"]["clusterIP"] != second["spec"]["clusterIP"]
     assert first["spec"]["ports"][0]["nodePort"] != second["spec"]["ports"][0]["nodePort"]
     assert [first["spec"]["clusterIP"]] == first["spec"]["clusterIPs"]
+
+
+def test_an_external_service_has_no_addresses() -> None:
+    """Another service may have them."""
+    resource = resource_of("Service")
+    old = admit(AdmissionRequest(resource, Objects()), _service(ports=[{"port": 80}]))
+    new = {**old, "spec": {**old["spec"], "type": "ExternalName", "externalName": "a.example"}}
+    spec = admit(AdmissionRequest(resource, Objects(services=[old]), old), new)["spec"]
+    assert not {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"} & spec.keys()

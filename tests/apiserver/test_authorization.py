@@ -416,18 +416,17 @@ async def test_changing_only_metadata_of_a_role() -> None:
     ]
 
 
-USER_OF_CLAIM = {"resource": "pods", "name": "p", "uid": "u"}
+RESERVED = {"status": {"reservedFor": [{"resource": "pods", "name": "p", "uid": "u"}]}}
 
 
 @pytest.mark.parametrize(
     ("more", "changes", "expected"),
     [
-        pytest.param([], {"reservedFor": [USER_OF_CLAIM]}, 422, id="reserves"),
-        pytest.param([], {"allocation": {}}, 422, id="allocates"),
-        pytest.param([], {"devices": []}, 200, id="neither"),
-        pytest.param(
-            ["resourceclaims/binding"], {"reservedFor": [USER_OF_CLAIM]}, 200, id="may-bind"
-        ),
+        pytest.param([], RESERVED, 422, id="reserves"),
+        pytest.param([], {"status": {"allocation": {}}}, 422, id="allocates"),
+        pytest.param([], {"status": {"devices": []}}, 200, id="neither"),
+        pytest.param([], {**RESERVED, "metadata": {"resourceVersion": "1"}}, 409, id="stale"),
+        pytest.param(["resourceclaims/binding"], RESERVED, 200, id="may-bind"),
     ],
 )
 @in_real_time
@@ -451,6 +450,5 @@ async def test_binding_a_claim_needs_a_right_of_its_own(
     ):
         request = ApiRequest("POST", path, {}, json, encode(obj), ADMIN)
         assert 201 == (await server.handle(request)).status
-    body = encode({"status": changes})
-    request = ApiRequest("PATCH", f"{claims}/c/status", {}, merge, body, ALICE)
+    request = ApiRequest("PATCH", f"{claims}/c/status", {}, merge, encode(changes), ALICE)
     assert expected == (await server.handle(request)).status

@@ -61,3 +61,11 @@ def test_references_are_resolved() -> None:
         text = json.dumps(document)
         named = set(re.findall(r"#/components/schemas/([^\"]+)", text))
         assert named <= set(document["components"]["schemas"])
+
+
+def test_documents_are_valid() -> None:
+    """No list of required fields is empty, and every operation has a response."""
+    for path in openapi_index(RESOURCES)["paths"]:
+        text = json.dumps(openapi_document(RESOURCES, path))
+        assert '"required": []' not in text
+        assert '"responses": {}' not in text

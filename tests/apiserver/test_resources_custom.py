@@ -276,6 +276,30 @@ async def test_watches_lists_and_tables() -> None:
     assert [["tom", 9]] == [row["cells"] for row in shown["rows"]]
 
 
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("spec.lives=9", ["tom"]),
+        ("spec.lives!=9,metadata.namespace=default", ["felix", "kitty"]),
+        ("spec.lives=0,spec.isGone=true", ["felix"]),
+        ("spec.lives=", ["kitty"]),
+        ("spec.toys=mouse", "field label not supported: spec.toys"),
+    ],
+)
+@in_real_time
+async def test_fields_that_a_definition_offers_select(selector: str, expected: Any) -> None:
+    """They are compared as text; what is missing is empty."""
+    fields = [{"jsonPath": ".spec.lives"}, {"jsonPath": ".spec.isGone"}]
+    server = await with_cats(selectableFields=fields)
+    for one in (cat(), cat("felix", lives=0, isGone=True), cat("kitty", lives=None)):
+        await ask(server, "POST", CATS, one)
+    answer = await ask(server, "GET", CATS, query={"fieldSelector": (selector,)})
+    if isinstance(expected, str):
+        assert (400, expected) == (answer.status, json.loads(answer.body)["message"])
+    else:
+        assert expected == [one["metadata"]["name"] for one in body(answer)["items"]]
+
+
 @in_real_time
 async def test_discovery() -> None:
     """Clients find the kind as they find others."""

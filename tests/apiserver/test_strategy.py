@@ -213,16 +213,18 @@ def test_new_custom_resources_know_their_stored_version() -> None:
     )
 
 
-def test_an_approval_changes_the_conditions_only() -> None:
-    """Conditions are stored as sent; other fields do not change."""
+def test_an_approval_changes_conditions_and_metadata() -> None:
+    """Conditions are stored as sent; spec and certificate do not change."""
     old = _new("CertificateSigningRequest", "certificates.k8s.io", spec={"request": "cg=="})
     old["status"] = {"certificate": "Yw=="}
     approved = {"type": "Approved", "status": "True", "reason": "r"}
     new = _updated(
         old,
         "approval",
+        metadata={"annotations": {"by": "me"}},
         spec={"request": "bw=="},
         status={"certificate": "bw==", "conditions": [approved]},
     )
     assert "cg==" == new["spec"]["request"]
     assert {"certificate": "Yw==", "conditions": [approved]} == new["status"]
+    assert {"by": "me"} == new["metadata"]["annotations"]

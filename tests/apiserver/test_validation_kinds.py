@@ -1,4 +1,4 @@
-"""What the tables do not say about jobs, and about who has a role."""
+"""What the tables do not say about jobs, addresses, and about who has a role."""
 
 from __future__ import annotations
 
@@ -166,3 +166,22 @@ def test_the_time_zone_of_a_cron_job_is_one(zone: str, is_valid: bool) -> None:
     verdict = created(resource_of("CronJob", "batch"), {"metadata": {"name": "c"}, "spec": spec})
     causes = [(reason, field) for reason, field, _ in verdict.get("causes", ())]
     assert ([] if is_valid else [(_INVALID, "spec.timeZone")]) == causes
+
+
+def test_an_address_is_the_name_of_its_object() -> None:
+    """Of both families."""
+    resource = resource_of("IPAddress", "networking.k8s.io")
+    spec = {"parentRef": {"resource": "services", "name": "s"}}
+    names = ("10.0.0.1", "fe80::1", "ten")
+    assert [201, 201, 422] == [
+        created(resource, {"metadata": {"name": one}, "spec": spec})["status"] for one in names
+    ]
+
+
+def test_conditions_of_services_are_kept_as_they_are() -> None:
+    """They need neither a time nor a reason."""
+    resource = resource_of("Service")
+    body = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
+    old = created(resource, body)["object"]
+    new = {**old, "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    assert 200 == changed(resource, old, new, "status")["status"]

@@ -668,6 +668,23 @@ async def test_a_namespace_is_emptied_before_it_is_deleted(world: World) -> None
     assert ("Terminating", True, 0) == (phase, left is None, world.client.store.count("pods"))
 
 
+@controlled
+async def test_the_pods_of_a_namespace_are_deleted_first(world: World) -> None:
+    """Its other objects stay as long as one of them does."""
+    world.client.create("namespaces", {"metadata": {"name": "other"}})
+    metadata = {"name": "p", "namespace": "other", "finalizers": ["example.com/log"]}
+    world.client.create("pods", {"metadata": metadata, "spec": SPEC})
+    await asyncio.sleep(2)
+    world.client.delete(Key("namespaces", "", "other"))
+    counts = []
+    for _ in range(2):
+        await asyncio.sleep(3)
+        counts.append(len(world.client.list("configmaps", "other")))
+        world.client.release(Key("pods", "other", "p"), "example.com/log")
+    assert [1, 0] == counts
+    assert world.client.find("namespaces", "", "other") is None
+
+
 def watch_states(world: World) -> list[tuple[str, str, str]]:
     """Return a list of what a watch reports of pods: phase, why and by whom they are disrupted."""
     states: list[tuple[str, str, str]] = []

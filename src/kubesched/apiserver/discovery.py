@@ -94,7 +94,7 @@ def _patch(resource: Resource) -> Plain:
     typed: Plain = {"in": "query", "schema": {"type": "string"}}
     return {
         "parameters": [{"name": name, **typed} for name in _PATCH_OPTIONS],
-        "responses": {},
+        "responses": {"200": {"description": "OK"}},
         "x-kubernetes-action": "patch",
         _KIND_EXTENSION: _kind(resource),
     }
@@ -135,7 +135,7 @@ def _reachable(object_type: ObjectType) -> Mapping[str, Plain]:
             waiting.append(one.element)
         elif isinstance(one, ObjectType) and _schema_name(one) not in found:
             fields = one.fields.values()
-            found[_schema_name(one)] = {
+            schema = {
                 "type": "object",
                 "properties": {field.name: _property(field) for field in fields},
                 "required": [
@@ -144,6 +144,8 @@ def _reachable(object_type: ObjectType) -> Mapping[str, Plain]:
                     if field.default is None and any(one.name == "required" for one in field.rules)
                 ],
             }
+            # In OpenAPI, an empty list of required fields is not valid.
+            found[_schema_name(one)] = {name: part for name, part in schema.items() if part}
             waiting += [field.type for field in fields]
     return found
 

@@ -21,7 +21,7 @@ from kubesched.apiserver.listing import ObjectList, exact_version, list_objects,
 from kubesched.apiserver.patching import Patch, check_namespace, check_type, same_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation, negotiate
-from kubesched.apiserver.registry import ObjectRegistry
+from kubesched.apiserver.registry import ObjectRegistry, check_version
 from kubesched.apiserver.request import (
     ApiRequest,
     Operation,
@@ -187,9 +187,11 @@ class Handler:
         """Return an object to write, unless it grants what the user may not grant."""
         roles, user, resource = self._reviewer.roles, operation.request.user, operation.resource
         roles.check_grants(user, resource, old, new)
-        if resource.built_in_kind == "ResourceClaim" and operation.subresource:
+        if old is not None and resource.built_in_kind == "ResourceClaim" and operation.subresource:
+            # A stale claim differs in what other clients have written.
+            check_version(operation, old["metadata"], new["metadata"])
             verb = "patch" if operation.request.method == "PATCH" else "update"
-            roles.check_claim(user, verb, old or {}, new)
+            roles.check_claim(user, verb, old, new)
         return new
 
     async def _delete(self, operation: Operation, presentation: Presentation) -> Response:

@@ -94,7 +94,7 @@ def _getter(resource: Resource, field: str) -> Getter:
         field == "metadata.namespace" and (resource.is_namespaced or not offered)
     )
     if not is_for_all_kinds and field not in offered:
-        if offered:
+        if offered or resource.definition:
             raise bad_request(f"field label not supported: {field}")
         raise bad_request(
             f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
@@ -105,7 +105,8 @@ def _getter(resource: Resource, field: str) -> Getter:
     zero = _zero(resource.type, path)
 
     def read(value: Plain) -> str:
-        found = get(value, *path) or zero
+        found = get(value, *path)
+        found = zero if found is None else found
         return str(found).lower() if isinstance(found, bool) else str(found)
 
     return read
@@ -114,7 +115,8 @@ def _getter(resource: Resource, field: str) -> Getter:
 def _zero(value_type: ValueType | None, path: Sequence[str]) -> Any:
     for name in path:
         value_type = None if value_type is None else value_type.child(name)
-    return "" if value_type is None else value_type.zero()
+    zero = None if value_type is None else value_type.zero()
+    return "" if zero is None else zero
 
 
 def _event_source(event: Plain) -> str:

@@ -206,7 +206,7 @@ class ObjectRegistry:
         admitted = AdmissionRequest(resource, self.lookup, old, operation.subresource)
         new = admission.admit(admitted, new)
         _drop_repeated_owners(operation, new["metadata"])
-        _check_version(operation, old["metadata"], new["metadata"])
+        check_version(operation, old["metadata"], new["metadata"])
         version = old["metadata"]["resourceVersion"]
         new = {**new, "metadata": {**new["metadata"], "resourceVersion": version}}
         new = strategy.prepare_for_update(resource, new, old, operation.subresource)
@@ -293,7 +293,8 @@ def _check_is_new(operation: Operation, metadata: Plain) -> None:
     metadata.pop("resourceVersion", None)
 
 
-def _check_version(operation: Operation, old: Plain, new: Plain) -> None:
+def check_version(operation: Operation, old: Plain, new: Plain) -> None:
+    """Raise StatusError if new metadata has another version than the stored one."""
     resource = operation.resource
     wanted = version_of_object(new.get("resourceVersion", ""))
     if not wanted:

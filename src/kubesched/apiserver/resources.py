@@ -234,6 +234,9 @@ def _defined(definition: Plain) -> Iterator[Resource]:
             generation_fields=("spec",),
             first_generation=1,
             flags=frozenset(("versioned",)),
+            selectable=tuple(
+                one["jsonPath"].removeprefix(".") for one in version.get("selectableFields") or ()
+            ),
             left_by_status=OBJECT_METADATA,
             definition=definition,
         )

@@ -52,7 +52,8 @@ def prepare_for_update(resource: Resource, new: Plain, old: Plain, subresource: 
         return _pod_update(resource, new, old, subresource)
     if subresource == "approval":
         conditions = get(new, "status", "conditions") or []
-        return {**old, "status": {**(old.get("status") or {}), "conditions": conditions}}
+        status = {**(old.get("status") or {}), "conditions": conditions}
+        return {**old, "metadata": new["metadata"], "status": status}
     if subresource == "status":
         left = with_fields_of(new["metadata"], old["metadata"], *resource.left_by_status)
         return with_fields_of({**old, "metadata": left}, new, "status")

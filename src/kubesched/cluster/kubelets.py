@@ -3,9 +3,9 @@
 Upstream: pkg/kubelet, as the API server sees it (v1.36)
 Invariants: a pod that starts is bound to a node that is there and ready; a deleted pod is gone when
             its grace period ends at the latest.
-Differs:  nodes never refuse a pod; containers that end are restarted without backing off; there are
-          no probes, static pods or deadlines; ephemeral containers never end. A deleted pod ends
-          before it is removed only if it has finalizers.
+Differs:  nodes never refuse a pod or a resize; containers that end are restarted without backing
+          off; there are no probes, static pods or deadlines; ephemeral containers never end. A
+          deleted pod ends before it is removed only if it has finalizers.
 """
 
 from __future__ import annotations

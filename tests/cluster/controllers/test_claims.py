@@ -15,17 +15,21 @@ CLAIM = Key("persistentvolumeclaims", "default", "data")
 CLASSES = "storageclasses.storage.k8s.io"
 
 
-def _add_class(world: World, mode: str, provisioner: str = "disk.example.com") -> None:
-    metadata = {"name": "fast"}
+def _add_class(
+    world: World, mode: str, provisioner: str = "disk.example.com", **annotations: str
+) -> None:
+    metadata = {"name": "fast", "annotations": annotations}
     given = {"metadata": metadata, "provisioner": provisioner, "volumeBindingMode": mode}
     world.client.create(CLASSES, given)
 
 
-def _add_claim(world: World, volume: str = "", **metadata: Any) -> None:
+def _add_claim(
+    world: World, volume: str = "", class_name: str | None = "fast", **metadata: Any
+) -> None:
     spec: Json = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "5Gi"}},
-        "storageClassName": "fast",
+        "storageClassName": class_name,
         "volumeName": volume,
     }
     given = {"name": CLAIM.name, "namespace": CLAIM.namespace, **metadata}
@@ -69,6 +73,21 @@ async def test_the_smallest_volume_that_fits_is_bound(world: World) -> None:
     assert {"storage": "6Gi"} == status["capacity"]
     others = dict.fromkeys(("small", "large", "other"), "Available")
     assert {**others, "right": "Bound"} == phases
+
+
+@pytest.mark.parametrize("class_name", [None, ""])
+@controlled
+async def test_a_claim_without_a_class_gets_a_later_default_one(
+    world: World, class_name: str | None
+) -> None:
+    """Unless it asks for none."""
+    _add_claim(world, class_name=class_name)
+    await asyncio.sleep(1)
+    _add_class(world, "Immediate", **{"storageclass.kubernetes.io/is-default-class": "true"})
+    await asyncio.sleep(1)
+    claim = _claim(world)
+    expected = ("fast", "Bound") if class_name is None else ("", "Pending")
+    assert expected == (claim["spec"]["storageClassName"], claim["status"]["phase"])
 
 
 @pytest.mark.parametrize(
@@ -345,3 +364,14 @@ async def test_a_deleted_resource_claim_waits_for_its_pods(world: World) -> None
     world.client.delete(Key("pods", "default", "p"))
     await asyncio.sleep(2)
     assert ([True, False], None) == (before, world.client.find(*used))
+
+
+@controlled
+async def test_a_class_of_attributes_can_be_deleted(world: World) -> None:
+    """Nothing holds it."""
+    key = Key("volumeattributesclasses.storage.k8s.io", "", "gold")
+    given = {"driverName": "disk.example.com", "parameters": {"iops": "500"}}
+    world.client.create(key.kind, {"metadata": {"name": key.name}, **given})
+    world.client.delete(key)
+    await asyncio.sleep(1)
+    assert world.client.find(*key) is None

@@ -186,3 +186,17 @@ async def test_a_job_that_ends_before_its_deadline_is_complete(world: World) -> 
     add_job(world, activeDeadlineSeconds=6)
     await asyncio.sleep(10)
     assert "Complete" == end_of(world)[0]
+
+
+@pytest.mark.parametrize(
+    ("manager", "pods"), [("kubernetes.io/job-controller", 1), ("example.com/queue", 0)]
+)
+@controlled
+async def test_a_job_that_another_controller_manages_is_left_alone(
+    world: World, manager: str, pods: int
+) -> None:
+    """It gets neither pods nor a status."""
+    add_job(world, managedBy=manager)
+    await asyncio.sleep(1)
+    assert pods == len(world.client.list("pods"))
+    assert bool(pods) is bool(world.get(KIND, "w").get("status"))

@@ -51,7 +51,6 @@ _STEPS: Final[Mapping[tuple[str, str], Sequence[_Step]]] = {
     ("PodGroup", CREATE): (pods.set_group_priority,),
     ("Service", CREATE): (storage_and_services.add_addresses,),
     ("Service", UPDATE): (storage_and_services.add_addresses,),
-    ("VolumeAttributesClass", CREATE): (storage_and_services.protect,),
 }
 _CHECKS: Final[Mapping[tuple[str, str], Sequence[_Check]]] = {
     ("PersistentVolumeClaim", CREATE): (limit_ranges.check,),

@@ -7,10 +7,10 @@ service has.
 Upstream: plugin/pkg/admission/storage, pkg/registry/core/service/storage/alloc.go,
           pkg/registry/resource/utils.go (v1.36)
 Differs:  claims whose class is named by the old annotation do not grow; no annotation of a beta
-          marks a default class. Addresses of services are IPv4 and of one range; the first that is
-          free is taken, not a random one. Addresses and ports that a service asks for are not
-          checked. A service whose type has no node ports loses them. Health checks of services are
-          not served.
+          marks a default class; nothing protects a VolumeAttributesClass in use. Addresses of
+          services are IPv4 and of one range; the first that is free is taken, not a random one.
+          Addresses and ports that a service asks for are not checked. A service whose type has no
+          node ports or addresses loses them. Health checks of services are not served.
 """
 
 from __future__ import annotations
@@ -24,19 +24,17 @@ from kubesched.api.quantity import parse_quantity
 from kubesched.apiserver.admission.request import AdmissionRequest
 from kubesched.apiserver.plain import Plain, get, without
 from kubesched.apiserver.status import FieldErrors, invalid_kind
+from kubesched.cluster.controllers.claims import with_default_class
 
 _CLASSES: Final = "storageclasses.storage.k8s.io"
-_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
-_DEFAULT_ANNOTATION: Final = "storageclass.kubernetes.io/is-default-class"
 _FINALIZERS: Final[Mapping[str, str]] = {
     "PersistentVolume": "kubernetes.io/pv-protection",
     "PersistentVolumeClaim": "kubernetes.io/pvc-protection",
-    "VolumeAttributesClass": "kubernetes.io/vac-protection",
 }
 
 
 def protect(request: AdmissionRequest, obj: Plain) -> Plain:
-    """Return a new claim, volume or class with the finalizer that protects it while it is used."""
+    """Return a new claim or volume with the finalizer that protects it while it is used."""
     finalizer, metadata = _FINALIZERS[request.resource.built_in_kind], obj["metadata"]
     finalizers = metadata.get("finalizers") or []
     if finalizer in finalizers:
@@ -45,19 +43,8 @@ def protect(request: AdmissionRequest, obj: Plain) -> Plain:
 
 
 def add_default_class(request: AdmissionRequest, claim: Plain) -> Plain:
-    """Return a claim that names no class with the newest default one, the first by name."""
-    annotations = claim["metadata"].get("annotations", {})
-    if _CLASS_ANNOTATION in annotations or claim["spec"].get("storageClassName") is not None:
-        return claim
-    defaults = [
-        one["metadata"]
-        for one in request.lookup.items(_CLASSES)
-        if get(one, "metadata", "annotations", _DEFAULT_ANNOTATION) == "true"
-    ]
-    if not defaults:
-        return claim
-    newest = max(defaults, key=lambda metadata: str(metadata.get("creationTimestamp") or ""))
-    return {**claim, "spec": {**claim["spec"], "storageClassName": newest["name"]}}
+    """Return a claim that names no class with the default one."""
+    return with_default_class(claim, request.lookup.items(_CLASSES))
 
 
 def check_growth(request: AdmissionRequest, claim: Plain) -> None:
@@ -114,7 +101,9 @@ def add_addresses(request: AdmissionRequest, service: Plain) -> Plain:
     before: Plain = (request.old or {}).get("spec", {})
     spec = {**service["spec"]}
     others = [one["spec"] for one in request.lookup.items("services") if one["spec"] != before]
-    if spec.get("type") != "ExternalName":
+    if spec.get("type") == "ExternalName":
+        spec = without(spec, "clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
+    else:
         spec |= _addresses(spec, before, others)
     if spec.get("ports"):
         spec["ports"] = _ports(spec, before, others)

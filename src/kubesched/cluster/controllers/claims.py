@@ -14,6 +14,7 @@ Differs:  a provisioned volume is reachable from the zone of the selected node, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -60,6 +61,8 @@ _VOLUMES: Final = "persistentvolumes"
 _CLASSES: Final = "storageclasses.storage.k8s.io"
 _CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
 _VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 _STORAGE: Final = "storage"
 _DEVICE_CLAIMS: Final = "resourceclaims.resource.k8s.io"
@@ -156,10 +159,18 @@ class VolumeController(Controller):
         volume = self._volume_for(key, claim, is_delayed=_is_delayed(class_))
         if volume is not None:
             self._bind(key, claim, volume)
-        elif class_ is not None and class_["provisioner"] != NO_PROVISIONER:
+        elif class_ is None:
+            self._assign_class(key, claim)
+        elif class_["provisioner"] != NO_PROVISIONER:
             node_name = claim["metadata"].get("annotations", {}).get(SELECTED_NODE)
             if node_name or not _is_delayed(class_):
                 self._bind(key, claim, self._provision(claim, class_, node_name or ""))
+
+    def _assign_class(self, key: Key, claim: Plain) -> None:
+        """Give a claim that names no class the default one, if there is one by now."""
+        classed = with_default_class(claim, self.server.list(_CLASSES))
+        if classed is not claim:
+            self.server.write(key, classed)
 
     def _class_of(self, claim: Plain) -> Plain | None:
         name = claim["spec"].get("storageClassName")
@@ -250,6 +261,19 @@ class VolumeController(Controller):
             self.server.delete(key, volume["metadata"]["uid"])
         elif volume.get("status", {}).get("phase") != "Released":
             self.server.patch_status(key, {**volume.get("status", {}), "phase": "Released"})
+
+
+def with_default_class(claim: Plain, classes: Iterable[Plain]) -> Plain:
+    """Return a claim that names no class with the newest default one, the first by name."""
+    annotations = claim["metadata"].get("annotations", {})
+    if _CLASS_ANNOTATION in annotations or claim["spec"].get("storageClassName") is not None:
+        return claim
+    found = sorted((one["metadata"] for one in classes), key=lambda metadata: metadata["name"])
+    defaults = [one for one in found if one.get("annotations", {}).get(_IS_DEFAULT) == "true"]
+    if not defaults:
+        return claim
+    newest = max(defaults, key=lambda metadata: str(metadata.get("creationTimestamp") or ""))
+    return {**claim, "spec": {**claim["spec"], "storageClassName": newest["name"]}}
 
 
 def _is_bound(claim_or_volume: Plain) -> bool:

@@ -212,16 +212,21 @@ class NamespaceController(Controller):
             self._enqueue_after(key, _PAUSE_SECONDS)
 
     def _empty(self, name: str) -> bool:
-        """Delete the objects of a namespace; return whether none is left."""
-        is_empty = True
-        for kind in self.server.kinds(only_namespaced=True):
-            if not self.server.store.count(kind):
-                continue
-            for plain in self.server.list(kind, name):
-                if not plain["metadata"].get("deletionTimestamp"):
-                    self.server.delete(key_of_plain(kind, plain), plain["metadata"]["uid"])
-            is_empty = is_empty and not self.server.list(kind, name)
-        return is_empty
+        """Delete a namespace's pods, and then its other objects; return whether none is left."""
+        if not self._clear("pods", name):
+            return False
+        kinds = self.server.kinds(only_namespaced=True)
+        left = [kind for kind in kinds if not self._clear(kind, name)]
+        return not left
+
+    def _clear(self, kind: str, name: str) -> bool:
+        """Delete a namespace's objects of a kind; return whether none is left."""
+        if not self.server.store.count(kind):
+            return True
+        for plain in self.server.list(kind, name):
+            if not plain["metadata"].get("deletionTimestamp"):
+                self.server.delete(key_of_plain(kind, plain), plain["metadata"]["uid"])
+        return not self.server.list(kind, name)
 
     def _let_go(self, key: Key, namespace: Plain) -> None:
         spec = dict(namespace.get("spec", {}))

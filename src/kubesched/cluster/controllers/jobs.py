@@ -5,9 +5,9 @@ schedule is in cron's five fields.
 
 Upstream: pkg/controller/{job,cronjob}, github.com/robfig/cron/v3 (v1.36)
 Rejects:  schedules with other than five fields, unknown names and numbers out of range.
-Differs:  deleted pods are not counted; failure, success and replacement policies, backoff and
-          `managedBy` are not supported. `@every` is not supported. Of several missed times only the
-          last counts, however many there are; an invalid schedule or time zone is logged.
+Differs:  deleted pods are not counted; failure, success and replacement policies and backoff are
+          not supported. `@every` is not supported. Of several missed times only the last counts,
+          however many there are; an invalid schedule or time zone is logged.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ from kubesched.cluster.controllers.controller import (
 from kubesched.cluster.server import Plain, annotated, reference_to
 from kubesched.cluster.store import Key
 
+_CONTROLLER: Final = "kubernetes.io/job-controller"
+
 
 class JobController(PodsController):
-    """Reconciles Jobs."""
+    """Reconciles Jobs, except those that another controller manages."""
 
     kind = "jobs.batch"
     owner_kind = "Job"
@@ -51,7 +53,10 @@ class JobController(PodsController):
         if ended is not None:
             self._expire(key, owner, ended)
             return
-        spec, pods = owner["spec"], self.claim(owner)
+        spec = owner["spec"]
+        if spec.get("managedBy", _CONTROLLER) != _CONTROLLER:
+            return
+        pods = self.claim(owner)
         active = [pod for pod in pods if is_active(pod)]
         succeeded, failed = (_ended(spec, pods, phase) for phase in ("Succeeded", "Failed"))
         counts: Plain = {"succeeded": len(succeeded), "failed": failed.total()}

@@ -8,12 +8,15 @@ import json
 import logging
 import platform
 import re
+import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import yaml
 from msgspec.structs import replace
+from prometheus_client.metrics_core import Metric
 
 from kubesched.app.access import AccessCheck, Authenticator, Authorities, Authorizer
 from kubesched.app.endpoints import Endpoints, configz, flagz, scheduler_health
@@ -24,6 +27,7 @@ from kubesched.app.options import ALWAYS_ALLOWED_PATHS
 from kubesched.client.requests import Request
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import load_configuration
+from tests.loops import in_real_time
 
 from .fake_rest import FakeRest, access_reviews, token_reviews
 from .port_records import exchanges, recorded
@@ -68,7 +72,7 @@ def answer_review(request: Request) -> dict[str, Any]:
     return {"status": {"allowed": False}}
 
 
-def scheduler_endpoints(page: Page, *, is_leader: bool = True) -> Endpoints:
+def scheduler_endpoints(page: MetricsPage, *, is_leader: bool = True) -> Endpoints:
     """Return the endpoints of the recorded scheduler."""
     config = next(step["config"] for step in recorded()["steps"] if "config" in step)
     config["clientConnection"]["kubeconfig"] = "<dir>/sched.kubeconfig"
@@ -196,7 +200,24 @@ def test_resource_metrics_are_the_leaders() -> None:
     """Other replicas answer with nothing."""
     endpoints = scheduler_endpoints(Page(), is_leader=False)
     answer = endpoints.answer(HttpRequest(path="/metrics/resources"))
-    assert (200, b"") == (answer.status, answer.body)
+    assert HttpResponse(content_type="") == answer
+
+
+@in_real_time
+async def test_large_pages_hold_nothing_up() -> None:
+    """They are written in a thread: a page of 100,000 pods takes seconds."""
+    threads = []
+
+    def metrics() -> Iterator[Metric]:
+        threads.append(threading.current_thread())
+        yield from ()
+
+    page = MetricsPage(metrics, is_large=True)
+    answer = scheduler_endpoints(page).answer(HttpRequest(path="/metrics/resources"))
+    assert not isinstance(answer, HttpResponse)
+    assert b"" == (await answer).body
+    assert threading.current_thread() not in threads
+    assert 1 == len(threads)
 
 
 @pytest.mark.parametrize(

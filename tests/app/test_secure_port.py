@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import ssl
 from contextlib import AsyncExitStack
+from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
@@ -23,6 +25,7 @@ from kubesched.client.requests import Request
 from kubesched.client.tls import load_key_pair
 from tests.client.certificates import Holder, signed
 from tests.client.scripted_server import free_port
+from tests.loops import in_real_time
 
 from .fake_rest import FakeRest
 from .test_access_authentication import CLIENTS, DATA, PROXIES
@@ -182,6 +185,26 @@ def test_authorities_that_cannot_be_read(
     strict = AccessOptions(tolerate_lookup_failure=False)
     with pytest.raises(LookupFailedError, match="not for you"):
         statuses(serving, strict, rest)
+
+
+@in_real_time
+async def test_a_replaced_certificate_is_served(
+    serving: ServingOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New connections get it once the files have been looked at again."""
+    monkeypatch.setattr("kubesched.app.secure_port._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("kubesched.app.secure_port.monotonic", count(0, 1000).__next__)
+    address = "127.0.0.1", free_port()
+    flags = ServingOptions(bind_address=address[0], secure_port=address[1], cert_dir=str(tmp_path))
+    access = AccessOptions(authentication_skip_lookup=True)
+    async with AsyncExitStack() as opened:
+        await SecurePort(flags, access, NOWHERE, Endpoints()).open(opened)
+        before = served = await asyncio.to_thread(ssl.get_server_certificate, address)
+        shutil.copy(serving.tls_cert_file, tmp_path / "kube-scheduler.crt")
+        shutil.copy(serving.tls_private_key_file, tmp_path / "kube-scheduler.key")
+        while served == before:
+            served = await asyncio.to_thread(ssl.get_server_certificate, address)
+    assert served in (tmp_path / "kube-scheduler.crt").read_text()
 
 
 def test_invalid_flags(serving: ServingOptions, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import logging
 import re
 import ssl
 from collections.abc import AsyncIterator
@@ -334,6 +335,20 @@ async def test_a_port_can_be_shared() -> None:
         SecureServing(echo, context, "127.0.0.1", first.port, shares_port=True) as second,
     ):
         assert first.port == second.port
+
+
+@in_real_time
+@pytest.mark.parametrize(("address", "shown"), [("127.0.0.1", "127.0.0.1"), ("::", "[::]")])
+async def test_the_log_has_address_and_port(
+    address: str, shown: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a URL has them."""
+    caplog.set_level(logging.INFO)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    async with SecureServing(echo, context, address, 0) as server:
+        pass
+    place = f"{shown}:{server.port}"
+    assert [f"Serving securely on {place}", f"Stopped listening on {place}"] == caplog.messages
 
 
 @in_real_time

@@ -32,6 +32,8 @@ def _shown(*arguments: str) -> dict[str, str]:
         ),
         pytest.param((), "config", "", id="not-given"),
         pytest.param(("--config", "a.yaml"), "config", "a.yaml", id="file"),
+        pytest.param(("--config=",), "config", "", id="no-file"),
+        pytest.param(("--write-config-to=",), "write-config-to", "", id="no-output"),
         pytest.param((), "secure-port", "10259", id="number"),
         pytest.param(("--leader-elect=false",), "leader-elect", "false", id="switch"),
         pytest.param((), "dry-run", "false", id="flag"),

@@ -50,17 +50,31 @@ def test_arguments_of_plugins_are_checked_with_the_rest(tmp_path: Path) -> None:
     assert ["parallelism", "profiles[0].pluginConfig[0].args.hardPodAffinityWeight"] == fields
 
 
-def test_a_configuration_whose_plugins_refuse_it_is_not_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        pytest.param(
+            "profiles:\n- pluginConfig:\n"
+            "  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}\n",
+            "profiles[0].pluginConfig[0].args.hardPodAffinityWeight",
+            id="plugins",
+        ),
+        pytest.param(
+            "extenders:\n- {urlPrefix: https://x, tlsConfig: {caFile: /nothing/ca.pem}}\n",
+            "extenders (urlPrefix https://x).tlsConfig",
+            id="extenders",
+        ),
+    ],
+)
+def test_a_configuration_that_cannot_be_run_is_not_written(
+    text: str, field: str, tmp_path: Path
+) -> None:
     """As with kube-scheduler, what is written can be run."""
-    file = config(
-        tmp_path,
-        "profiles:\n- pluginConfig:\n"
-        "  - {name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}\n",
-    )
+    file = config(tmp_path, text)
     written = tmp_path / "written.yaml"
     result = run("run", "--config", file, "--write-config-to", written)
     assert 1 == result.exit_code
-    assert "profiles[0].pluginConfig[0].args.hardPodAffinityWeight: " in result.output
+    assert f"{file}: {field}: " in result.output
     assert not written.exists()
 
 

@@ -18,6 +18,7 @@ from kubesched.api.errors import ApiError
 from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings, TlsSettings
 from kubesched.client.dial import Dialer, DialError
+from kubesched.client.errors import is_server_overwhelmed
 from kubesched.client.http_connection import DisconnectedError
 from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient
@@ -97,7 +98,7 @@ async def test_plain_requests_are_forwarded() -> None:
 
 @on_both_loops
 async def test_errors_of_proxies() -> None:
-    """The error names the proxy's answer and the server, or the unsupported scheme."""
+    """The error names the proxy's answer and the server, or the proxy that does not answer."""
     async with proxying() as proxy:
         proxy.refusal = "407 Proxy Authentication Required"
         with pytest.raises(ApiError, match=r"the proxy answered 407 to CONNECT 127.0.0.1:"):
@@ -105,6 +106,9 @@ async def test_errors_of_proxies() -> None:
         proxy.refusal = ""
         with pytest.raises(ApiError, match=r"unsupported scheme 'socks5' of the proxy 127"):
             await _through(proxy, "socks5", _TLS)
+    with pytest.raises(ApiError, match=r"proxyconnect tcp: dial tcp 127.*refused") as caught:
+        await _through(proxy, "http", _TLS)
+    assert is_server_overwhelmed(caught.value)
 
 
 async def _dialled(url: str, tls: ssl.SSLContext | None = None) -> str:

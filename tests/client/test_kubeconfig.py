@@ -214,6 +214,7 @@ _EXEC = {
             "clusters[c].cluster.insecure-skip-tls-verify: is not allowed together with",
         ),
         ({"proxy-url": "socks5://h"}, {}, "cluster.proxy-url: unsupported scheme"),
+        ({"server": "https://a b:6443"}, {}, "cluster.server: host must be a URL or a host:port"),
         pytest.param(
             {},
             {"auth-provider": {"name": "gcp"}},

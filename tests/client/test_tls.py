@@ -163,6 +163,24 @@ def test_certificate_files_are_looked_at_again(tmp_path: Path) -> None:
 
 
 @in_real_time
+async def test_replaced_authorities_are_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a server is reached after its authority was changed."""
+    monkeypatch.setattr("kubesched.client.tls._CHECK_PERIOD_SECONDS", 0.0)
+    file = tmp_path / "ca"
+    file.write_bytes(authority("former").pem)
+    async with serving(_name_the_client, _server_context()) as server:
+        settings = ConnectionSettings(server=server.url, tls=TlsSettings(ca_file=str(file)))
+        rest = HttpRestClient(settings)
+        with pytest.raises(ApiError, match="certificate verify failed"):
+            await rest.send(Request(path="/"))
+        file.write_bytes(_AUTHORITY.pem)
+        assert b"nobody" == await rest.send(Request(path="/"))
+        await rest.aclose()
+
+
+@in_real_time
 async def test_key_of_another_certificate() -> None:
     """The context keeps its old certificate."""
     settings = TlsSettings(

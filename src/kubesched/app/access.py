@@ -26,7 +26,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -224,7 +224,7 @@ class AccessCheck:
         self,
         authenticator: Authenticator,
         authorizer: Authorizer,
-        answer: Callable[[HttpRequest], HttpResponse],
+        answer: Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]],
     ) -> None:
         """Set up; `answer` answers authorized requests."""
         self._authenticator = authenticator
@@ -245,7 +245,8 @@ class AccessCheck:
         if not access.allowed:
             write(log, V4, "Forbidden", URI=request.target, reason=access.reason)
             return forbidden(request, user.username, access.reason)
-        return self._answer(request)
+        answer = self._answer(request)
+        return answer if isinstance(answer, HttpResponse) else await answer
 
 
 # What the cluster's API servers accept.

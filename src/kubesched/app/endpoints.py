@@ -23,7 +23,7 @@ import logging
 import platform
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -370,7 +370,8 @@ def _log_failures(endpoint: str, failed: Mapping[str, str]) -> None:
 
 # All endpoints.
 
-Answerer = Callable[[HttpRequest], HttpResponse]
+Answer = HttpResponse | Awaitable[HttpResponse]
+Answerer = Callable[[HttpRequest], Answer]
 
 
 class Endpoints:
@@ -403,18 +404,25 @@ class Endpoints:
         """Add a page of metrics at a path such as `/metrics`; DELETE resets it.
 
         `started_at` is when the process started, in seconds since 1970; None does not send it. The
-        page is empty while `is_shown` returns False.
+        page is empty while `is_shown` returns False. A large one is written in a thread, because
+        nothing else would happen meanwhile.
         """
         # With this header, scrapers tell a reset of counters from a restart.
         started = () if started_at is None else ((_STARTED, str(int(started_at))),)
 
-        def answer(request: HttpRequest) -> HttpResponse:
+        def answer(request: HttpRequest) -> Answer:
             if not is_shown():
                 return HttpResponse(content_type="")
             if request.method == "DELETE":
                 metrics.reset()
                 return plain_response("metrics reset\n")
+            if metrics.is_large:
+                return in_thread(metrics.writer())
             content_type, body = metrics.page()
+            return HttpResponse(content_type=content_type, body=body, headers=started)
+
+        async def in_thread(write: Callable[[], tuple[str, bytes]]) -> HttpResponse:
+            content_type, body = await asyncio.to_thread(write)
             return HttpResponse(content_type=content_type, body=body, headers=started)
 
         self.add(path, answer)
@@ -434,7 +442,7 @@ class Endpoints:
         paths, started = tuple(self._listed), moment()
         self.add("/statusz", lambda request: statusz(request, started, paths, moment()))
 
-    def answer(self, request: HttpRequest) -> HttpResponse:
+    def answer(self, request: HttpRequest) -> Answer:
         """Return the answer of the handler for the path, 404 without one."""
         exact = self._exact.get(request.path)
         if exact is not None:

@@ -67,7 +67,9 @@ async def http_extenders() -> AsyncIterator[ConnectExtender]:
         def connect_extender(configuration: ExtenderConfiguration) -> ExtenderTransport:
             tls = configuration.tls_config
             transport = _HttpTransport(
-                configuration.url_prefix, _context_of(configuration), tls.server_name if tls else ""
+                configuration.url_prefix,
+                tls_of_extender(configuration),
+                tls.server_name if tls else "",
             )
             opened.push_async_callback(transport.close)
             return transport
@@ -119,7 +121,8 @@ class _HttpTransport:
             await self._pool.aclose()
 
 
-def _context_of(configuration: ExtenderConfiguration) -> ssl.SSLContext:
+def tls_of_extender(configuration: ExtenderConfiguration) -> ssl.SSLContext:
+    """Return the TLS context for an extender; raises ConfigError if its files cannot be used."""
     tls = configuration.tls_config or ExtenderTLSConfig()
     settings = TlsSettings(
         ca_file=tls.ca_file,

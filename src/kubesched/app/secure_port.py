@@ -9,7 +9,8 @@ Upstream: cmd/kube-scheduler/app/server.go, buildHandlerChain, newEndpointsHandl
           staging/src/k8s.io/apiserver/pkg/server/secure_serving.go,
           staging/src/k8s.io/component-base/cli/flag/ciphersuites_flag.go (v1.36)
 Rejects:  names of TLS versions and cipher suites that upstream does not know.
-Differs:  files are read at start-up only. Versions before TLS 1.2 and HTTP/2 are not supported;
+Differs:  a replaced certificate is loaded within six minutes, upstream needs one; authorities in
+          files are read at start-up only. Versions before TLS 1.2 and HTTP/2 are not supported;
           suites that are too weak for OpenSSL's default security level are not offered.
 """
 
@@ -24,6 +25,7 @@ from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import Final
 
 from kubesched.api.errors import SetupError
@@ -43,9 +45,9 @@ from kubesched.app.options import AccessOptions, ServingOptions
 from kubesched.app.reviews import AccessStatus, Reviews, TokenStatus
 from kubesched.app.secure_serving import SecureServing
 from kubesched.client.connect import connect, find_settings
-from kubesched.client.connection_settings import ConnectionSettings
+from kubesched.client.connection_settings import ConnectionSettings, TlsSettings
 from kubesched.client.rest import HttpRestClient
-from kubesched.client.tls import load_key_pair, trust
+from kubesched.client.tls import CertificateFiles, load_key_pair, trust
 
 log: Final = logging.getLogger(__name__)
 
@@ -129,6 +131,10 @@ class SecurePort:
                 f"--secure-port {port}: cannot listen on {address}: {error.strerror or error}; "
                 "choose another port, or 0 to serve nothing"
             ) from error
+        certificate, key = _pair_files(self._serving)
+        if certificate:
+            renewing = asyncio.ensure_future(self._renew_certificate(certificate, key))
+            opened.callback(renewing.cancel)
 
     async def _follow(self, known: ClusterAuthentication, opened: AsyncExitStack) -> None:
         """Read the cluster's authorities, and again until the stack is closed."""
@@ -144,6 +150,15 @@ class SecurePort:
             )
         following = asyncio.ensure_future(known.run())
         opened.callback(following.cancel)
+
+    async def _renew_certificate(self, certificate: str, key: str) -> None:
+        """Load the certificate again whenever its files are replaced, until cancelled."""
+        settings = TlsSettings(certificate_file=certificate, key_file=key)
+        files = CertificateFiles(self._context, settings, monotonic)
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            if files.renew():
+                log.info("Loaded serving cert %s", certificate)
 
 
 def _authorities_in(access: AccessOptions) -> Authorities:
@@ -190,6 +205,25 @@ def _connection(settings: ConnectionSettings, opened: AsyncExitStack) -> HttpRes
 # The certificate and key.
 
 _PAIR_NAME: Final = "kube-scheduler"
+_LOOK_SECONDS: Final = 60.0
+
+
+def _pair_files(options: ServingOptions) -> tuple[str, str]:
+    """Return the files of the certificate and its key, "" for one made at start-up.
+
+    Raises:
+        SetupError: Only one of both is given.
+    """
+    given = options.tls_cert_file, options.tls_private_key_file
+    if any(given) and not all(given):
+        raise SetupError(
+            "missing filename for serving cert: --tls-cert-file and --tls-private-key-file go "
+            "together"
+        )
+    if any(given) or not options.cert_dir:
+        return given
+    stem = str(Path(options.cert_dir, _PAIR_NAME))
+    return f"{stem}.crt", f"{stem}.key"
 
 
 def serving_pair(options: ServingOptions) -> KeyPair:
@@ -200,18 +234,12 @@ def serving_pair(options: ServingOptions) -> KeyPair:
     Raises:
         SetupError: A file cannot be read or written, or half of a pair is missing.
     """
-    given = options.tls_cert_file, options.tls_private_key_file
-    if all(given):
-        return _read(options, *map(Path, given))
-    if any(given):
-        raise SetupError(
-            "missing filename for serving cert: --tls-cert-file and --tls-private-key-file go "
-            "together"
-        )
-    if not options.cert_dir:
+    certificate, key = _pair_files(options)
+    if not certificate:
         return make_pair(options.bind_address)
-    folder = Path(options.cert_dir)
-    files = folder / f"{_PAIR_NAME}.crt", folder / f"{_PAIR_NAME}.key"
+    files = Path(certificate), Path(key)
+    if options.tls_cert_file:
+        return _read(options, *files)
     there = [file.exists() for file in files]
     if all(there):
         return _read(options, *files)

@@ -82,7 +82,7 @@ class SecureServing:
             reuse_port=self._shares_port or None,
         )
         self.port = self._server.sockets[0].getsockname()[1]
-        log.info("Serving securely on %s:%d", self.address, self.port)
+        log.info("Serving securely on %s", self._place)
         return self
 
     async def __aexit__(self, *_error: object) -> None:
@@ -96,7 +96,13 @@ class SecureServing:
         for task in self._connections:
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
-        log.info("Stopped listening on %s:%d", self.address, self.port)
+        log.info("Stopped listening on %s", self._place)
+
+    @property
+    def _place(self) -> str:
+        """Address and port, as a URL has them."""
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{host}:{self.port}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of a connection, one after the other."""

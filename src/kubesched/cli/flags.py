@@ -31,14 +31,18 @@ class IntRange(click.IntRange):
 class FilePath(click.Path):
     """A file or directory; an empty text is an error, while Path takes it for `.`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_optional: bool = False) -> None:
+        """Set up; an empty text is None, as in kube-scheduler, if the path is optional."""
         super().__init__(path_type=Path)
+        self._is_optional = is_optional
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Refuse an empty text, as from an unset variable."""
-        if not os.fspath(value):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty text, as from an unset variable, unless the path is optional."""
+        if os.fspath(value):
+            return Path(value)
+        if not self._is_optional:
             self.fail("it is empty; is a variable not set?", param, ctx)
-        return Path(value)
+        return None
 
 
 FILE_PATH: Final = FilePath()
@@ -261,7 +265,7 @@ _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "labels": {"multiple": True, "shown": lambda pairs: f"[{','.join(pairs)}]"},
     "list": {"multiple": True, "default": (), "callback": comma_separated},
     "number": {},
-    "path": {"type": click.Path(path_type=Path)},
+    "path": {"type": FilePath(is_optional=True)},
     "plugins": {"multiple": True, "callback": _named_if_slow},
     "quantity": {"type": Parsed("quantity", _quantity)},
     "span": {"type": Parsed("duration", _some_seconds)},

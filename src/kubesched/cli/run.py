@@ -21,6 +21,7 @@ from kubesched.api.field_errors import ConfigError, FieldError, forbidden
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import dump
 from kubesched.app.collector import tune_collector
+from kubesched.app.environment import tls_of_extender
 from kubesched.app.logs import LogOptions, Logs, parse_modules
 from kubesched.app.metrics.exposure import exposure_of
 from kubesched.app.options import (
@@ -95,6 +96,9 @@ def run(**flags: Any) -> int | None:
     configuration = with_flags(scheduler.configuration, options)
     if flags["write_config_to"] is not None:
         check_plugins(scheduler, options.config_file)
+        with in_file(options.config_file):
+            for extender in configuration.extenders:
+                tls_of_extender(extender)
         _write(flags["write_config_to"], dump(encode_configuration(configuration)))
         return None
     check_outputs({"--record": flags["record"]}, [options.config_file])

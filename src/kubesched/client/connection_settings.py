@@ -150,6 +150,7 @@ def _has_host(text: str) -> bool:
     try:
         parts = urlsplit(text)
         # An invalid port raises only when it is read.
-        return bool(parts.scheme and parts.hostname) and parts.port != 0
+        is_complete = parts.scheme and parts.hostname and " " not in parts.netloc
+        return bool(is_complete) and parts.port != 0
     except ValueError:
         return False

@@ -106,7 +106,10 @@ class Dialer:
                 f"proxyconnect tcp: unsupported scheme {self._proxy_scheme!r} of the proxy"
                 f" {proxy.address}, must be http or https"
             )
-        connection = await _connected(proxy)
+        try:
+            connection = await _connected(proxy)
+        except DialError as error:
+            raise DialError(f"proxyconnect tcp: {error}", error.errno) from error
         if self._server.tls is None:
             return connection
         try:

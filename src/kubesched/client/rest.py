@@ -158,7 +158,7 @@ class HttpRestClient:
         tls = settings.tls
         self._tls = tls_context(tls) if parts.scheme == "https" else None
         self._certificate_files: CertificateFiles | None = None
-        if self._tls is not None and tls.has_certificate and (tls.certificate_file or tls.key_file):
+        if self._tls is not None and (tls.ca_file or tls.certificate_file or tls.key_file):
             self._certificate_files = CertificateFiles(self._tls, tls, monotonic)
         self._dialer = Dialer(server, self._tls, tls.server_name, settings.proxy_url)
         # The prefix of every path: a forwarding proxy needs the whole URL.
@@ -329,7 +329,7 @@ class HttpRestClient:
         return newer
 
     def _connections(self, credential: Credential | None = None) -> ConnectionPool:
-        """Return the pool; connections with an outdated client certificate are retired."""
+        """Return the pool; connections with outdated certificates are retired."""
         if self._pool is None:
             if self._is_closed:
                 raise ConnectionAbortedError("the connection has been closed")

@@ -1,7 +1,10 @@
 """TLS contexts of clients: trusted authorities, and the client's certificate.
 
-Upstream: staging/src/k8s.io/client-go/transport/transport.go, cert_rotation.go (v1.36)
-Differs:  certificate authorities are read once; versions below TLS 1.2 are not supported.
+Upstream: staging/src/k8s.io/client-go/transport/transport.go, cert_rotation.go, ca_rotation.go
+          (v1.36)
+Differs:  authorities that are removed from their file are trusted until the process ends, so one
+          that replaces another of the same name needs a key identifier, as kubeadm's have; versions
+          below TLS 1.2 are not supported.
 """
 
 from __future__ import annotations
@@ -61,7 +64,7 @@ def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
         return
     place = "certificate-authority-data" if settings.ca_pem else settings.ca_file
     try:
-        trust(context, settings.ca_pem or Path(settings.ca_file).read_bytes())
+        trust(context, _content(settings.ca_pem, settings.ca_file))
     except (OSError, ValueError) as error:
         is_garbled = isinstance(error, ssl.SSLError)
         why = "unable to parse bytes as PEM block" if is_garbled else error
@@ -90,9 +93,14 @@ def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
 def _read_pair(settings: TlsSettings) -> tuple[bytes, bytes]:
     """Return the client's certificate and key; raises OSError if a file cannot be read."""
     return (
-        settings.certificate_pem or Path(settings.certificate_file).read_bytes(),
-        settings.key_pem or Path(settings.key_file).read_bytes(),
+        _content(settings.certificate_pem, settings.certificate_file),
+        _content(settings.key_pem, settings.key_file),
     )
+
+
+def _content(pem: bytes, file: str) -> bytes:
+    """Return a PEM text, or that of a file, b"" without both; raises OSError as reading does."""
+    return pem or (Path(file).read_bytes() if file else b"")
 
 
 def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
@@ -139,7 +147,7 @@ def _refuse_passphrase() -> str:
 
 
 class CertificateFiles:
-    """Reloads a context's client certificate when its files are replaced.
+    """Reloads a context's own certificate and authorities when their files are replaced.
 
     `now` is a monotonic clock in seconds.
     """
@@ -151,25 +159,33 @@ class CertificateFiles:
         self._settings = settings
         self._now = now
         self._checked_at = now()
-        self._seen: tuple[bytes, bytes] | None = None
+        self._seen: tuple[bytes, ...] | None = None
         with suppress(OSError):
-            self._seen = _read_pair(settings)
+            self._seen = self._read()
 
     def renew(self) -> bool:
-        """Check the files every five minutes; return whether a new certificate was loaded.
+        """Check the files every five minutes; return whether new ones were loaded.
 
-        If the files are unreadable or do not match, the old certificate remains in use.
+        If the files are unreadable or do not match, the old certificates remain in use.
         """
         now = self._now()
         if now - self._checked_at < _CHECK_PERIOD_SECONDS:
             return False
         self._checked_at = now
         try:
-            found = _read_pair(self._settings)
+            found = self._read()
             if found == self._seen:
                 return False
-            load_key_pair(self._context, *found)
+            authorities, certificate, key = found
+            if certificate:
+                load_key_pair(self._context, certificate, key)
+            if authorities:
+                trust(self._context, authorities)
         except (OSError, ValueError):
             return False
         self._seen = found
         return True
+
+    def _read(self) -> tuple[bytes, bytes, bytes]:
+        settings = self._settings
+        return _content(settings.ca_pem, settings.ca_file), *_read_pair(settings)

@@ -48,23 +48,35 @@ Source = Callable[[], Iterable["Metric"]]
 
 
 class MetricsPage:
-    """The page of a path such as /metrics: metrics of several sources."""
+    """The page of a path such as /metrics: metrics of several sources.
+
+    Attributes:
+        reset: Called on DELETE.
+        is_large: Whether the page may take seconds to write. Its sources are called at once; the
+            metrics that they return can be read in another thread.
+    """
 
     def __init__(
         self,
         *sources: Source,
         reset: Callable[[], None] = lambda: None,
         exposure: Exposure = EVERYTHING,
+        is_large: bool = False,
     ) -> None:
-        """Set up; DELETE calls `reset`, and `exposure` says what to hide."""
+        """Set up; `exposure` says what to hide."""
         self._sources = sources
         self.reset = reset
         self._exposure = exposure
+        self.is_large = is_large
 
     def page(self) -> tuple[str, bytes]:
         """Return content type and text, whatever the client accepts."""
-        metrics = chain.from_iterable(source() for source in self._sources)
-        return CONTENT_TYPE, write_page(self._exposure.shown(metrics))
+        return self.writer()()
+
+    def writer(self) -> Callable[[], tuple[str, bytes]]:
+        """Return a function that returns what `page` returns now."""
+        metrics = chain.from_iterable([source() for source in self._sources])
+        return lambda: (CONTENT_TYPE, write_page(self._exposure.shown(metrics)))
 
 
 class Pages:
@@ -108,7 +120,9 @@ class Pages:
 
     def resources(self, pods: Callable[[], Iterable[Pod]]) -> MetricsPage:
         """Return the page of requests and limits of the pods that a function returns."""
-        return MetricsPage(lambda: pod_resources(pods()), exposure=self._exposure)
+        return MetricsPage(
+            lambda: pod_resources(list(pods())), exposure=self._exposure, is_large=True
+        )
 
     def _all(self) -> Iterator[Metric]:
         counted = [*self.scheduler.collect(), *self.requests.collect()]

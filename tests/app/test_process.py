@@ -169,7 +169,9 @@ def page(path: str, options: Options) -> HttpResponse:
         ConnectionSettings(server="http://127.0.0.1:1"),
         flags={"config": "a.yaml"},
     )
-    return process._endpoints().answer(HttpRequest(path=path))
+    answer = process._endpoints().answer(HttpRequest(path=path))
+    assert isinstance(answer, HttpResponse), "small pages are answered at once"
+    return answer
 
 
 @pytest.mark.parametrize(

@@ -628,6 +628,20 @@ def test_a_branch_without_a_return(calls: int) -> None:
         profile.ask(plugin, score_row, calls - 1)
 
 
+def test_late_scores_for_another_number_of_nodes() -> None:
+    """As of a plugin that keeps an array with a row per node, when a node comes."""
+    profile = profile_of(toy("P", score={"a": 1}))
+    (plugin,) = profile.score_plugins
+
+    def score(nodes: range) -> NDArray[np.int64]:
+        return np.zeros(2, np.int64)
+
+    for _ in range(100):
+        profile.ask(plugin, score, range(2))
+    with pytest.raises(PluginFailure, match="one for each of 3 rows, not the shape"):
+        profile.ask(plugin, score, range(3))
+
+
 class Binds(Bind):
     """Forgets to return a status."""
 

@@ -20,7 +20,7 @@ from kubesched.api.scheme import custom_kinds
 from kubesched.framework.cluster_event import RESOURCES, ClusterEventWithHint
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
 from kubesched.framework.pod_groups import GeneratedPlacements, Placement
-from kubesched.framework.status import NodeToStatus, Status
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.framework.structured_log import write
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -31,11 +31,12 @@ R = TypeVar("R")
 T = TypeVar("T", bound="_Result")
 Arguments = TypeVarTuple("Arguments")
 
-_CHECKED_CALLS: Final = 50
-"""The number of calls of a method after which its answers are trusted if the type is right."""
+_TIMED_CALLS: Final = 50
+"""The number of calls of a method that are timed."""
 _COMPARED_CALLS: Final = 3
 """The number of calls of a method around which objects are compared, which takes long."""
 _WATCHED_NODES: Final = 2
+_SCORE_BYTES_MIN: Final = 4
 _SLOW_SECONDS: Final = 1.0
 """A method is slow if its checked calls take longer in total."""
 
@@ -62,6 +63,8 @@ def refuse(method: str, wanted: str, answer: object) -> NoReturn:
 
 def check_status(method: str, answer: object, _args: Sequence[object] = ()) -> None:
     """Check a status; codes that an extension point does not take fail as upstream's do."""
+    if answer is SUCCESS:
+        return
     if not isinstance(answer, Status):
         refuse(method, "a Status such as SUCCESS", answer)
     texts = (answer.error, *answer.reasons)
@@ -77,22 +80,35 @@ def _check_rows(method: str, answer: object, args: Sequence[Any]) -> None:
         raise WrongAnswerError(method, f"answered for {len(answer)} rows, not for all {rows}")
     for status in answer.statuses:
         check_status(method, status)
+    index, there = answer.index, len(answer.statuses)
+    if rows and index.item(index.argmax()) >= there:
+        raise WrongAnswerError(method, f"must index its {there} statuses, not {index.max()}")
 
 
 def _check_scores(method: str, answer: object, args: Sequence[Any]) -> None:
     rows = len(args[-1])
+    # Products of smaller numbers and weights would overflow.
+    if (
+        isinstance(answer, np.ndarray)
+        and answer.dtype.kind == "i"
+        and answer.dtype.itemsize >= _SCORE_BYTES_MIN
+        and answer.shape == (rows,)
+    ):
+        return
     wanted = f"an array of int64, one for each of {rows} rows"
     if not isinstance(answer, np.ndarray):
         refuse(method, wanted, answer)
-    if answer.dtype.kind not in "iu":
-        hint = "; round it and use .astype(np.int64)" if answer.dtype.kind == "f" else ""
-        raise WrongAnswerError(method, f"must return {wanted}, not of {answer.dtype}{hint}")
     if answer.shape != (rows,):
         raise WrongAnswerError(method, f"must return {wanted}, not the shape {answer.shape}")
+    round_it = "round it and " if answer.dtype.kind == "f" else ""
+    hint = f"{round_it}use .astype(np.int64)"
+    raise WrongAnswerError(method, f"must return {wanted}, not of {answer.dtype}; {hint}")
 
 
 def check_score(method: str, answer: object, _args: Sequence[object] = ()) -> None:
     """Check the score of one row."""
+    if type(answer) is int:
+        return
     is_whole = isinstance(answer, int | np.integer)
     if not is_whole and not (isinstance(answer, float) and answer.is_integer()):
         refuse(method, "a whole number", answer)
@@ -217,30 +233,17 @@ _CHECKS: Final[Mapping[str, Callable[[str, object, Sequence[Any]], None]]] = {
     "normalize_placement_scores": _check_placement_scores,
 }
 
-# Method -> the type of its answers, for those that are called often.
-_USUAL: Final[Mapping[str, type]] = {
-    "filter": NodeToStatus,
-    "filter_row": Status,
-    "normalize_score": np.ndarray,
-    "pre_filter": PreFilterResult,
-    "pre_score": PreScoreResult,
-    "reserve": Status,
-    "score": np.ndarray,
-    "score_row": int,
-}
-
 
 class AnswerChecks:
     """Checks the answers of one plugin.
 
     Attributes:
-        trusted: Method -> the type of its answers, of methods whose answers were right so far. What
-            is wrong later comes from another branch of the plugin, and mostly has another type.
+        timed: The methods that were timed; only their answers are checked from then on.
     """
 
     def __init__(self, plugin: str, now: Callable[[], float]) -> None:
         """Take the plugin's name and a monotonic clock in seconds."""
-        self.trusted: dict[str, type] = {}
+        self.timed: set[str] = set()
         self._plugin = plugin
         self._now = now
         self._calls: Counter[str] = Counter()
@@ -254,7 +257,7 @@ class AnswerChecks:
         """
         self._calls[method] += 1
         calls = self._calls[method]
-        if calls > _CHECKED_CALLS:
+        if calls > _TIMED_CALLS:
             answer = question(*args)
             check_answer(method, answer, args)
             return answer
@@ -270,8 +273,8 @@ class AnswerChecks:
                 raise WrongAnswerError(
                     method, f"changed {what}, which the scheduler shares: change a copy.deepcopy"
                 )
-        if calls == _CHECKED_CALLS and method in _USUAL:
-            self.trusted[method] = _USUAL[method]
+        if calls == _TIMED_CALLS:
+            self.timed.add(method)
         return answer
 
     async def ask_async(
@@ -286,7 +289,7 @@ class AnswerChecks:
         """
         method, awaited = question.__name__, question(*args)
         self._calls[method] += 1
-        if self._calls[method] <= _CHECKED_CALLS:
+        if self._calls[method] <= _TIMED_CALLS:
             awaited = self._timed(method, awaited)
         answer = await awaited
         check_answer(method, answer, args)

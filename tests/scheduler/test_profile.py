@@ -660,6 +660,32 @@ def test_an_awaited_answer_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         asyncio.run(asked)
 
 
+def test_what_a_plugin_awaits_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This is the plugin's error; only who cancels the binding itself ends it without a status."""
+
+    async def bind(*_: object) -> Status:
+        waiting: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(waiting.cancel)
+        return await waiting
+
+    monkeypatch.setattr(Bind, "bind", bind)
+    profile, pod = profile_of(), make_pod_info()
+    (plugin,) = profile.bind_plugins
+
+    async def ask(*, cancels: bool) -> None:
+        asked = profile.ask_async("Bind", plugin, plugin.bind, CycleState(), pod, "a")
+        task = asyncio.ensure_future(asked)
+        await asyncio.sleep(0)
+        if cancels:
+            task.cancel()
+        await task
+
+    with pytest.raises(PluginFailure, match="CancelledError"):
+        asyncio.run(ask(cancels=False))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(ask(cancels=True))
+
+
 def test_a_queue_sort_plugin_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without its key there is no order, so the error ends the command."""
     monkeypatch.setattr(Sort, "sort_key", lambda plugin, queued: None)

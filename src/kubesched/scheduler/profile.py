@@ -6,6 +6,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from random import Random
@@ -247,7 +248,11 @@ class Profile:
             checks = self._checks.get(plugin)
             answer = await (question(*args) if checks is None else checks.ask_async(question, args))
             code = answer.code if isinstance(answer, Status) else Code.SUCCESS
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                # The binding itself is cancelled, not what the plugin awaits.
+                raise
             raise self._raised(plugin, question, args, error) from error
         else:
             return answer

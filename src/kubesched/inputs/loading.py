@@ -35,7 +35,7 @@ from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.explain.sentences import there_are
 from kubesched.framework.plugin import Plugin, QueueSortPlugin, Scope
-from kubesched.framework.plugin_error import error_text
+from kubesched.framework.plugin_error import error_text, places_outside
 from kubesched.framework.registry import Registry, RegistryError, SchedulerSetup
 from kubesched.inputs.errors import UserError, did_you_mean, first_of
 from kubesched.inputs.sources import SchedulerOptions
@@ -332,7 +332,7 @@ def _entry_point_class(entry: EntryPoint) -> type[Plugin]:
 
 
 def import_place(place: str, option: str) -> ModuleType:
-    """Import a module or `path/to/file.py`.
+    """Import a module or `path/to/file.py`, which may import the modules beside it.
 
     Raises:
         UserError: It does not exist or raises; the message begins with the option.
@@ -347,7 +347,10 @@ def import_place(place: str, option: str) -> ModuleType:
     except UserError:
         raise
     except (Exception, SystemExit) as error:
-        raise UserError(f"{option}: cannot import {place}: {error_text(error)}") from error
+        own = "".join(f" ({line})" for line in [*places_outside(error)][-1:])
+        if isinstance(error, ImportError) and "relative import" in str(error):
+            own += "; write package.module:Class instead of the file"
+        raise UserError(f"{option}: cannot import {place}: {error_text(error)}{own}") from error
 
 
 def _module_of_file(file: Path, option: str) -> ModuleType:
@@ -359,6 +362,8 @@ def _module_of_file(file: Path, option: str) -> ModuleType:
         raise UserError(f"{option}: {file} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    if (directory := str(file.absolute().parent)) not in sys.path:
+        sys.path.append(directory)
     spec.loader.exec_module(module)
     return module
 
@@ -391,6 +396,11 @@ def _checked(found: object, option: str) -> type[Plugin]:
         raise UserError(f"{option}: the class inherits no extension point, such as FilterPlugin")
     if not isinstance(found.scope, Scope) or not isinstance(found.score_scope, Scope | None):
         raise UserError(f"{option}: scope and score_scope must be members of Scope")
+    kinds: object = found.signed_kinds
+    if not isinstance(kinds, tuple) or not all(
+        inspect.isclass(kind) and issubclass(kind, KubeObject) for kind in kinds
+    ):
+        raise UserError(f"{option}: signed_kinds must be a tuple of classes, such as (Namespace,)")
     args = found.args_type
     if args is not None and not (inspect.isclass(args) and issubclass(args, PluginArgs)):
         raise UserError(f"{option}: args_type must inherit PluginArgs")

@@ -71,6 +71,7 @@ WRONG: list[tuple[str, object, str]] = [
     ("post_filter", SUCCESS, "must return a PostFilterResult, such as"),
     ("post_filter", PostFilterResult(SUCCESS, NUMBER), "as nominated_node_name, not 3"),
     ("post_filter", PostFilterResult(SUCCESS, "a", PODS), "PodInfo values of the snapshot"),
+    ("post_filter", PostFilterResult(SUCCESS, None, (POD,)), "must name the victims' node as nom"),
     ("pre_score", None, "must return a PreScoreResult, such as"),
     ("score", [1, 2], "must return an array of int64, one for each of 2 rows, not list"),
     ("score", np.array([1.5, 2]), "not of float64; round it and use .astype(np.int64)"),

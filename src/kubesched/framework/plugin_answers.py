@@ -150,6 +150,8 @@ def _check_post_filter(method: str, answer: object, _args: Sequence[object]) -> 
     name = result.nominated_node_name
     if not isinstance(name, str | None):
         refuse(method, "None or a node's name as nominated_node_name", name)
+    if result.victims and not name:
+        raise WrongAnswerError(method, "must name the victims' node as nominated_node_name")
     for victim in result.victims:
         if not isinstance(victim, PodInfo):
             refuse(method, "PodInfo values of the snapshot as victims", victim)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
 from kubesched.framework.plugin_answers import (
@@ -15,6 +16,7 @@ from kubesched.framework.plugin_answers import (
     WrongAnswerError,
     check_answer,
     check_events,
+    check_kinds,
     check_score,
     check_sort_key,
 )
@@ -46,6 +48,8 @@ RIGHT = [
     ("score_row", 3.0),
     ("permit", (WAIT, 5)),
     ("bind", SKIP),
+    ("describe", "cpu: 3 of 4"),
+    ("describe_wait", ()),
     ("generate_placements", GeneratedPlacements((Placement("a", (0,)),))),
     ("score_placement", (7, SUCCESS)),
     ("a_method_without_a_check", "anything"),
@@ -85,6 +89,10 @@ WRONG: list[tuple[str, object, str]] = [
     ("score_placement", 7, "must return a score and a status, such as (100, SUCCESS), not 7"),
     ("score_placement", (0.5, SUCCESS), "must return a whole number, not 0.5"),
     ("score_placement", (7, None), "must return a Status such as SUCCESS, not None"),
+    ("describe", None, "must return a text, not None; is a `return` missing?"),
+    ("describe_rejection", 5, "must return a text, not 5"),
+    ("describe_wait", "the moon", "must return a list of texts, not 'the moon'"),
+    ("describe_wait", [5], "must return a text, not 5"),
     ("permit", SUCCESS, "must return a status and a timeout in seconds, such as (SUCCESS, 0.0)"),
     ("permit", (WAIT, "5s"), "not '5s'"),
     ("permit", (SUCCESS, -1.0), "not -1.0"),
@@ -119,6 +127,7 @@ def test_wrong_scores_of_placements(answer: object, message: str) -> None:
     [
         (check_sort_key, ("web",), "sort_key must return a tuple of numbers, not ('web',)"),
         (check_events, ["Node"], "must return None or a list of ClusterEventWithHint, not 'Node'"),
+        (check_kinds, [Pod], "kinds_needed must return NeededKind values, not StructMeta"),
         (check_events, 3, "must return None or a list of ClusterEventWithHint, not 3"),
         (
             check_events,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from types import coroutine
@@ -18,7 +18,7 @@ import numpy as np
 
 from kubesched.api.scheme import custom_kinds
 from kubesched.framework.cluster_event import RESOURCES, ClusterEventWithHint
-from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
+from kubesched.framework.plugin import NeededKind, PostFilterResult, PreFilterResult, PreScoreResult
 from kubesched.framework.pod_groups import GeneratedPlacements, Placement
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.framework.structured_log import write
@@ -167,6 +167,25 @@ def _check_permit(method: str, answer: object, _args: Sequence[object]) -> None:
         refuse(method, wanted, seconds)
 
 
+def _check_text(method: str, answer: object, _args: Sequence[object]) -> None:
+    if not isinstance(answer, str):
+        refuse(method, "a text", answer)
+
+
+def _check_texts(method: str, answer: object, _args: Sequence[object]) -> None:
+    if isinstance(answer, str) or not isinstance(answer, Sequence):
+        refuse(method, "a list of texts", answer)
+    for text in answer:
+        _check_text(method, text, ())
+
+
+def check_kinds(answer: Iterable[object]) -> None:
+    """Check what `kinds_needed` returns."""
+    for kind in answer:
+        if not isinstance(kind, NeededKind):
+            refuse("kinds_needed", "NeededKind values", kind)
+
+
 def check_sort_key(answer: object) -> None:
     """Check the key of a QueueSort plugin."""
     if not isinstance(answer, tuple) or not all(isinstance(part, int | float) for part in answer):
@@ -230,6 +249,9 @@ _CHECKS: Final[Mapping[str, Callable[[str, object, Sequence[Any]], None]]] = {
     "pre_bind_pre_flight": check_status,
     "pre_bind": check_status,
     "bind": check_status,
+    "describe": _check_text,
+    "describe_rejection": _check_text,
+    "describe_wait": _check_texts,
     "generate_placements": _check_placements,
     "score_placement": _check_placement_score,
     "normalize_placement_scores": _check_placement_scores,

@@ -10,6 +10,7 @@ import pytest
 
 from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
 from kubesched.framework.plugin_answers import (
     AnswerChecks,
@@ -161,6 +162,17 @@ def test_changed_objects(labels: dict[str, str], message: str) -> None:
     with pytest.raises(WrongAnswerError, match=re.escape(message)):
         AnswerChecks("P", float).ask("filter", change, None, POD, TABLE)
     del labels["mine"]
+
+
+def test_a_state_that_extensions_change_needs_a_clone() -> None:
+    """Without it, preemption would take the state as one that no pod changes."""
+    checks = AnswerChecks("P", float, needs_clone=True)
+    answers: list[PreFilterResult[Any]]
+    answers = [PreFilterResult(CycleState()), PreFilterResult({}, SKIP), PreFilterResult()]
+    for right in answers:
+        assert right is checks.ask("pre_filter", lambda answer: answer, right)
+    with pytest.raises(WrongAnswerError, match=r"a state with `clone\(\)`, .*, not dict"):
+        checks.ask("pre_filter", lambda: PreFilterResult({}))
 
 
 def test_slow_methods_are_named_once(caplog: pytest.LogCaptureFixture) -> None:

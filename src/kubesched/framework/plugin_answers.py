@@ -18,6 +18,7 @@ import numpy as np
 
 from kubesched.api.scheme import custom_kinds
 from kubesched.framework.cluster_event import RESOURCES, ClusterEventWithHint
+from kubesched.framework.cycle_state import is_clonable
 from kubesched.framework.plugin import NeededKind, PostFilterResult, PreFilterResult, PreScoreResult
 from kubesched.framework.pod_groups import GeneratedPlacements, Placement
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status
@@ -139,6 +140,13 @@ def _check_pre_filter(method: str, answer: object, _args: Sequence[object]) -> N
     names = _check_result(method, PreFilterResult, "state", answer).node_names
     if names is not None and not isinstance(names, AbstractSet):
         refuse(method, "None or a frozenset of names as node_names", names)
+
+
+def _check_clonable(method: str, state: object) -> None:
+    if state is not None and not is_clonable(state):
+        kind = type(state).__name__
+        why = "as add_pod and remove_pod change it"
+        raise WrongAnswerError(method, f"must return a state with `clone()`, {why}, not {kind}")
 
 
 def _check_pre_score(method: str, answer: object, _args: Sequence[object]) -> None:
@@ -265,11 +273,15 @@ class AnswerChecks:
         timed: The methods that were timed; only their answers are checked from then on.
     """
 
-    def __init__(self, plugin: str, now: Callable[[], float]) -> None:
-        """Take the plugin's name and a monotonic clock in seconds."""
+    def __init__(self, plugin: str, now: Callable[[], float], *, needs_clone: bool = False) -> None:
+        """Take the plugin's name and a monotonic clock in seconds.
+
+        With `needs_clone`, the state that `pre_filter` returns must have the method.
+        """
         self.timed: set[str] = set()
         self._plugin = plugin
         self._now = now
+        self._needs_clone = needs_clone
         self._calls: Counter[str] = Counter()
         self._seconds: dict[str, float] = {}
 
@@ -291,6 +303,8 @@ class AnswerChecks:
         answer = question(*args)
         self._add_time(method, self._now() - began)
         check_answer(method, answer, args)
+        if self._needs_clone and isinstance(answer, PreFilterResult) and not answer.status.is_skip:
+            _check_clonable(method, answer.state)
         for item, was in zip(objects, before, strict=True):
             if was != _text_of(item):
                 what = f"pod {item.key}" if isinstance(item, PodInfo) else "a Node object"

@@ -128,7 +128,11 @@ class Profile:
         )
         # In-tree plugins are not checked.
         self._checks: dict[Plugin, AnswerChecks] = {
-            plugin: AnswerChecks(plugin.name, self.services.now)
+            plugin: AnswerChecks(
+                plugin.name,
+                self.services.now,
+                needs_clone=isinstance(plugin, PreFilterExtensions),
+            )
             for plugin in built.plugins.values()
             if not is_in_tree(type(plugin))
         }

@@ -85,6 +85,7 @@ WRONG: list[tuple[str, object, str]] = [
     ("score", np.array([1, 2], np.uint64), "not of uint64; use .astype(np.int64)"),
     ("score", np.zeros((2, 2), np.int64), "not the shape (2, 2)"),
     ("score_row", 0.5, "must return a whole number, not 0.5"),
+    ("score_row", 1 << 63, "must return a number of 64 bits, not 9223372036854775808"),
     ("generate_placements", None, "must return a GeneratedPlacements, such as"),
     ("generate_placements", GeneratedPlacements(PODS), "Placement values as placements, not 'web'"),
     ("score_placement", 7, "must return a score and a status, such as (100, SUCCESS), not 7"),

@@ -38,6 +38,7 @@ _COMPARED_CALLS: Final = 3
 """The number of calls of a method around which objects are compared, which takes long."""
 _WATCHED_NODES: Final = 2
 _SCORE_BYTES_MIN: Final = 4
+_SCORE_MAX: Final = int(np.iinfo(np.int64).max)
 _SLOW_SECONDS: Final = 1.0
 """A method is slow if its checked calls take longer in total."""
 
@@ -108,11 +109,14 @@ def _check_scores(method: str, answer: object, args: Sequence[Any]) -> None:
 
 def check_score(method: str, answer: object, _args: Sequence[object] = ()) -> None:
     """Check the score of one row."""
-    if type(answer) is int:
+    if type(answer) is int and -_SCORE_MAX <= answer <= _SCORE_MAX:
         return
-    is_whole = isinstance(answer, int | np.integer)
-    if not is_whole and not (isinstance(answer, float) and answer.is_integer()):
+    if isinstance(answer, float) and answer.is_integer():
+        answer = int(answer)
+    if not isinstance(answer, int | np.integer):
         refuse(method, "a whole number", answer)
+    if not -_SCORE_MAX <= int(answer) <= _SCORE_MAX:
+        refuse(method, "a number of 64 bits", answer)
 
 
 class _Result(Protocol):

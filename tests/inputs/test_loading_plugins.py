@@ -64,6 +64,20 @@ class Signing(NotBeta):
     signed_kinds: ClassVar = ("Namespace",)
 
 
+class Scores(NotBeta):
+    name: ClassVar = "Scores"
+
+    def score(self, state, pod, nodes):
+        pass
+
+
+class Helped(NotBeta):
+    name: ClassVar = "Helped"
+
+    def score(self, node):
+        """Help another method."""
+
+
 class Argued(NotBeta):
     name: ClassVar = "Argued"
     args_type: ClassVar = dict
@@ -121,6 +135,11 @@ def test_a_plugin_of_a_file_takes_part_without_a_configuration(
     assert "  1 node: beta is taken (NotBeta)\n      beta: this is beta\n" in result.stdout
 
 
+def test_a_method_with_other_parameters_may_have_any_name(plugin_file: Path) -> None:
+    """It is no method of the extension point."""
+    assert "Helped" == load_plugin(f"{plugin_file}:Helped").name
+
+
 def test_a_configuration_that_mentions_the_plugin_decides(
     cluster: Path, plugin_file: Path, tmp_path: Path
 ) -> None:
@@ -145,6 +164,7 @@ def test_a_configuration_that_mentions_the_plugin_decides(
         pytest.param("Sync", "bind must be `async def`"),
         pytest.param("Scoped", "scope and score_scope must be members of Scope"),
         pytest.param("Signing", "signed_kinds must be a tuple of classes, such as (Namespace,)"),
+        pytest.param("Scores", "score is not called, because Scores does not inherit ScorePlugin"),
         pytest.param("Argued", "args_type must inherit PluginArgs"),
         pytest.param("Idle", "the class inherits no extension point"),
         pytest.param("Nameless", "the class has no name", id="nameless"),

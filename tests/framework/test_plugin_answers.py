@@ -34,6 +34,7 @@ TABLE = make_table([make_node("a"), make_node("b")])
 TEXT: Any = "no"
 NUMBER: Any = 3
 PODS: Any = ("web",)
+VICTIMS: Any = (pod for pod in (POD,))
 WAIT = Status(Code.WAIT, ("for a licence",))
 
 
@@ -76,6 +77,7 @@ WRONG: list[tuple[str, object, str]] = [
     ("post_filter", SUCCESS, "must return a PostFilterResult, such as"),
     ("post_filter", PostFilterResult(SUCCESS, NUMBER), "as nominated_node_name, not 3"),
     ("post_filter", PostFilterResult(SUCCESS, "a", PODS), "PodInfo values of the snapshot"),
+    ("post_filter", PostFilterResult(SUCCESS, "a", VICTIMS), "a tuple as victims, not generator"),
     ("post_filter", PostFilterResult(SUCCESS, None, (POD,)), "must name the victims' node as nom"),
     ("pre_score", None, "must return a PreScoreResult, such as"),
     ("score", [1, 2], "must return an array of int64, one for each of 2 rows, not list"),
@@ -130,6 +132,12 @@ def test_wrong_scores_of_placements(answer: object, message: str) -> None:
         (check_sort_key, ("web",), "sort_key must return a tuple of numbers, not ('web',)"),
         (check_events, ["Node"], "must return None or a list of ClusterEventWithHint, not 'Node'"),
         (check_kinds, [Pod], "kinds_needed must return NeededKind values, not StructMeta"),
+        (check_events, [ClusterEventWithHint(TEXT)], 'events such as ClusterEvent("Node", Act'),
+        (
+            check_events,
+            [ClusterEventWithHint(ClusterEvent("Node", TEXT))],
+            "events with actions such as Action.ADD, not 'no'",
+        ),
         (check_events, 3, "must return None or a list of ClusterEventWithHint, not 3"),
         (
             check_events,

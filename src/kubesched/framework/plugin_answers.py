@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple
 import numpy as np
 
 from kubesched.api.scheme import custom_kinds
-from kubesched.framework.cluster_event import RESOURCES, ClusterEventWithHint
+from kubesched.framework.cluster_event import RESOURCES, ClusterEvent, ClusterEventWithHint
 from kubesched.framework.cycle_state import is_clonable
 from kubesched.framework.plugin import NeededKind, PostFilterResult, PreFilterResult, PreScoreResult
 from kubesched.framework.pod_groups import GeneratedPlacements, Placement
@@ -164,7 +164,10 @@ def _check_post_filter(method: str, answer: object, _args: Sequence[object]) -> 
         refuse(method, "None or a node's name as nominated_node_name", name)
     if result.victims and not name:
         raise WrongAnswerError(method, "must name the victims' node as nominated_node_name")
-    for victim in result.victims:
+    victims: object = result.victims
+    if not isinstance(victims, Sequence):
+        refuse(method, "a tuple as victims", victims)
+    for victim in victims:
         if not isinstance(victim, PodInfo):
             refuse(method, "PodInfo values of the snapshot as victims", victim)
 
@@ -212,6 +215,12 @@ def check_events(answer: object) -> None:
     for event in answer or ():
         if not isinstance(event, ClusterEventWithHint):
             refuse("events_to_register", wanted, event)
+        found: object = event.event
+        if not isinstance(found, ClusterEvent):
+            refuse("events_to_register", 'events such as ClusterEvent("Node", Action.ADD)', found)
+        action: object = found.action
+        if not isinstance(action, int):
+            refuse("events_to_register", "events with actions such as Action.ADD", action)
         known = (*RESOURCES, *custom_kinds())
         if event.event.resource not in known:
             text = f"events of {', '.join(known)}, or of a declared custom_resource"

@@ -73,7 +73,10 @@ WRONG: list[tuple[str, object, str]] = [
     ("filter", [SUCCESS, SUCCESS], "must return a NodeToStatus, such as"),
     ("filter", NodeToStatus.everywhere(2, TEXT), "must return a Status such as SUCCESS, not 'no'"),
     ("filter", NodeToStatus.passing(3), "answered for 3 rows, not for all 2"),
-    ("filter", NodeToStatus(np.array([0, 2]), [SUCCESS]), "must index its 1 statuses, not 2"),
+    ("filter", NodeToStatus(np.array([0, 2]), [SUCCESS]), "must index its 1 statuses by whole"),
+    ("filter", NodeToStatus(np.array([0, -2]), [SUCCESS]), "by whole numbers from 0"),
+    ("filter", NodeToStatus(np.ones(2), [SUCCESS, WAIT]), "by whole numbers from 0"),  # type: ignore[arg-type]
+    ("filter", NodeToStatus(np.zeros(2, int), [WAIT]), "must have SUCCESS as its first status"),
     ("post_filter", SUCCESS, "must return a PostFilterResult, such as"),
     ("post_filter", PostFilterResult(SUCCESS, NUMBER), "as nominated_node_name, not 3"),
     ("post_filter", PostFilterResult(SUCCESS, "a", PODS), "PodInfo values of the snapshot"),

@@ -82,9 +82,18 @@ def _check_rows(method: str, answer: object, args: Sequence[Any]) -> None:
         raise WrongAnswerError(method, f"answered for {len(answer)} rows, not for all {rows}")
     for status in answer.statuses:
         check_status(method, status)
-    index, there = answer.index, len(answer.statuses)
-    if rows and index.item(index.argmax()) >= there:
-        raise WrongAnswerError(method, f"must index its {there} statuses, not {index.max()}")
+    if rows and not _is_index(answer.index, len(answer.statuses)):
+        wanted = f"must index its {len(answer.statuses)} statuses by whole numbers from 0"
+        raise WrongAnswerError(method, wanted)
+    if rows and answer.statuses[0] != SUCCESS:
+        raise WrongAnswerError(method, "must have SUCCESS as its first status")
+
+
+def _is_index(index: object, statuses: int) -> bool:
+    """Whether an array with a row or more holds positions of statuses."""
+    if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "bi":
+        return False
+    return bool(0 <= index.item(index.argmin()) <= index.item(index.argmax()) < statuses)
 
 
 def _check_scores(method: str, answer: object, args: Sequence[Any]) -> None:

@@ -424,7 +424,7 @@ def _inherits(found: object, base: type) -> bool:
 def _is_alike(plugin: type[Plugin], kind: type[Plugin], name: str) -> bool:
     """Whether a plugin has a method of an extension point, with its parameters."""
     own = getattr(plugin, name, None)
-    if not inspect.isroutine(own):
+    if not inspect.isfunction(own):
         return False
     wanted = inspect.signature(getattr(kind, name)).parameters
     return [*inspect.signature(own).parameters] == [*wanted]

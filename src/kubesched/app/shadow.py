@@ -180,7 +180,10 @@ class ShadowWatch(DecisionWatch):
         seen = self._pending.get(decision.uid)
         queued = self.scheduler.queue.get_pod(decision.pod)
         if seen is None and queued is not None and queued.is_gated:
-            self.judge.judge_held(queued.pod_info, decision, queued.gating_plugin)
+            if queued.pod_info.pod.spec.scheduling_group is None:
+                self.judge.judge_held(queued.pod_info, decision, queued.gating_plugin)
+            else:
+                self.skipped += 1
         elif seen is not None and queued is not None:
             self.judge.judge(queued.pod_info, decision, seen.first, seen.number)
             if not decision.node:

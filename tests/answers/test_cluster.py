@@ -15,7 +15,17 @@ from kubesched.api.meta import KubeObject
 from kubesched.config.types import API_VERSION, KIND
 from kubesched.explain.report import PodExplanation
 from kubesched.explain.sentences import headline
-from kubesched.framework import CycleState, PermitPlugin, PodInfo, Status, unschedulable
+from kubesched.framework import (
+    CycleState,
+    FilterPlugin,
+    NodeTable,
+    NodeToStatus,
+    PermitPlugin,
+    PodInfo,
+    Status,
+    failure,
+    unschedulable,
+)
 from kubesched.simulator.cluster import ClusterState
 from tests.cli.cluster import document, node, owned, pod, shop, write
 
@@ -371,6 +381,24 @@ def test_nodes_that_a_gang_lacks() -> None:
     found = cluster.fit(job, node_templates="cpu=2,memory=8Gi").missing_nodes
     assert found is not None
     assert [1] == [one.count for one in found.nodes]
+
+
+class Unmeasured(FilterPlugin[None]):
+    """Fails on every node."""
+
+    name: ClassVar = "Unmeasured"
+
+    def filter(self, state: None, pod: PodInfo, nodes: NodeTable) -> NodeToStatus:
+        """Return a failure, which is no rejection."""
+        return NodeToStatus.everywhere(len(nodes), failure("there are no measurements"))
+
+
+def test_why_names_a_failure_on_all_nodes() -> None:
+    """Whether the pod fits is not known, as `explain` says too."""
+    asked = Cluster.from_objects([node("a", "4"), pod("web", "1")], plugins=Unmeasured)
+    failed = 'running "Unmeasured" filter plugin: there are no measurements'
+    sentence = f"Pod shop/web cannot be judged: {failed}."
+    assert [sentence] * 2 == [asked.why("web").sentence, headline(asked.explain("web"))]
 
 
 class Refuser(PermitPlugin):

@@ -1,5 +1,7 @@
 """The scheme finds kinds by name and class."""
 
+from typing import Any
+
 import pytest
 
 from kubesched.api import core
@@ -70,6 +72,19 @@ def test_a_custom_resource() -> None:
     assert custom_name_of(core.Pod) is None
 
 
+def test_a_custom_resource_with_a_field_of_any_type() -> None:
+    """The file that declares it may be loaded again."""
+
+    def thing() -> type[KubeObject]:
+        @custom_resource("example.com/v1", "things")
+        class Thing(KubeObject):
+            status: object = None
+
+        return Thing
+
+    assert thing() is thing()
+
+
 @pytest.mark.parametrize(("api_version", "message"), [("v1", "GROUP/VERSION"), ("apps/v1", "own")])
 def test_what_is_no_custom_resource(api_version: str, message: str) -> None:
     """The core group, and the kinds of Kubernetes."""
@@ -78,3 +93,10 @@ def test_what_is_no_custom_resource(api_version: str, message: str) -> None:
         @custom_resource(api_version, "deployments")
         class Deployment(KubeObject):
             pass
+
+
+def test_a_custom_resource_that_is_no_object() -> None:
+    """Its objects have names at least."""
+    no_object: Any = KubeStruct
+    with pytest.raises(TypeError, match="KubeStruct: a custom resource inherits KubeObject"):
+        custom_resource("example.com/v1", "things")(no_object)

@@ -18,8 +18,8 @@ from kubesched.framework.cluster_event import (
 )
 from kubesched.framework.per_row import PerRowFilter
 from kubesched.framework.plugin import (
-    FilterPlugin, PostBindPlugin, PreBindPlugin, PreEnqueuePlugin, QueueSortPlugin, ReservePlugin,
-    ScorePlugin,
+    FilterPlugin, PostBindPlugin, PreBindPlugin, PreEnqueuePlugin, PreFilterPlugin,
+    PreFilterResult, QueueSortPlugin, ReservePlugin, ScorePlugin,
 )
 from kubesched.framework.status import SUCCESS, NodeToStatus, unschedulable
 
@@ -86,6 +86,26 @@ class Vague(FilterPlugin):
         return NodeToStatus.everywhere(len(nodes), unschedulable("no"))
 
     def describe(self, state, pod, nodes):
+        raise RuntimeError("boom")
+
+
+class Terse(FilterPlugin):
+    name = "Terse"
+
+    def filter(self, state, pod, nodes):
+        return NodeToStatus.everywhere(len(nodes), unschedulable("no"))
+
+    def describe(self, state, pod, nodes):
+        pass
+
+
+class Needy(PreFilterPlugin):
+    name = "Needy"
+
+    def pre_filter(self, cycle, pod, snapshot):
+        return PreFilterResult(status=unschedulable("no"))
+
+    def describe_rejection(self, pod, snapshot):
         raise RuntimeError("boom")
 
 
@@ -230,6 +250,23 @@ def test_explain_with_a_plugin_that_raises(name: str, faulty: Path, tmp_path: Pa
     assert (1, "") == (result.exit_code, result.stdout)
     assert f"plugin {name} raised in " in result.stderr
     assert "for pod shop/a: RuntimeError: boom" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("Terse", "answered wrongly in Describe for pod shop/a: describe must return a text, not"),
+        ("Needy", "raised in DescribeRejection for pod shop/a: RuntimeError: boom"),
+    ],
+)
+def test_explain_with_a_plugin_that_describes_wrongly(
+    name: str, error: str, faulty: Path, tmp_path: Path
+) -> None:
+    """It is the plugin's error, not one of the command."""
+    cluster = write(tmp_path, [node("alpha"), pod("a")])
+    result = run("explain", "a", cluster, "--plugin", f"{faulty}:{name}")
+    assert (1, "") == (result.exit_code, result.stdout)
+    assert f"plugin {name} {error}" in result.stderr
 
 
 @pytest.mark.parametrize(

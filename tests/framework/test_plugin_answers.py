@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
 from kubesched.framework.plugin_answers import (
     AnswerChecks,
     WrongAnswerError,
     check_answer,
     check_events,
+    check_kinds,
     check_score,
     check_sort_key,
 )
@@ -31,6 +34,7 @@ TABLE = make_table([make_node("a"), make_node("b")])
 TEXT: Any = "no"
 NUMBER: Any = 3
 PODS: Any = ("web",)
+VICTIMS: Any = (pod for pod in (POD,))
 WAIT = Status(Code.WAIT, ("for a licence",))
 
 
@@ -46,6 +50,8 @@ RIGHT = [
     ("score_row", 3.0),
     ("permit", (WAIT, 5)),
     ("bind", SKIP),
+    ("describe", "cpu: 3 of 4"),
+    ("describe_wait", ()),
     ("generate_placements", GeneratedPlacements((Placement("a", (0,)),))),
     ("score_placement", (7, SUCCESS)),
     ("a_method_without_a_check", "anything"),
@@ -67,20 +73,33 @@ WRONG: list[tuple[str, object, str]] = [
     ("filter", [SUCCESS, SUCCESS], "must return a NodeToStatus, such as"),
     ("filter", NodeToStatus.everywhere(2, TEXT), "must return a Status such as SUCCESS, not 'no'"),
     ("filter", NodeToStatus.passing(3), "answered for 3 rows, not for all 2"),
+    ("filter", NodeToStatus(np.array([0, 2]), [SUCCESS]), "must index its 1 statuses by whole"),
+    ("filter", NodeToStatus(np.array([0, -2]), [SUCCESS]), "by whole numbers from 0"),
+    ("filter", NodeToStatus(np.ones(2), [SUCCESS, WAIT]), "by whole numbers from 0"),  # type: ignore[arg-type]
+    ("filter", NodeToStatus(np.zeros(2, int), [WAIT]), "must have SUCCESS as its first status"),
     ("post_filter", SUCCESS, "must return a PostFilterResult, such as"),
     ("post_filter", PostFilterResult(SUCCESS, NUMBER), "as nominated_node_name, not 3"),
     ("post_filter", PostFilterResult(SUCCESS, "a", PODS), "PodInfo values of the snapshot"),
+    ("post_filter", PostFilterResult(SUCCESS, "a", VICTIMS), "a tuple as victims, not generator"),
+    ("post_filter", PostFilterResult(SUCCESS, None, (POD,)), "must name the victims' node as nom"),
     ("pre_score", None, "must return a PreScoreResult, such as"),
     ("score", [1, 2], "must return an array of int64, one for each of 2 rows, not list"),
     ("score", np.array([1.5, 2]), "not of float64; round it and use .astype(np.int64)"),
     ("score", np.array([True, False]), "not of bool"),
+    ("score", np.array([1, 100], np.int8), "not of int8; use .astype(np.int64)"),
+    ("score", np.array([1, 2], np.uint64), "not of uint64; use .astype(np.int64)"),
     ("score", np.zeros((2, 2), np.int64), "not the shape (2, 2)"),
     ("score_row", 0.5, "must return a whole number, not 0.5"),
+    ("score_row", 1 << 63, "must return a number of 64 bits, not 9223372036854775808"),
     ("generate_placements", None, "must return a GeneratedPlacements, such as"),
     ("generate_placements", GeneratedPlacements(PODS), "Placement values as placements, not 'web'"),
     ("score_placement", 7, "must return a score and a status, such as (100, SUCCESS), not 7"),
     ("score_placement", (0.5, SUCCESS), "must return a whole number, not 0.5"),
     ("score_placement", (7, None), "must return a Status such as SUCCESS, not None"),
+    ("describe", None, "must return a text, not None; is a `return` missing?"),
+    ("describe_rejection", 5, "must return a text, not 5"),
+    ("describe_wait", "the moon", "must return a list of texts, not 'the moon'"),
+    ("describe_wait", [5], "must return a text, not 5"),
     ("permit", SUCCESS, "must return a status and a timeout in seconds, such as (SUCCESS, 0.0)"),
     ("permit", (WAIT, "5s"), "not '5s'"),
     ("permit", (SUCCESS, -1.0), "not -1.0"),
@@ -115,6 +134,13 @@ def test_wrong_scores_of_placements(answer: object, message: str) -> None:
     [
         (check_sort_key, ("web",), "sort_key must return a tuple of numbers, not ('web',)"),
         (check_events, ["Node"], "must return None or a list of ClusterEventWithHint, not 'Node'"),
+        (check_kinds, [Pod], "kinds_needed must return NeededKind values, not StructMeta"),
+        (check_events, [ClusterEventWithHint(TEXT)], 'events such as ClusterEvent("Node", Act'),
+        (
+            check_events,
+            [ClusterEventWithHint(ClusterEvent("Node", TEXT))],
+            "events with actions such as Action.ADD, not 'no'",
+        ),
         (check_events, 3, "must return None or a list of ClusterEventWithHint, not 3"),
         (
             check_events,
@@ -150,14 +176,15 @@ def test_changed_objects(labels: dict[str, str], message: str) -> None:
     del labels["mine"]
 
 
-def test_methods_that_answer_rightly_are_trusted() -> None:
-    """Those that are called often, by the type of their answers, after fifty calls."""
-    checks = AnswerChecks("P", float)
-    for _ in range(49):
-        checks.ask("filter_row", lambda: SUCCESS)
-    assert {} == checks.trusted
-    checks.ask("filter_row", lambda: SUCCESS)
-    assert {"filter_row": Status} == checks.trusted
+def test_a_state_that_extensions_change_needs_a_clone() -> None:
+    """Without it, preemption would take the state as one that no pod changes."""
+    checks = AnswerChecks("P", float, needs_clone=True)
+    answers: list[PreFilterResult[Any]]
+    answers = [PreFilterResult(CycleState()), PreFilterResult({}, SKIP), PreFilterResult()]
+    for right in answers:
+        assert right is checks.ask("pre_filter", lambda answer: answer, right)
+    with pytest.raises(WrongAnswerError, match=r"a state with `clone\(\)`, .*, not dict"):
+        checks.ask("pre_filter", lambda: PreFilterResult({}))
 
 
 def test_slow_methods_are_named_once(caplog: pytest.LogCaptureFixture) -> None:

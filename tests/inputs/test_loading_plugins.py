@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from importlib import metadata
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -55,6 +57,25 @@ class Sync(BindPlugin):
 class Scoped(NotBeta):
     name: ClassVar = "Scoped"
     scope: ClassVar = "row"
+
+
+class Signing(NotBeta):
+    name: ClassVar = "Signing"
+    signed_kinds: ClassVar = ("Namespace",)
+
+
+class Scores(NotBeta):
+    name: ClassVar = "Scores"
+
+    def score(self, state, pod, nodes):
+        pass
+
+
+class Helped(NotBeta):
+    name: ClassVar = "Helped"
+
+    def score(self, node):
+        """Help another method."""
 
 
 class Argued(NotBeta):
@@ -114,6 +135,11 @@ def test_a_plugin_of_a_file_takes_part_without_a_configuration(
     assert "  1 node: beta is taken (NotBeta)\n      beta: this is beta\n" in result.stdout
 
 
+def test_a_method_with_other_parameters_may_have_any_name(plugin_file: Path) -> None:
+    """It is no method of the extension point."""
+    assert "Helped" == load_plugin(f"{plugin_file}:Helped").name
+
+
 def test_a_configuration_that_mentions_the_plugin_decides(
     cluster: Path, plugin_file: Path, tmp_path: Path
 ) -> None:
@@ -137,6 +163,8 @@ def test_a_configuration_that_mentions_the_plugin_decides(
         pytest.param("Unfit", "filter(self, pod) is called as filter(self, state, pod, nodes)"),
         pytest.param("Sync", "bind must be `async def`"),
         pytest.param("Scoped", "scope and score_scope must be members of Scope"),
+        pytest.param("Signing", "signed_kinds must be a tuple of classes, such as (Namespace,)"),
+        pytest.param("Scores", "score is not called, because Scores does not inherit ScorePlugin"),
         pytest.param("Argued", "args_type must inherit PluginArgs"),
         pytest.param("Idle", "the class inherits no extension point"),
         pytest.param("Nameless", "the class has no name", id="nameless"),
@@ -172,21 +200,36 @@ def test_a_missing_module(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "end"),
     [
-        pytest.param("def", id="syntax"),
-        pytest.param("1 / 0", id="raises"),
-        pytest.param("import sys; sys.exit(3)", id="exits"),
-        pytest.param("import no_such_thing", id="import"),
-        pytest.param("\x00", id="null-byte"),
+        pytest.param("def", "bad.py, line 1)", id="syntax"),
+        pytest.param("1 / 0", "division by zero ({}:1, in <module>)", id="raises"),
+        pytest.param("import sys; sys.exit(3)", "SystemExit: 3 ({}:1, in <module>)", id="exits"),
+        pytest.param("import no_such_thing", "'no_such_thing' ({}:1, in <module>)", id="import"),
+        pytest.param(
+            "from .other import A",
+            "no known parent package ({}:1, in <module>); write package.module:Class instead of "
+            "the file",
+            id="relative-import",
+        ),
+        pytest.param("\x00", "source code string cannot contain null bytes", id="null-byte"),
     ],
 )
-def test_a_file_that_fails_when_imported(tmp_path: Path, content: str) -> None:
+def test_a_file_that_fails_when_imported(tmp_path: Path, content: str, end: str) -> None:
     """It is the user's error, not ours."""
     file = tmp_path / "bad.py"
     file.write_text(content)
-    with pytest.raises(UserError, match="cannot import"):
+    with pytest.raises(UserError, match=f"cannot import.*{re.escape(end.format(file))}$"):
         load_plugin(f"{file}:A")
+
+
+def test_a_file_may_import_the_modules_beside_it(
+    tmp_path: Path, plugin_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a script may, and as a plugin of a sweep."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "mine.py").write_text(f"from {plugin_file.stem} import NotBeta")
+    assert load_plugin(f"{tmp_path / 'mine.py'}:NotBeta").name == "NotBeta"
 
 
 def test_a_module_of_the_import_path() -> None:

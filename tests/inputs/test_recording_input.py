@@ -107,6 +107,16 @@ def test_errors_count_lines_from_one(data: bytes, message: str, tmp_path: Path) 
     assert found.startswith(f"{file}: {message}")
 
 
+def test_custom_resources_that_no_plugin_declares_are_left_out(tmp_path: Path) -> None:
+    """So that a recording can be replayed without the plugin that reads them."""
+    file = tmp_path / "run.jsonl"
+    custom = ADDED.replace(b'"v1"', b'"example.com/v1"').replace(b"Node", b"Price")
+    file.write_bytes(HEAD + custom + ADDED + END)
+    with RecordingInput(file) as recording:
+        assert ["Node"] == [type(each.item).__name__ for each in recording.events()]
+        assert ["Price of example.com/v1"] == [*recording.skipped]
+
+
 @pytest.mark.parametrize("kept", [0.3, 0.99])
 def test_a_truncated_compressed_file(kept: float, tmp_path: Path) -> None:
     """The error has no traceback of gzip."""

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import CSI_NODE, NODE, POD, Action, ClusterEvent, Filing
+from kubesched.framework.plugin_error import PluginError
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.hinting import QueueingHints, QueueingStrategy, ask_hint
 from kubesched.queue.moves import FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterChange
@@ -133,6 +136,31 @@ def test_a_failing_hint_queues() -> None:
     answers.raising = {"Fit"}
     assert LATER is hints(answers).strategy(rejected("Fit"), ClusterChange(NODE_ADD))
     assert NOW is hints(answers).strategy(rejected("", "Fit"), ClusterChange(NODE_ADD))
+
+
+def _without_return(_pod: Pod, _old: object, _new: object) -> bool: ...  # type: ignore[empty-body]
+
+
+def _as_in_go(_logger: object, _pod: Pod, _old: object, _new: object) -> bool:
+    return True
+
+
+@pytest.mark.parametrize(
+    ("hint", "text"),
+    [
+        (_without_return, "answered wrongly in QueueingHint for pod default/p: a queueing hint mu"),
+        (_as_in_go, "raised in QueueingHint for pod default/p: TypeError: _as_in_go() missing 1"),
+    ],
+)
+def test_a_hint_that_is_wrong_is_named(hint: Any, text: str) -> None:
+    """Also one that cannot be called: its line is where it is defined."""
+    found: list[PluginError] = []
+    one = QueueingHints({PROFILE: [Registration("Fit", NODE_ADD, hint)]})
+    one.report_plugin_error = found.append
+    assert LATER is one.strategy(rejected("Fit"), ClusterChange(NODE_ADD))
+    [error] = found
+    assert str(error).startswith(f"plugin Fit {text}")
+    assert hint.__name__ == error.places[-1].function
 
 
 def test_a_missing_hint_queues() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -12,6 +12,8 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 from kubesched import Cluster, UserError
+from kubesched.framework import NodeRow, PerRowFilter, PodInfo, Status, unresolvable
+from kubesched.framework.plugin_error import PluginError
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.rl import SchedulingEnv, balance, packing
 from tests.cli.cluster import node, pod
@@ -144,6 +146,23 @@ def test_a_new_episode_forgets_the_pod_that_was_offered() -> None:
     for _ in range(3):
         env.reset(seed=1)
     assert len(env.cluster.pending) == 1
+
+
+class Broken(PerRowFilter[None]):
+    """Raises."""
+
+    name: ClassVar = "Broken"
+
+    def filter_node(self, state: None, pod: PodInfo, node: NodeRow) -> Status:
+        """Read a label that is not there."""
+        return unresolvable(node.labels["rack"])
+
+
+def test_a_plugin_that_raises_ends_the_episode() -> None:
+    """Its pods are not pods that fit nowhere."""
+    env = SchedulingEnv(NODES, three_pods, options=SchedulerOptions(plugins=(Broken,)))
+    with pytest.raises(PluginError, match="Broken raised in Filter for pod shop/large: KeyError"):
+        env.reset(seed=1)
 
 
 def test_pods_of_another_scheduler() -> None:

@@ -19,6 +19,7 @@ from kubesched.framework.plugin import (
     PreFilterResult,
     PreScoreResult,
     Scope,
+    ScorePlugin,
 )
 from kubesched.framework.preemption import verdict_memory
 from kubesched.framework.status import SKIP, SUCCESS, NodeToStatus, Status, failure, unschedulable
@@ -545,19 +546,22 @@ def test_a_score_plugin_that_needs_feasible_nodes() -> None:
         assert "c" == placed(cycle.schedule_one(POD, _cluster())).node_name
 
 
-def test_an_invalid_score_on_a_changed_row_fails_the_cycle() -> None:
+@pytest.mark.parametrize("score_of_a_pod", [101, 1 << 62])
+def test_an_invalid_score_on_a_changed_row_fails_the_cycle(score_of_a_pod: int) -> None:
     """Scores of infeasible rows are not checked."""
 
     class Growing(_Signed):
         name: ClassVar = "Growing"
         points: ClassVar = ("score",)
+        weight: ClassVar = 5
+        normalize_score = ScorePlugin.normalize_score
 
         def score(self, state: object, pod: object, nodes: object) -> object:  # type: ignore[override]  # looser
-            return nodes.pod_counts * 101  # type: ignore[attr-defined]  # a table
+            return nodes.pod_counts * score_of_a_pod  # type: ignore[attr-defined]  # a table
 
-    snapshot, cycle = _after_two_pods(Growing)
+    snapshot, cycle = _after_two_pods(Growing, names="abcd")
     snapshot.nodes.add_pod(GUEST, 1)
-    assert "an invalid score 101" in failed(cycle.schedule_one(POD, snapshot)).message
+    assert f"an invalid score {score_of_a_pod}" in failed(cycle.schedule_one(POD, snapshot)).message
 
 
 def test_later_decisions_do_not_change_the_statuses_of_earlier_ones() -> None:

@@ -628,6 +628,20 @@ def test_a_branch_without_a_return(calls: int) -> None:
         profile.ask(plugin, score_row, calls - 1)
 
 
+def test_late_scores_for_another_number_of_nodes() -> None:
+    """As of a plugin that keeps an array with a row per node, when a node comes."""
+    profile = profile_of(toy("P", score={"a": 1}))
+    (plugin,) = profile.score_plugins
+
+    def score(nodes: range) -> NDArray[np.int64]:
+        return np.zeros(2, np.int64)
+
+    for _ in range(100):
+        profile.ask(plugin, score, range(2))
+    with pytest.raises(PluginFailure, match="one for each of 3 rows, not the shape"):
+        profile.ask(plugin, score, range(3))
+
+
 class Binds(Bind):
     """Forgets to return a status."""
 
@@ -644,6 +658,32 @@ def test_an_awaited_answer_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = profile.ask_async("Bind", plugin, plugin.bind, CycleState(), pod, "a")
     with pytest.raises(PluginFailure, match="bind must return a Status such as SUCCESS, not None"):
         asyncio.run(asked)
+
+
+def test_what_a_plugin_awaits_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This is the plugin's error; only who cancels the binding itself ends it without a status."""
+
+    async def bind(*_: object) -> Status:
+        waiting: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(waiting.cancel)
+        return await waiting
+
+    monkeypatch.setattr(Bind, "bind", bind)
+    profile, pod = profile_of(), make_pod_info()
+    (plugin,) = profile.bind_plugins
+
+    async def ask(*, cancels: bool) -> None:
+        asked = profile.ask_async("Bind", plugin, plugin.bind, CycleState(), pod, "a")
+        task = asyncio.ensure_future(asked)
+        await asyncio.sleep(0)
+        if cancels:
+            task.cancel()
+        await task
+
+    with pytest.raises(PluginFailure, match="CancelledError"):
+        asyncio.run(ask(cancels=False))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(ask(cancels=True))
 
 
 def test_a_queue_sort_plugin_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

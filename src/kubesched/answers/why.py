@@ -344,7 +344,9 @@ def _sentence(state: PodState, explanation: PodExplanation) -> str:
             )
         case PodState.UNSCHEDULABLE if explanation.node_count and explanation.nodes:
             return _fits_nowhere(explanation)
-        case PodState.UNKNOWN if is_rejected_everywhere(explanation):
+        case PodState.UNKNOWN if (
+            explanation.outcome is PodOutcome.UNKNOWN and is_rejected_everywhere(explanation)
+        ):
             return as_far_as_known(explanation, _fits_nowhere(explanation))
         case _:
             return headline(explanation)

@@ -86,6 +86,20 @@ class DecodeError(ValueError):
         super().__init__(": ".join(filter(None, (str(source), object_name, path, problem))))
 
 
+class UnknownKindError(DecodeError):
+    """An object has a kind that is not known.
+
+    Attributes:
+        api_version, kind: As the object has them.
+    """
+
+    def __init__(self, source: Source, api_version: str, kind: str, object_name: str) -> None:
+        self.api_version = api_version
+        self.kind = kind
+        problem = f"kind {kind!r} of apiVersion {api_version!r} is not known"
+        super().__init__(source, problem, object_name=object_name)
+
+
 class Loaded(NamedTuple):
     """An object and its location."""
 
@@ -136,8 +150,7 @@ def decode_object(raw: Raw, source: Source = Source()) -> KubeObject:
     api_version, name = _header(raw, source, _NO_HEADER)
     kind = find_kind(api_version, name)
     if kind is None:
-        problem = f"kind {name!r} of apiVersion {api_version!r} is not known"
-        raise DecodeError(source, problem, object_name=_name_of(raw))
+        raise UnknownKindError(source, api_version, name, _name_of(raw))
     return _decode(raw, kind, source)
 
 

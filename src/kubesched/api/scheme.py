@@ -175,24 +175,33 @@ def custom_resource(
 
     Raises:
         ValueError: The version has no group, or the kind is one of Kubernetes' own.
+        TypeError: The class is no KubeObject.
     """
     group, _, version = api_version.rpartition("/")
 
     def declare(type_: type[K]) -> type[K]:
+        if not issubclass(type_, KubeObject):
+            raise TypeError(f"{type_.__name__}: a custom resource inherits KubeObject")
         kind = _kind(type_, group, (version,), plural, is_namespaced=is_namespaced)
         known = _BY_NAME.get((api_version, kind.kind))
         if not group:
-            raise ValueError(f"{kind.kind}: write GROUP/VERSION instead of {api_version!r}")
+            only = "only custom resources can be declared, which have GROUP/VERSION"
+            raise ValueError(f"{kind.kind}: {only}, not {api_version!r}")
         if known in KINDS:
             raise ValueError(f"{kind.kind} of {api_version} is a kind of Kubernetes' own")
         before = _CUSTOM.get(_custom_name(kind))
-        if before is not None and schema(before.type) == schema(type_):
+        if before is not None and _fields_of(before.type) == _fields_of(type_):
             return cast("type[K]", before.type)
         _CUSTOM[_custom_name(kind)] = kind
         _BY_NAME[api_version, kind.kind] = _BY_TYPE[type_] = kind
         return type_
 
     return declare
+
+
+def _fields_of(type_: type) -> dict[str, object]:
+    # Types that a JSON schema cannot describe are compared by their text.
+    return schema(type_, schema_hook=lambda unknown: {"title": repr(unknown)})
 
 
 def custom_kinds() -> dict[str, Kind]:

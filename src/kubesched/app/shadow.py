@@ -179,7 +179,12 @@ class ShadowWatch(DecisionWatch):
         """Compare a decision of the other scheduler, which is not applied yet."""
         seen = self._pending.get(decision.uid)
         queued = self.scheduler.queue.get_pod(decision.pod)
-        if seen is not None and queued is not None:
+        if seen is None and queued is not None and queued.is_gated:
+            if queued.pod_info.pod.spec.scheduling_group is None:
+                self.judge.judge_held(queued.pod_info, decision, queued.gating_plugin)
+            else:
+                self.skipped += 1
+        elif seen is not None and queued is not None:
             self.judge.judge(queued.pod_info, decision, seen.first, seen.number)
             if not decision.node:
                 # It is put back into the queue after those that are pending already.
@@ -221,13 +226,20 @@ class LiveWatch(ShadowWatch):
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         """Compare what the other scheduler decided, then apply the change."""
-        if isinstance(old, Pod) and isinstance(new, Pod) and uid_of(new) in self._pending:
+        if isinstance(old, Pod) and isinstance(new, Pod) and self._waits(new):
             decision = _decided(old, new)
             if decision is not None:
                 self.decided(decision)
                 if self._record is not None:
                     self._record(decision)
         super().updated(old, new)
+
+    def _waits(self, pod: Pod) -> bool:
+        """Whether a pod waits for a decision, also if a PreEnqueue plugin holds it back here."""
+        if uid_of(pod) in self._pending:
+            return True
+        queued = self.scheduler.queue.get_pod(pod.metadata.key) if self._has_synced else None
+        return queued is not None and queued.is_gated
 
 
 def _decided(old: Pod, new: Pod) -> RecordedDecision | None:

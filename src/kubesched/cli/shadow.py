@@ -188,6 +188,7 @@ def replay(asked: AnswerOptions, recording: Path) -> int:
         setup = _for_schedulers(setup, options.profile, found.header.scheduler_names)
         with in_file(options.config):
             report = virtual_loop.run(_replayed(setup, found, options.seed))
+    write_warnings(f"no --plugin declares {kind}; it is left out" for kind in found.skipped)
     write_answer(report, asked.output, _write_replay, asked.html)
     if report.partial:
         return EXIT_INTERRUPTED

@@ -10,6 +10,7 @@ Differs:  a registration of several actions is spelled out, one name per action.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import msgspec
 import numpy as np
@@ -37,6 +38,7 @@ from kubesched.framework.preemption.candidates import potential_rows
 from kubesched.framework.preemption.report import Candidate, PreemptionReport
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
+from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.pod_info import PodInfo
@@ -59,6 +61,8 @@ class Details:
             return ""
         try:
             return self._described(plugin, row)
+        except PluginFailure:
+            return ""
         except Exception as error:  # noqa: BLE001 - a user's plugin may raise anything
             self._profile.report(plugin, "Describe", self._pod.key, error)
             return ""
@@ -69,8 +73,10 @@ class Details:
         if not isinstance(plugin, PreFilterPlugin):
             return ""
         try:
-            return plugin.describe_rejection(self._pod, self._snapshot)
-        except Exception:  # noqa: BLE001 - a user's plugin may raise anything; the reason stands
+            ask, question = self._profile.ask, plugin.describe_rejection
+            return ask(plugin, question, self._pod, self._snapshot)
+        except PluginFailure:
+            # The reason stands.
             return ""
 
     def _described(self, plugin: FilterPlugin[object], row: int) -> str:
@@ -81,7 +87,7 @@ class Details:
             return ""
         node = self._snapshot.nodes.row_view(row)
         if not nominated or not plugin.filter(state, self._pod, node)[0].is_success:
-            return plugin.describe(state, self._pod, node)
+            return self._profile.ask(plugin, plugin.describe, state, self._pod, node)
         text = self._described_with(nominated, plugin, row)
         listed = ", ".join(other.key for other in nominated)
         with_them = f"with the pods nominated to the node ({listed})"
@@ -96,17 +102,16 @@ class Details:
         for other in nominated:
             if not self._profile.add_pod(cycle, self._pod, other, node).is_success:
                 return ""
-        return plugin.describe(cycle.filter_states.get(plugin.name), self._pod, node)
+        state = cycle.filter_states.get(plugin.name)
+        return self._profile.ask(plugin, plugin.describe, state, self._pod, node)
 
 
 def awaited(profile: Profile, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[str, ...]:
     """Return the steps before a pod can be bound to its node, such as provisioning a volume."""
     found: list[str] = []
     for plugin in profile.pre_bind_plugins:
-        try:
-            found += plugin.describe_wait(cycle, pod, node_name)
-        except Exception:  # noqa: BLE001, S112 - a user's plugin may raise anything
-            continue
+        with suppress(PluginFailure):
+            found += profile.ask(plugin, plugin.describe_wait, cycle, pod, node_name)
     return tuple(found)
 
 

@@ -22,6 +22,7 @@ from kubesched.explain.report import (
 )
 from kubesched.explain.saving import KUBECTL_NAMES, get_command
 from kubesched.framework.plugin import Decides, NeededKind
+from kubesched.framework.plugin_answers import check_kinds
 from kubesched.scheduler.decision import Decision, Failed, Rejected
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
@@ -207,7 +208,9 @@ def needed_kinds(profile: Profile, pod: PodInfo, snapshot: Snapshot) -> dict[str
     for name, plugin in profile.plugins.items():
         try:
             needed = list(plugin.kinds_needed(pod, snapshot))
-        except Exception:  # noqa: BLE001, S112 - a user's plugin may raise anything
+            check_kinds(needed)
+        except Exception as error:  # noqa: BLE001 - a user's plugin may raise anything
+            profile.report(plugin, "KindsNeeded", pod.key, error)
             continue
         if missing := [one for one in needed if not snapshot.objects.knows(one.kind)]:
             found[name] = missing

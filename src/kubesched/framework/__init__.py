@@ -26,6 +26,7 @@ from kubesched.framework.per_row import NodeRow, PerRowFilter, PerRowScore
 from kubesched.framework.plugin import (
     NODE_SCORE_MAX,
     NODE_SCORE_MIN,
+    NOT_SHARED,
     PRE_FILTER_SKIP,
     PRE_SCORE_SKIP,
     UNSIGNED,
@@ -77,6 +78,7 @@ __all__ = [
     "NODE",
     "NODE_SCORE_MAX",
     "NODE_SCORE_MIN",
+    "NOT_SHARED",
     "POD",
     "PRE_FILTER_SKIP",
     "PRE_SCORE_SKIP",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from types import coroutine
@@ -17,10 +17,11 @@ from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple
 import numpy as np
 
 from kubesched.api.scheme import custom_kinds
-from kubesched.framework.cluster_event import RESOURCES, ClusterEventWithHint
-from kubesched.framework.plugin import PostFilterResult, PreFilterResult, PreScoreResult
+from kubesched.framework.cluster_event import RESOURCES, ClusterEvent, ClusterEventWithHint
+from kubesched.framework.cycle_state import is_clonable
+from kubesched.framework.plugin import NeededKind, PostFilterResult, PreFilterResult, PreScoreResult
 from kubesched.framework.pod_groups import GeneratedPlacements, Placement
-from kubesched.framework.status import NodeToStatus, Status
+from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.framework.structured_log import write
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
@@ -31,11 +32,13 @@ R = TypeVar("R")
 T = TypeVar("T", bound="_Result")
 Arguments = TypeVarTuple("Arguments")
 
-_CHECKED_CALLS: Final = 50
-"""The number of calls of a method after which its answers are trusted if the type is right."""
+_TIMED_CALLS: Final = 50
+"""The number of calls of a method that are timed."""
 _COMPARED_CALLS: Final = 3
 """The number of calls of a method around which objects are compared, which takes long."""
 _WATCHED_NODES: Final = 2
+_SCORE_BYTES_MIN: Final = 4
+_SCORE_MAX: Final = int(np.iinfo(np.int64).max)
 _SLOW_SECONDS: Final = 1.0
 """A method is slow if its checked calls take longer in total."""
 
@@ -62,6 +65,8 @@ def refuse(method: str, wanted: str, answer: object) -> NoReturn:
 
 def check_status(method: str, answer: object, _args: Sequence[object] = ()) -> None:
     """Check a status; codes that an extension point does not take fail as upstream's do."""
+    if answer is SUCCESS:
+        return
     if not isinstance(answer, Status):
         refuse(method, "a Status such as SUCCESS", answer)
     texts = (answer.error, *answer.reasons)
@@ -77,25 +82,50 @@ def _check_rows(method: str, answer: object, args: Sequence[Any]) -> None:
         raise WrongAnswerError(method, f"answered for {len(answer)} rows, not for all {rows}")
     for status in answer.statuses:
         check_status(method, status)
+    if rows and not _is_index(answer.index, len(answer.statuses)):
+        wanted = f"must index its {len(answer.statuses)} statuses by whole numbers from 0"
+        raise WrongAnswerError(method, wanted)
+    if rows and answer.statuses[0] != SUCCESS:
+        raise WrongAnswerError(method, "must have SUCCESS as its first status")
+
+
+def _is_index(index: object, statuses: int) -> bool:
+    """Whether an array with a row or more holds positions of statuses."""
+    if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "bi":
+        return False
+    return bool(0 <= index.item(index.argmin()) <= index.item(index.argmax()) < statuses)
 
 
 def _check_scores(method: str, answer: object, args: Sequence[Any]) -> None:
     rows = len(args[-1])
+    # Products of smaller numbers and weights would overflow.
+    if (
+        isinstance(answer, np.ndarray)
+        and answer.dtype.kind == "i"
+        and answer.dtype.itemsize >= _SCORE_BYTES_MIN
+        and answer.shape == (rows,)
+    ):
+        return
     wanted = f"an array of int64, one for each of {rows} rows"
     if not isinstance(answer, np.ndarray):
         refuse(method, wanted, answer)
-    if answer.dtype.kind not in "iu":
-        hint = "; round it and use .astype(np.int64)" if answer.dtype.kind == "f" else ""
-        raise WrongAnswerError(method, f"must return {wanted}, not of {answer.dtype}{hint}")
     if answer.shape != (rows,):
         raise WrongAnswerError(method, f"must return {wanted}, not the shape {answer.shape}")
+    round_it = "round it and " if answer.dtype.kind == "f" else ""
+    hint = f"{round_it}use .astype(np.int64)"
+    raise WrongAnswerError(method, f"must return {wanted}, not of {answer.dtype}; {hint}")
 
 
 def check_score(method: str, answer: object, _args: Sequence[object] = ()) -> None:
     """Check the score of one row."""
-    is_whole = isinstance(answer, int | np.integer)
-    if not is_whole and not (isinstance(answer, float) and answer.is_integer()):
+    if type(answer) is int and -_SCORE_MAX <= answer <= _SCORE_MAX:
+        return
+    if isinstance(answer, float) and answer.is_integer():
+        answer = int(answer)
+    if not isinstance(answer, int | np.integer):
         refuse(method, "a whole number", answer)
+    if not -_SCORE_MAX <= int(answer) <= _SCORE_MAX:
+        refuse(method, "a number of 64 bits", answer)
 
 
 class _Result(Protocol):
@@ -125,6 +155,13 @@ def _check_pre_filter(method: str, answer: object, _args: Sequence[object]) -> N
         refuse(method, "None or a frozenset of names as node_names", names)
 
 
+def _check_clonable(method: str, state: object) -> None:
+    if state is not None and not is_clonable(state):
+        kind = type(state).__name__
+        why = "as add_pod and remove_pod change it"
+        raise WrongAnswerError(method, f"must return a state with `clone()`, {why}, not {kind}")
+
+
 def _check_pre_score(method: str, answer: object, _args: Sequence[object]) -> None:
     _check_result(method, PreScoreResult, "state", answer)
 
@@ -134,7 +171,12 @@ def _check_post_filter(method: str, answer: object, _args: Sequence[object]) -> 
     name = result.nominated_node_name
     if not isinstance(name, str | None):
         refuse(method, "None or a node's name as nominated_node_name", name)
-    for victim in result.victims:
+    if result.victims and not name:
+        raise WrongAnswerError(method, "must name the victims' node as nominated_node_name")
+    victims: object = result.victims
+    if not isinstance(victims, Sequence):
+        refuse(method, "a tuple as victims", victims)
+    for victim in victims:
         if not isinstance(victim, PodInfo):
             refuse(method, "PodInfo values of the snapshot as victims", victim)
 
@@ -147,6 +189,25 @@ def _check_permit(method: str, answer: object, _args: Sequence[object]) -> None:
     check_status(method, status)
     if not isinstance(seconds, int | float) or not seconds >= 0:
         refuse(method, wanted, seconds)
+
+
+def _check_text(method: str, answer: object, _args: Sequence[object]) -> None:
+    if not isinstance(answer, str):
+        refuse(method, "a text", answer)
+
+
+def _check_texts(method: str, answer: object, _args: Sequence[object]) -> None:
+    if isinstance(answer, str) or not isinstance(answer, Sequence):
+        refuse(method, "a list of texts", answer)
+    for text in answer:
+        _check_text(method, text, ())
+
+
+def check_kinds(answer: Iterable[object]) -> None:
+    """Check what `kinds_needed` returns."""
+    for kind in answer:
+        if not isinstance(kind, NeededKind):
+            refuse("kinds_needed", "NeededKind values", kind)
 
 
 def check_sort_key(answer: object) -> None:
@@ -163,6 +224,12 @@ def check_events(answer: object) -> None:
     for event in answer or ():
         if not isinstance(event, ClusterEventWithHint):
             refuse("events_to_register", wanted, event)
+        found: object = event.event
+        if not isinstance(found, ClusterEvent):
+            refuse("events_to_register", 'events such as ClusterEvent("Node", Action.ADD)', found)
+        action: object = found.action
+        if not isinstance(action, int):
+            refuse("events_to_register", "events with actions such as Action.ADD", action)
         known = (*RESOURCES, *custom_kinds())
         if event.event.resource not in known:
             text = f"events of {', '.join(known)}, or of a declared custom_resource"
@@ -212,21 +279,12 @@ _CHECKS: Final[Mapping[str, Callable[[str, object, Sequence[Any]], None]]] = {
     "pre_bind_pre_flight": check_status,
     "pre_bind": check_status,
     "bind": check_status,
+    "describe": _check_text,
+    "describe_rejection": _check_text,
+    "describe_wait": _check_texts,
     "generate_placements": _check_placements,
     "score_placement": _check_placement_score,
     "normalize_placement_scores": _check_placement_scores,
-}
-
-# Method -> the type of its answers, for those that are called often.
-_USUAL: Final[Mapping[str, type]] = {
-    "filter": NodeToStatus,
-    "filter_row": Status,
-    "normalize_score": np.ndarray,
-    "pre_filter": PreFilterResult,
-    "pre_score": PreScoreResult,
-    "reserve": Status,
-    "score": np.ndarray,
-    "score_row": int,
 }
 
 
@@ -234,15 +292,18 @@ class AnswerChecks:
     """Checks the answers of one plugin.
 
     Attributes:
-        trusted: Method -> the type of its answers, of methods whose answers were right so far. What
-            is wrong later comes from another branch of the plugin, and mostly has another type.
+        timed: The methods that were timed; only their answers are checked from then on.
     """
 
-    def __init__(self, plugin: str, now: Callable[[], float]) -> None:
-        """Take the plugin's name and a monotonic clock in seconds."""
-        self.trusted: dict[str, type] = {}
+    def __init__(self, plugin: str, now: Callable[[], float], *, needs_clone: bool = False) -> None:
+        """Take the plugin's name and a monotonic clock in seconds.
+
+        With `needs_clone`, the state that `pre_filter` returns must have the method.
+        """
+        self.timed: set[str] = set()
         self._plugin = plugin
         self._now = now
+        self._needs_clone = needs_clone
         self._calls: Counter[str] = Counter()
         self._seconds: dict[str, float] = {}
 
@@ -254,7 +315,7 @@ class AnswerChecks:
         """
         self._calls[method] += 1
         calls = self._calls[method]
-        if calls > _CHECKED_CALLS:
+        if calls > _TIMED_CALLS:
             answer = question(*args)
             check_answer(method, answer, args)
             return answer
@@ -264,14 +325,16 @@ class AnswerChecks:
         answer = question(*args)
         self._add_time(method, self._now() - began)
         check_answer(method, answer, args)
+        if self._needs_clone and isinstance(answer, PreFilterResult) and not answer.status.is_skip:
+            _check_clonable(method, answer.state)
         for item, was in zip(objects, before, strict=True):
             if was != _text_of(item):
                 what = f"pod {item.key}" if isinstance(item, PodInfo) else "a Node object"
                 raise WrongAnswerError(
                     method, f"changed {what}, which the scheduler shares: change a copy.deepcopy"
                 )
-        if calls == _CHECKED_CALLS and method in _USUAL:
-            self.trusted[method] = _USUAL[method]
+        if calls == _TIMED_CALLS:
+            self.timed.add(method)
         return answer
 
     async def ask_async(
@@ -286,7 +349,7 @@ class AnswerChecks:
         """
         method, awaited = question.__name__, question(*args)
         self._calls[method] += 1
-        if self._calls[method] <= _CHECKED_CALLS:
+        if self._calls[method] <= _TIMED_CALLS:
             awaited = self._timed(method, awaited)
         answer = await awaited
         check_answer(method, answer, args)

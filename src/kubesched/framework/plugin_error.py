@@ -53,9 +53,9 @@ class PluginError(Exception):
         extension_point: str,
         pod: str,
         error: BaseException,
-        origin: type | None = None,
+        origin: Callable[..., object] | None = None,
     ) -> None:
-        """Describe an exception; `origin` is the plugin's class, if known."""
+        """Describe an exception; `origin` is the plugin's class or hint, if known."""
         self.plugin = plugin
         self.extension_point = extension_point
         self.pod = pod
@@ -103,8 +103,11 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _definition(origin: type | None, method: str) -> Iterator[SourceLine]:
-    """Yield the line of the method of a class outside kubesched; of the class if it has none."""
+def _definition(origin: Callable[..., object] | None, method: str) -> Iterator[SourceLine]:
+    """Yield the line of the method of a class outside kubesched; of the class if it has none.
+
+    Of a function outside kubesched, it is the function's line.
+    """
     if origin is None or is_in_tree(origin):
         return
     found = inspect.unwrap(getattr(origin, method, origin))

@@ -35,14 +35,14 @@ from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.explain.sentences import there_are
 from kubesched.framework.plugin import Plugin, QueueSortPlugin, Scope
-from kubesched.framework.plugin_error import error_text
+from kubesched.framework.plugin_error import error_text, places_outside
 from kubesched.framework.registry import Registry, RegistryError, SchedulerSetup
 from kubesched.inputs.errors import UserError, did_you_mean, first_of
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.registry import in_tree_registry
 from kubesched.scheduler.profile_building import build_profiles
-from kubesched.scheduler.profile_plugins import implemented_points
+from kubesched.scheduler.profile_plugins import POINT_CLASSES, implemented_points
 from kubesched.simulator.soundness import errors_of
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ def _entry_point_class(entry: EntryPoint) -> type[Plugin]:
 
 
 def import_place(place: str, option: str) -> ModuleType:
-    """Import a module or `path/to/file.py`.
+    """Import a module or `path/to/file.py`, which may import the modules beside it.
 
     Raises:
         UserError: It does not exist or raises; the message begins with the option.
@@ -347,7 +347,10 @@ def import_place(place: str, option: str) -> ModuleType:
     except UserError:
         raise
     except (Exception, SystemExit) as error:
-        raise UserError(f"{option}: cannot import {place}: {error_text(error)}") from error
+        own = "".join(f" ({line})" for line in [*places_outside(error)][-1:])
+        if isinstance(error, ImportError) and "relative import" in str(error):
+            own += "; write package.module:Class instead of the file"
+        raise UserError(f"{option}: cannot import {place}: {error_text(error)}{own}") from error
 
 
 def _module_of_file(file: Path, option: str) -> ModuleType:
@@ -359,6 +362,8 @@ def _module_of_file(file: Path, option: str) -> ModuleType:
         raise UserError(f"{option}: {file} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    if (directory := str(file.absolute().parent)) not in sys.path:
+        sys.path.append(directory)
     spec.loader.exec_module(module)
     return module
 
@@ -382,22 +387,47 @@ def _checked(found: object, option: str) -> type[Plugin]:
     if not (inspect.isclass(found) and issubclass(found, Plugin)):
         hint = "such as FilterPlugin of kubesched.framework"
         raise UserError(f"{option}: it is no class that inherits an extension point, {hint}")
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
-        raise UserError(f"{option}: the class does not implement {missing}")
-    if not isinstance(getattr(found, "name", None), str) or not found.name:
-        raise UserError(f"{option}: the class has no name; add `name: ClassVar = ...`")
-    if not implemented_points(Registry(found))[found.name]:
-        raise UserError(f"{option}: the class inherits no extension point, such as FilterPlugin")
-    if not isinstance(found.scope, Scope) or not isinstance(found.score_scope, Scope | None):
-        raise UserError(f"{option}: scope and score_scope must be members of Scope")
-    args = found.args_type
-    if args is not None and not (inspect.isclass(args) and issubclass(args, PluginArgs)):
-        raise UserError(f"{option}: args_type must inherit PluginArgs")
-    for name in dir(found):
-        if problem := _problem_of_method(found, name):
-            raise UserError(f"{option}: {problem}")
+    for problem in _problems_of(found):
+        raise UserError(f"{option}: {problem}")
     return found
+
+
+def _problems_of(plugin: type[Plugin]) -> Iterator[str]:
+    """Yield why a plugin cannot be used; the first one is to be reported."""
+    if inspect.isabstract(plugin):
+        yield f"the class does not implement {', '.join(sorted(plugin.__abstractmethods__))}"
+    if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:
+        yield "the class has no name; add `name: ClassVar = ...`"
+    if not implemented_points(Registry(plugin))[plugin.name]:
+        yield "the class inherits no extension point, such as FilterPlugin"
+    scope: object = plugin.scope
+    score_scope: object = plugin.score_scope
+    if not isinstance(scope, Scope) or not isinstance(score_scope, Scope | None):
+        yield "scope and score_scope must be members of Scope"
+    kinds: object = plugin.signed_kinds
+    if not isinstance(kinds, tuple) or not all(_inherits(kind, KubeObject) for kind in kinds):
+        yield "signed_kinds must be a tuple of classes, such as (Namespace,)"
+    if plugin.args_type is not None and not _inherits(plugin.args_type, PluginArgs):
+        yield "args_type must inherit PluginArgs"
+    yield from filter(None, (_problem_of_method(plugin, name) for name in dir(plugin)))
+    for kind in POINT_CLASSES.values():
+        for name in sorted(kind.__abstractmethods__):
+            if not issubclass(plugin, kind) and _is_alike(plugin, kind, name):
+                missing = f"{plugin.__name__} does not inherit {kind.__name__}"
+                yield f"{name} is not called, because {missing}"
+
+
+def _inherits(found: object, base: type) -> bool:
+    return inspect.isclass(found) and issubclass(found, base)
+
+
+def _is_alike(plugin: type[Plugin], kind: type[Plugin], name: str) -> bool:
+    """Whether a plugin has a method of an extension point, with its parameters."""
+    own = getattr(plugin, name, None)
+    if not inspect.isfunction(own):
+        return False
+    wanted = inspect.signature(getattr(kind, name)).parameters
+    return [*inspect.signature(own).parameters] == [*wanted]
 
 
 def _problem_of_method(plugin: type[Plugin], name: str) -> str:

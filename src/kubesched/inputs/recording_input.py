@@ -15,7 +15,7 @@ from typing import Final, NoReturn, Self
 
 import msgspec
 
-from kubesched.api.codec import DecodeError, decode_object
+from kubesched.api.codec import DecodeError, UnknownKindError, decode_object
 from kubesched.api.decode import STANDARD_INPUT, unpacked
 from kubesched.api.meta import KubeObject
 from kubesched.app.replay import RecordedEvent
@@ -28,7 +28,11 @@ _Key = tuple[type, str, str]
 
 
 class RecordingInput:
-    """A recording, whose first line is the header; to be used in a `with` statement."""
+    """A recording, whose first line is the header; to be used in a `with` statement.
+
+    Attributes:
+        skipped: The custom resources that no plugin has declared, as `Kind of apiVersion`.
+    """
 
     def __init__(self, file: Path) -> None:
         """Open a file, which may be compressed with gzip; `-` is standard input.
@@ -47,6 +51,7 @@ class RecordingInput:
         self._line = 0
         self._decode = msgspec.json.Decoder(RecordedLine).decode
         self._objects: dict[_Key, KubeObject] = {}
+        self.skipped: dict[str, None] = {}
         try:
             self._lines = iter(unpacked(self._file))
             self.header = self._header()
@@ -82,7 +87,9 @@ class RecordingInput:
                 if self._next() is not None:
                     self._fail("a line follows the last one, which says END")
                 return
-            yield self._event(line)
+            event = self._event(line)
+            if event is not None:
+                yield event
 
     def _header(self) -> RecordedLine:
         found = self._next()
@@ -112,7 +119,8 @@ class RecordingInput:
                 self._fail(f"it is no JSON: {error}" if text.endswith(b"\n") else _CUT_OFF)
             self._fail(f"{str(error)[:1].lower()}{str(error)[1:]}")
 
-    def _event(self, line: RecordedLine) -> RecordedEvent:
+    def _event(self, line: RecordedLine) -> RecordedEvent | None:
+        """Return the event of a line; None for a custom resource that no plugin has declared."""
         match line.type:
             case LineType.ADDED | LineType.MODIFIED | LineType.DELETED:
                 return self._object_event(line)
@@ -123,13 +131,16 @@ class RecordingInput:
                 self._fail("a second recording begins; replay one at a time")
         return RecordedEvent(line.type, line.at, decision=line.decision)
 
-    def _object_event(self, line: RecordedLine) -> RecordedEvent:
+    def _object_event(self, line: RecordedLine) -> RecordedEvent | None:
         raw = bytes(line.object)
         if not raw:
             self._fail(f"{line.type} without `object`")
         try:
             item = decode_object(raw)
         except DecodeError as error:
+            if isinstance(error, UnknownKindError) and "/" in error.api_version:
+                self.skipped[f"{error.kind} of {error.api_version}"] = None
+                return None
             self._fail(": ".join(filter(None, (error.object_name, error.path, error.problem))))
         metadata = item.metadata
         key = (type(item), metadata.namespace, metadata.name)

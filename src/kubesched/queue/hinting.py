@@ -19,6 +19,7 @@ import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.framework.cluster_event import ClusterEvent, Filing
+from kubesched.framework.plugin_answers import refuse
 from kubesched.framework.plugin_error import PluginError, ReportPluginError, log_plugin_error
 from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.queue.moves import ClusterChange
@@ -50,7 +51,12 @@ _ANY_EVENT: Final[Topic] = ("", "")
 
 def ask_hint(registration: Registration, change: ClusterChange, pod: Pod) -> bool:
     """Call a registration's hint; a registration without one always queues the pod."""
-    return registration.hint is None or registration.hint(pod, change.old, change.new)
+    if registration.hint is None:
+        return True
+    answer: bool | None = registration.hint(pod, change.old, change.new)
+    if answer is None:
+        refuse("a queueing hint", "True or False", answer)
+    return answer
 
 
 def kind_of(queued: QueuedPodInfo) -> PodKind:
@@ -218,7 +224,7 @@ class QueueingHints:
             return self._ask(registration, change, queued.pod_info.pod)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             # An unnecessary attempt does no harm, a pod that is never retried does.
-            found = PluginError(registration.plugin, HINT, queued.key, error)
+            found = PluginError(registration.plugin, HINT, queued.key, error, registration.hint)
             if found.places:
                 self.report_plugin_error(found)
             return True

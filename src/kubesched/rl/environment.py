@@ -183,6 +183,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         Raises:
             ValueError: The action is no row.
             TypeError: The reward is no number.
+            PluginError: A plugin of the scheduler raises, here or in `reset`.
         """
         if self._pod is None:
             raise ResetNeeded("no pod is left to place: call reset")
@@ -217,6 +218,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             info = self._cluster.add_pending(pod)
             trace = Trace()
             decision = self._cluster.schedule_one(info, trace, preempts=False)
+            self._cluster.check_plugins()
             if isinstance(decision, Placed):
                 self._pod, self._chosen = info, decision.row
                 self._mask[trace.feasible_rows] = 1

@@ -6,6 +6,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from random import Random
@@ -127,7 +128,11 @@ class Profile:
         )
         # In-tree plugins are not checked.
         self._checks: dict[Plugin, AnswerChecks] = {
-            plugin: AnswerChecks(plugin.name, self.services.now)
+            plugin: AnswerChecks(
+                plugin.name,
+                self.services.now,
+                needs_clone=isinstance(plugin, PreFilterExtensions),
+            )
             for plugin in built.plugins.values()
             if not is_in_tree(type(plugin))
         }
@@ -186,12 +191,10 @@ class Profile:
             if checks is None:
                 return timed(*args)
             method = question.__name__
-            trusted = checks.trusted.get(method)
-            if trusted is None:
+            if method not in checks.timed:
                 return checks.ask(method, timed, *args)
             answer = timed(*args)
-            if type(answer) is not trusted:
-                check_answer(method, answer, args)
+            check_answer(method, answer, args)
         except PluginFailure:
             raise
         except (Exception, SystemExit) as error:
@@ -249,7 +252,11 @@ class Profile:
             checks = self._checks.get(plugin)
             answer = await (question(*args) if checks is None else checks.ask_async(question, args))
             code = answer.code if isinstance(answer, Status) else Code.SUCCESS
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                # The binding itself is cancelled, not what the plugin awaits.
+                raise
             raise self._raised(plugin, question, args, error) from error
         else:
             return answer

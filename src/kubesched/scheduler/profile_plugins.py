@@ -44,7 +44,7 @@ from kubesched.framework.registry import Registry
 
 A = TypeVar("A", bound=Plugin)
 
-_CLASSES: Final[dict[ExtensionPoint, type[Plugin]]] = {
+POINT_CLASSES: Final[dict[ExtensionPoint, type[Plugin]]] = {
     ExtensionPoint.PRE_ENQUEUE: PreEnqueuePlugin,
     ExtensionPoint.QUEUE_SORT: QueueSortPlugin,
     ExtensionPoint.PRE_FILTER: PreFilterPlugin,
@@ -60,7 +60,8 @@ _CLASSES: Final[dict[ExtensionPoint, type[Plugin]]] = {
     ExtensionPoint.PLACEMENT_GENERATE: PlacementGeneratePlugin,
     ExtensionPoint.PLACEMENT_SCORE: PlacementScorePlugin,
 }
-_POINTS: Final[Mapping[object, ExtensionPoint]] = {kind: at for at, kind in _CLASSES.items()}
+"""The class that a plugin inherits to run at an extension point."""
+_POINTS: Final[Mapping[object, ExtensionPoint]] = {kind: at for at, kind in POINT_CLASSES.items()}
 
 
 class ProfilePlugins(msgspec.Struct, frozen=True):
@@ -206,4 +207,4 @@ def implemented_points(registry: Registry) -> dict[str, tuple[ExtensionPoint, ..
 
 @cache
 def _points_of(plugin: type[Plugin]) -> tuple[ExtensionPoint, ...]:
-    return tuple(point for point, kind in _CLASSES.items() if issubclass(plugin, kind))
+    return tuple(point for point, kind in POINT_CLASSES.items() if issubclass(plugin, kind))

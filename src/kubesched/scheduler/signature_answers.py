@@ -191,7 +191,9 @@ class SignatureAnswers(Answers):
         for plugin, weight in self._weighted:
             score = self._score_row(plugin, pod, nodes, row)
             if not NODE_SCORE_MIN <= score <= NODE_SCORE_MAX:
+                # The sum, which no cycle uses, may not fit into 64 bits.
                 self.usable = False
+                continue
             gained += weight * score
         raw = tuple([self._score_row(plugin, pod, nodes, row) for plugin in self._normalizing])
         return failed_at, code, gained, raw

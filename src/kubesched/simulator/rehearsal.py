@@ -89,6 +89,8 @@ class Outcomes(Observer):
         self.attempts: Counter[str] = Counter()
         self.failed_at: dict[str, int] = {}
         self.on_attempt: Callable[[], object] = lambda: None
+        self._in_vain: Counter[str] = Counter()
+        self._failed_last = 0.0
         self._nominated: set[str] = set()
         self._scheduler = scheduler
         self._server = server
@@ -110,6 +112,7 @@ class Outcomes(Observer):
     def bound(self, assumed: Assumed, now: float) -> None:
         """Note the placement."""
         pod = assumed.pod
+        self._in_vain.clear()
         self.unplaced.pop(pod.uid, None)
         if assumed.feasible > 1:
             self.had_choice.add(pod.uid)
@@ -129,6 +132,13 @@ class Outcomes(Observer):
         if diagnosis is None or diagnosis is NOBODY_REJECTED:
             plugins = frozenset({status.plugin} if status.plugin else ())
         pod = queued.pod_info
+        if now != self._failed_last:
+            self._failed_last = now
+            self._in_vain.clear()
+        self._in_vain[pod.uid] += 1
+        if self._in_vain[pod.uid] >= _ATTEMPTS_MAX:
+            # Each attempt leads to the next one at the same time, so the clock never moves.
+            self._scheduler.stop()
         self.failed_at[pod.uid] = self._server.changes
         self.unplaced[pod.uid] = Unplaced(
             pod.key,
@@ -163,6 +173,7 @@ class Outcomes(Observer):
 
     def _deleted(self, pod: Pod) -> None:
         uid = uid_of(pod)
+        self._in_vain.clear()
         self.unplaced.pop(uid, None)
         if self.placements.pop(uid, None) is not None:
             self.displaced[uid] = None

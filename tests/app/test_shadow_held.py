@@ -1,0 +1,42 @@
+"""Pods that another scheduler decides about while a PreEnqueue plugin holds them back here."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec.structs import replace
+
+from kubesched.app.shadow import LiveWatch
+from kubesched.framework import PodInfo, PreEnqueuePlugin, Snapshot, Status, unschedulable
+from kubesched.inputs.loading import load_scheduler
+from kubesched.inputs.sources import SchedulerOptions
+from kubesched.scheduler.decision_recorder import RecordedDecision
+from kubesched.testing.builders import make_node, make_pod
+from tests.loops import on_virtual_time
+
+
+class Closed(PreEnqueuePlugin):
+    """Holds back the pods whose name says so."""
+
+    name: ClassVar = "Closed"
+
+    def pre_enqueue(self, pod: PodInfo, snapshot: Snapshot) -> Status:
+        """Read the name."""
+        return unschedulable("closed") if pod.name == "held" else Status()
+
+
+@on_virtual_time
+async def test_a_pod_that_is_held_back_is_different() -> None:
+    """It is recorded like the other decisions."""
+    recorded: list[RecordedDecision] = []
+    setup = load_scheduler(SchedulerOptions(plugins=(Closed,)))
+    watch = LiveWatch(setup, 0, recorded.append)
+    watch.added(make_node("a"))
+    watch.synced()
+    for name in ("held", "free"):
+        pod = make_pod(name)
+        watch.added(pod)
+        watch.updated(pod, replace(pod, spec=replace(pod.spec, node_name="a")))
+    assert ["default/held", "default/free"] == [each.pod for each in recorded]
+    (found,) = watch.judge.disagreements
+    assert "bound to a; kubesched: held back by Closed" == found.sentence

@@ -5,15 +5,20 @@ from __future__ import annotations
 import pytest
 
 from kubesched.api.core import (
+    Affinity,
     Container,
     ContainerPort,
     Node,
     NodeStatus,
     Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
     PodSpec,
     ResourceRequirements,
+    WeightedPodAffinityTerm,
 )
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kubesched.api.quantity import Quantity
 from kubesched.api.scheduling import PodGroup, PodGroupSpec, PriorityClass
 from kubesched.api.storage import StorageClass
@@ -71,6 +76,45 @@ def test_requests_of_pods_with_limits(
     spec = completed(PodSpec(containers=containers, resources=resources, overhead={"cpu": "1"}))
     assert spec.resources is not None
     assert expected == spec.resources.requests
+
+
+def test_label_keys_are_merged_into_selectors_once() -> None:
+    """The pod's labels count at its creation; keys that it lacks do not."""
+    term = PodAffinityTerm(
+        label_selector=LabelSelector(match_labels={"app": "web"}),
+        match_label_keys=("version", "absent"),
+        mismatch_label_keys=("team",),
+    )
+    selector = LabelSelector(
+        match_labels={"app": "web"},
+        match_expressions=(
+            LabelSelectorRequirement(key="version", operator="In", values=("1",)),
+            LabelSelectorRequirement(key="team", operator="NotIn", values=("a",)),
+        ),
+    )
+    spec = PodSpec(
+        affinity=Affinity(
+            pod_affinity=PodAffinity(
+                preferred_during_scheduling_ignored_during_execution=(
+                    WeightedPodAffinityTerm(weight=1, pod_affinity_term=term),
+                )
+            ),
+            pod_anti_affinity=PodAntiAffinity(
+                required_during_scheduling_ignored_during_execution=(term,)
+            ),
+        )
+    )
+    for labels in ({"version": "1", "team": "a"}, {"version": "2", "team": "b"}):
+        metadata = ObjectMeta(name="p", namespace="ns", labels=labels)
+        spec = pod_with_defaults(Pod(metadata=metadata, spec=spec), NO_CLASSES).spec
+        assert spec.affinity is not None
+        near, far = spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
+        assert near is not None
+        assert far is not None
+        (preferred,) = near.preferred_during_scheduling_ignored_during_execution
+        (required,) = far.required_during_scheduling_ignored_during_execution
+        assert selector == preferred.pod_affinity_term.label_selector
+        assert selector == required.label_selector
 
 
 def test_host_network_makes_host_ports() -> None:

@@ -2,23 +2,32 @@
 
 Objects from an API server have them already; objects from manifests do not.
 
-Upstream: pkg/apis/core/v1/defaults.go,
+Upstream: pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go,
           plugin/pkg/admission/{priority,storage/storageclass/setdefault} (v1.36)
-Reads:    requests and limits, also of whole pods; ports, priorityClassName; capacity of nodes;
-          PriorityClass and StorageClass objects
+Reads:    requests and limits, also of whole pods; ports, priorityClassName; label keys of pod
+          affinity; capacity of nodes; PriorityClass and StorageClass objects
 Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are not applied; a pod
           with an unknown class is kept without a priority instead of refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
 
-from kubesched.api.core import Container, Node, Pod, PodSpec, ResourceRequirements
-from kubesched.api.meta import KubeObject
+from kubesched.api.core import (
+    Affinity,
+    Container,
+    Node,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    ResourceRequirements,
+)
+from kubesched.api.meta import KubeObject, LabelSelectorRequirement
 from kubesched.api.names import CPU, MEMORY
 from kubesched.api.pod_requests import is_pod_level_resource, pod_request_amounts
 from kubesched.api.scheduling import PodGroup, PriorityClass
@@ -28,6 +37,7 @@ from kubesched.api.well_known import SYSTEM_CLASSES
 from kubesched.plugins.volumes.claims import BETA_STORAGE_CLASS
 
 T = TypeVar("T", bound=KubeObject)
+AffinityT = TypeVar("AffinityT", bound=PodAffinity)
 
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
@@ -76,6 +86,10 @@ def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
     if spec.resources is not None and spec.resources.limits:
         resources = _with_pod_requests(spec, spec.resources)
         spec = msgspec.structs.replace(spec, resources=resources)
+    if spec.affinity is not None:
+        affinity = _with_label_keys(spec.affinity, pod.metadata.labels)
+        if affinity is not spec.affinity:
+            spec = msgspec.structs.replace(spec, affinity=affinity)
     return with_uid(pod if spec is pod.spec else msgspec.structs.replace(pod, spec=spec))
 
 
@@ -88,6 +102,50 @@ def _with_pod_requests(spec: PodSpec, resources: ResourceRequirements) -> Resour
         name: limit for name, limit in resources.limits.items() if is_pod_level_resource(name)
     }
     return msgspec.structs.replace(resources, requests={**limits, **requests, **resources.requests})
+
+
+def _with_label_keys(affinity: Affinity, labels: Mapping[str, str]) -> Affinity:
+    """Merge the pod's own values of matchLabelKeys and mismatchLabelKeys into the selectors."""
+    merged = msgspec.structs.replace(
+        affinity,
+        pod_affinity=_with_merged_terms(affinity.pod_affinity, labels),
+        pod_anti_affinity=_with_merged_terms(affinity.pod_anti_affinity, labels),
+    )
+    return affinity if merged == affinity else merged
+
+
+def _with_merged_terms(affinity: AffinityT | None, labels: Mapping[str, str]) -> AffinityT | None:
+    if affinity is None:
+        return None
+    required = affinity.required_during_scheduling_ignored_during_execution
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
+    return msgspec.structs.replace(
+        affinity,
+        required_during_scheduling_ignored_during_execution=tuple(
+            _merged(term, labels) for term in required
+        ),
+        preferred_during_scheduling_ignored_during_execution=tuple(
+            msgspec.structs.replace(one, pod_affinity_term=_merged(one.pod_affinity_term, labels))
+            for one in preferred
+        ),
+    )
+
+
+def _merged(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
+    selector = term.label_selector
+    if selector is None:
+        return term
+    # A stored selector has the keys already, with the values at the pod's creation.
+    stored = {expression.key for expression in selector.match_expressions}
+    merged = tuple(
+        LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],))
+        for keys, operator in ((term.match_label_keys, "In"), (term.mismatch_label_keys, "NotIn"))
+        for key in keys
+        if key in labels and key not in stored
+    )
+    expressions = (*selector.match_expressions, *merged)
+    selector = msgspec.structs.replace(selector, match_expressions=expressions)
+    return msgspec.structs.replace(term, label_selector=selector)
 
 
 def pod_group_with_defaults(group: PodGroup, classes: PriorityClasses) -> PodGroup:

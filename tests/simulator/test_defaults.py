@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from kubesched.api.core import (
     Affinity,
     Container,
     ContainerPort,
+    Namespace,
     Node,
     NodeStatus,
     Pod,
@@ -15,10 +18,13 @@ from kubesched.api.core import (
     PodAffinityTerm,
     PodAntiAffinity,
     PodSpec,
+    PodTemplateSpec,
+    ReplicationController,
+    ReplicationControllerSpec,
     ResourceRequirements,
     WeightedPodAffinityTerm,
 )
-from kubesched.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
+from kubesched.api.meta import KubeObject, LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kubesched.api.quantity import Quantity
 from kubesched.api.scheduling import PodGroup, PodGroupSpec, PriorityClass
 from kubesched.api.storage import StorageClass
@@ -27,7 +33,7 @@ from kubesched.simulator.defaults import (
     PriorityClasses,
     claim_with_defaults,
     default_storage_class,
-    node_with_defaults,
+    own_defaults,
     pod_group_with_defaults,
     pod_with_defaults,
 )
@@ -192,12 +198,49 @@ def test_a_missing_uid_is_set() -> None:
     assert "ns/p" == pod_with_defaults(pod, NO_CLASSES).metadata.uid
 
 
-def test_capacity_is_the_default_allocatable() -> None:
-    """A node with allocatable amounts is not changed."""
-    node = Node(status=NodeStatus(capacity={"cpu": "4"}))
-    assert {"cpu": "4"} == node_with_defaults(node).status.allocatable
-    other = Node(status=NodeStatus(capacity={"cpu": "4"}, allocatable={"cpu": "3"}))
-    assert other is node_with_defaults(other)
+TEMPLATE: Final = PodTemplateSpec(metadata=ObjectMeta(labels={"app": "web"}))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            Node(status=NodeStatus(capacity={"cpu": "4"})),
+            Node(status=NodeStatus(capacity={"cpu": "4"}, allocatable={"cpu": "4"})),
+        ),
+        (
+            Namespace(metadata=ObjectMeta(name="shop", labels={"team": "a"})),
+            Namespace(
+                metadata=ObjectMeta(
+                    name="shop", labels={"team": "a", "kubernetes.io/metadata.name": "shop"}
+                )
+            ),
+        ),
+        (StorageClass(), StorageClass(volume_binding_mode="Immediate")),
+        (
+            ReplicationController(spec=ReplicationControllerSpec(template=TEMPLATE)),
+            ReplicationController(
+                spec=ReplicationControllerSpec(template=TEMPLATE, selector={"app": "web"})
+            ),
+        ),
+    ],
+)
+def test_own_defaults(given: KubeObject, expected: KubeObject) -> None:
+    """They depend on no other object, and are filled in once."""
+    assert expected == own_defaults(given)
+    assert expected == own_defaults(expected)
+
+
+def test_own_defaults_leave_given_values() -> None:
+    """Such an object is not changed."""
+    for given in (
+        Node(status=NodeStatus(capacity={"cpu": "4"}, allocatable={"cpu": "3"})),
+        StorageClass(volume_binding_mode="WaitForFirstConsumer"),
+        ReplicationController(
+            spec=ReplicationControllerSpec(template=TEMPLATE, selector={"app": "db"})
+        ),
+    ):
+        assert given is own_defaults(given)
 
 
 @pytest.mark.parametrize(

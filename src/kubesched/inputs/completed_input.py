@@ -32,7 +32,7 @@ from kubesched.simulator.defaults import (
     PriorityClasses,
     claim_with_defaults,
     default_storage_class,
-    node_with_defaults,
+    own_defaults,
     pod_group_with_defaults,
     pod_with_defaults,
     with_uid,
@@ -100,13 +100,11 @@ def _with_defaults(
 ) -> KubeObject:
     if isinstance(item, Pod):
         return pod_with_defaults(item, classes)
-    if isinstance(item, Node):
-        return node_with_defaults(item)
     if isinstance(item, PodGroup):
         return pod_group_with_defaults(item, classes)
     if isinstance(item, PersistentVolumeClaim):
         return claim_with_defaults(item, storage_class)
-    return with_uid(item) if isinstance(item, ResourceClaim) else item
+    return with_uid(item) if isinstance(item, ResourceClaim) else own_defaults(item)
 
 
 # Warnings.

@@ -5,7 +5,8 @@ Objects from an API server have them already; objects from manifests do not.
 Upstream: pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go,
           plugin/pkg/admission/{priority,storage/storageclass/setdefault} (v1.36)
 Reads:    requests and limits, also of whole pods; ports, priorityClassName; label keys of pod
-          affinity; capacity of nodes; PriorityClass and StorageClass objects
+          affinity; capacity of nodes; names of namespaces; volumeBindingMode; templates of
+          ReplicationControllers; PriorityClass and StorageClass objects
 Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are not applied; a pod
           with an unknown class is kept without a priority instead of refused.
 """
@@ -20,11 +21,13 @@ import msgspec
 from kubesched.api.core import (
     Affinity,
     Container,
+    Namespace,
     Node,
     Pod,
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
+    ReplicationController,
     ResourceRequirements,
 )
 from kubesched.api.meta import KubeObject, LabelSelectorRequirement
@@ -33,7 +36,7 @@ from kubesched.api.pod_requests import is_pod_level_resource, pod_request_amount
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolumeClaim
-from kubesched.api.well_known import SYSTEM_CLASSES
+from kubesched.api.well_known import NAMESPACE_NAME, SYSTEM_CLASSES
 from kubesched.plugins.volumes.claims import BETA_STORAGE_CLASS
 
 T = TypeVar("T", bound=KubeObject)
@@ -189,13 +192,25 @@ def with_uid(item: T) -> T:
     )
 
 
-def node_with_defaults(node: Node) -> Node:
-    """Return the node with defaults: allocatable equals capacity if it is not given."""
-    status = node.status
-    if status.allocatable or not status.capacity:
-        return node
-    offered = msgspec.structs.replace(status, allocatable=status.capacity)
-    return msgspec.structs.replace(node, status=offered)
+def own_defaults(item: KubeObject) -> KubeObject:
+    """Return an object with the defaults that depend on no other object.
+
+    Allocatable of a node is its capacity, a namespace has a label with its name, a storage class
+    binds at once, and a ReplicationController selects its pods.
+    """
+    replace = msgspec.structs.replace
+    match item:
+        case Node(status=status) if status.capacity and not status.allocatable:
+            return replace(item, status=replace(status, allocatable=status.capacity))
+        case Namespace(metadata=metadata):
+            labels = {**metadata.labels, NAMESPACE_NAME: metadata.name}
+            return replace(item, metadata=replace(metadata, labels=labels))
+        case StorageClass(volume_binding_mode=None):
+            return replace(item, volume_binding_mode="Immediate")
+        case ReplicationController(spec=spec) if spec.template and not spec.selector:
+            return replace(item, spec=replace(spec, selector=spec.template.metadata.labels))
+        case _:
+            return item
 
 
 def _all_with_defaults(

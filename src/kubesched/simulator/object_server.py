@@ -31,7 +31,7 @@ from kubesched.simulator.defaults import (
     PriorityClasses,
     claim_with_defaults,
     default_storage_class,
-    node_with_defaults,
+    own_defaults,
     pod_group_with_defaults,
     pod_with_defaults,
 )
@@ -190,13 +190,13 @@ class ObjectServer:
         completed: KubeObject = replace(item, metadata=metadata)
         if isinstance(completed, Pod):
             completed = complete_pod(completed, self._priority_classes(), self.now())
-        elif isinstance(completed, Node):
-            completed = node_with_defaults(completed)
         elif isinstance(completed, PodGroup):
             completed = pod_group_with_defaults(completed, self._priority_classes())
         elif isinstance(completed, PersistentVolumeClaim):
             default_class = default_storage_class(self.all(StorageClass))
             completed = claim_with_defaults(completed, default_class)
+        else:
+            completed = own_defaults(completed)
         created = self.store.create(key_of(completed), completed)
         if isinstance(created, PriorityClass):
             self._classes = None

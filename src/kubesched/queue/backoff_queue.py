@@ -8,8 +8,9 @@ Upstream: pkg/scheduler/backend/queue/{backoff_queue,scheduling_queue}.go (v1.36
 Invariants: a pod is in one of the two heaps; a pod without rejecting plugins in the one of errors.
 Differs:  members of pod groups are popped early only if an event moved them here, such as the end
           of a preemption for their group. After a failed attempt they back off; upstream retries
-          them again and again as long as nothing else is queued. Feature gates are options like
-          the others; queueing hints, which 1.36 does not let users turn off, are always on.
+          them again and again as long as nothing else is queued. Seconds are those of the caller's
+          clock; upstream's begin with those of the wall clock. Feature gates are options like the
+          others; queueing hints, which 1.36 does not let users turn off, are always on.
 """
 
 from __future__ import annotations

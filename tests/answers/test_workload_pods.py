@@ -67,6 +67,12 @@ def test_a_stateful_set_fills_missing_ordinals() -> None:
     assert owner_of(made.pods[0]) == ("StatefulSet", "web")
 
 
+def test_ordinals_of_a_stateful_set_start_where_it_says() -> None:
+    """The claims of pods before that number are not used."""
+    made = make(workload("StatefulSet", template=TEMPLATE, ordinals={"start": 5}), 2, ["web-6"])
+    assert ["web-5", "web-7"] == [pod.metadata.name for pod in made.pods]
+
+
 def test_a_daemon_set_has_a_pod_for_each_node_without_one() -> None:
     """Each pod requires its node by name."""
     nodes: list[Node] = [node("a"), node("b"), node("c")]

@@ -104,6 +104,21 @@ def test_expiration_is_kept_until_the_next_failure() -> None:
     assert 102.0 == backoff.expiration(queued)
 
 
+def test_seconds_begin_with_those_of_the_wall_clock() -> None:
+    """It is a quarter of a second ahead here."""
+    backoff = BackoffQueue(priority_sort, QueueOptions(wall_clock_ahead_seconds=0.25))
+    first = failed("first", rejections=1, timestamp=4.75)
+    urgent = failed("urgent", rejections=1, timestamp=5.74, priority=9)
+    later = failed("later", rejections=1, timestamp=5.75, priority=9)
+    for queued in (later, first, urgent):
+        backoff.add(queued)
+    assert [5.75, 5.75, 6.75] == [backoff.expiration(one) for one in (first, urgent, later)]
+    assert ["urgent", "first", "later"] == names(backoff.pods())
+    assert backoff.next_completion(5.8) == 6.75
+    assert not backoff.pop_completed(6.74)
+    assert ["urgent", "first"] == names(backoff.pop_completed(6.75))
+
+
 @pytest.mark.parametrize(
     ("now", "aligned", "exact"),
     [

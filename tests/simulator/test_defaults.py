@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from kubesched.api.core import (
+    Affinity,
     Container,
     ContainerPort,
+    Namespace,
     Node,
     NodeStatus,
     Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodAntiAffinity,
     PodSpec,
+    PodTemplateSpec,
+    ReplicationController,
+    ReplicationControllerSpec,
     ResourceRequirements,
+    WeightedPodAffinityTerm,
 )
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import KubeObject, LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kubesched.api.quantity import Quantity
 from kubesched.api.scheduling import PodGroup, PodGroupSpec, PriorityClass
 from kubesched.api.storage import StorageClass
@@ -22,7 +33,7 @@ from kubesched.simulator.defaults import (
     PriorityClasses,
     claim_with_defaults,
     default_storage_class,
-    node_with_defaults,
+    own_defaults,
     pod_group_with_defaults,
     pod_with_defaults,
 )
@@ -71,6 +82,45 @@ def test_requests_of_pods_with_limits(
     spec = completed(PodSpec(containers=containers, resources=resources, overhead={"cpu": "1"}))
     assert spec.resources is not None
     assert expected == spec.resources.requests
+
+
+def test_label_keys_are_merged_into_selectors_once() -> None:
+    """The pod's labels count at its creation; keys that it lacks do not."""
+    term = PodAffinityTerm(
+        label_selector=LabelSelector(match_labels={"app": "web"}),
+        match_label_keys=("version", "absent"),
+        mismatch_label_keys=("team",),
+    )
+    selector = LabelSelector(
+        match_labels={"app": "web"},
+        match_expressions=(
+            LabelSelectorRequirement(key="version", operator="In", values=("1",)),
+            LabelSelectorRequirement(key="team", operator="NotIn", values=("a",)),
+        ),
+    )
+    spec = PodSpec(
+        affinity=Affinity(
+            pod_affinity=PodAffinity(
+                preferred_during_scheduling_ignored_during_execution=(
+                    WeightedPodAffinityTerm(weight=1, pod_affinity_term=term),
+                )
+            ),
+            pod_anti_affinity=PodAntiAffinity(
+                required_during_scheduling_ignored_during_execution=(term,)
+            ),
+        )
+    )
+    for labels in ({"version": "1", "team": "a"}, {"version": "2", "team": "b"}):
+        metadata = ObjectMeta(name="p", namespace="ns", labels=labels)
+        spec = pod_with_defaults(Pod(metadata=metadata, spec=spec), NO_CLASSES).spec
+        assert spec.affinity is not None
+        near, far = spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity
+        assert near is not None
+        assert far is not None
+        (preferred,) = near.preferred_during_scheduling_ignored_during_execution
+        (required,) = far.required_during_scheduling_ignored_during_execution
+        assert selector == preferred.pod_affinity_term.label_selector
+        assert selector == required.label_selector
 
 
 def test_host_network_makes_host_ports() -> None:
@@ -148,12 +198,49 @@ def test_a_missing_uid_is_set() -> None:
     assert "ns/p" == pod_with_defaults(pod, NO_CLASSES).metadata.uid
 
 
-def test_capacity_is_the_default_allocatable() -> None:
-    """A node with allocatable amounts is not changed."""
-    node = Node(status=NodeStatus(capacity={"cpu": "4"}))
-    assert {"cpu": "4"} == node_with_defaults(node).status.allocatable
-    other = Node(status=NodeStatus(capacity={"cpu": "4"}, allocatable={"cpu": "3"}))
-    assert other is node_with_defaults(other)
+TEMPLATE: Final = PodTemplateSpec(metadata=ObjectMeta(labels={"app": "web"}))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (
+            Node(status=NodeStatus(capacity={"cpu": "4"})),
+            Node(status=NodeStatus(capacity={"cpu": "4"}, allocatable={"cpu": "4"})),
+        ),
+        (
+            Namespace(metadata=ObjectMeta(name="shop", labels={"team": "a"})),
+            Namespace(
+                metadata=ObjectMeta(
+                    name="shop", labels={"team": "a", "kubernetes.io/metadata.name": "shop"}
+                )
+            ),
+        ),
+        (StorageClass(), StorageClass(volume_binding_mode="Immediate")),
+        (
+            ReplicationController(spec=ReplicationControllerSpec(template=TEMPLATE)),
+            ReplicationController(
+                spec=ReplicationControllerSpec(template=TEMPLATE, selector={"app": "web"})
+            ),
+        ),
+    ],
+)
+def test_own_defaults(given: KubeObject, expected: KubeObject) -> None:
+    """They depend on no other object, and are filled in once."""
+    assert expected == own_defaults(given)
+    assert expected == own_defaults(expected)
+
+
+def test_own_defaults_leave_given_values() -> None:
+    """Such an object is not changed."""
+    for given in (
+        Node(status=NodeStatus(capacity={"cpu": "4"}, allocatable={"cpu": "3"})),
+        StorageClass(volume_binding_mode="WaitForFirstConsumer"),
+        ReplicationController(
+            spec=ReplicationControllerSpec(template=TEMPLATE, selector={"app": "db"})
+        ),
+    ):
+        assert given is own_defaults(given)
 
 
 @pytest.mark.parametrize(

@@ -157,9 +157,9 @@ def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:
 
 
 def _stateful(owner: Plain, number: int, taken: frozenset[str]) -> Made:
-    name = owner["metadata"]["name"]
+    name, start = owner["metadata"]["name"], owner["spec"].get("ordinals", {}).get("start", 0)
     missing = itertools.islice(
-        (at for at in itertools.count() if f"{name}-{at}" not in taken), number
+        (at for at in itertools.count(start) if f"{name}-{at}" not in taken), number
     )
     made = Made([], [], [])
     for at in missing:

@@ -31,9 +31,16 @@ class ReplicaSet(KubeObject):
     status: ReplicaSetStatus = ReplicaSetStatus()
 
 
+class StatefulSetOrdinals(KubeStruct):
+    """The number of the first pod."""
+
+    start: Int32 = 0
+
+
 class StatefulSetSpec(ReplicaSetSpec):
     """The same, and the claims of each pod."""
 
+    ordinals: StatefulSetOrdinals = StatefulSetOrdinals()
     volume_claim_templates: tuple[PersistentVolumeClaim, ...] = ()
 
 

@@ -287,9 +287,11 @@ class SchedulerProcess:
             self._environment.monotonic,
         )
         seed = self._options.seed
+        ahead_seconds = self._environment.now_ns() / 1e9 - asyncio.get_running_loop().time()
         options = replace(
             queue_options(setup),
             max_in_unschedulable_pods_seconds=self._options.max_in_unschedulable_seconds,
+            wall_clock_ahead_seconds=round(ahead_seconds % 1.0 * 1024) / 1024,
         )
         pods = PodLister()
         writers = NO_WRITERS

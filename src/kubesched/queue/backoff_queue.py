@@ -37,6 +37,8 @@ class QueueOptions(msgspec.Struct, frozen=True):
             early.
         generic_workload: Gate GenericWorkload: members of pod groups are retried after backoff
             alone.
+        wall_clock_ahead_seconds: How far the wall clock is ahead of the caller's, because seconds
+            are those of the wall clock; a multiple of 2^-10, so that sums are exact.
     """
 
     initial_backoff_seconds: float = 1.0
@@ -44,6 +46,7 @@ class QueueOptions(msgspec.Struct, frozen=True):
     max_in_unschedulable_pods_seconds: float = 300.0
     pops_from_backoff: bool = True
     generic_workload: bool = False
+    wall_clock_ahead_seconds: float = 0.0
 
 
 class BackoffQueue:
@@ -56,6 +59,7 @@ class BackoffQueue:
         self._max_seconds = options.max_backoff_seconds
         self._aligns = options.pops_from_backoff
         self._has_pod_groups = options.generic_workload
+        self._ahead_seconds = options.wall_clock_ahead_seconds
         self._rejected = KeyedHeap(self._rejected_order if self._aligns else self._order)
         self._failed = KeyedHeap(self._order)
 
@@ -120,12 +124,16 @@ class BackoffQueue:
         firsts = [first for heap in (self._rejected, self._failed) if (first := heap.peek())]
         if not firsts:
             return None
-        return max(min(map(self.completion, firsts)), floor(now) + 1.0)
+        return max(min(map(self.completion, firsts)), self.second_of(now) + 1.0)
 
     def completion(self, queued: QueuedPodInfo) -> float:
         """Return the whole second at which `pop_completed` returns a pod that is backing off."""
         # Not earlier, because the second in which a backoff ends still counts as backoff.
-        return floor(self.expiration(queued)) + 1.0
+        return self.second_of(self.expiration(queued)) + 1.0
+
+    def second_of(self, now: float) -> float:
+        """Return when the current second of the wall clock began."""
+        return floor(now + self._ahead_seconds) - self._ahead_seconds
 
     def pods(self) -> list[QueuedPodInfo]:
         """Return all pods in the order of each heap, rejected ones first."""
@@ -133,7 +141,7 @@ class BackoffQueue:
 
     def is_backing_off(self, queued: QueuedPodInfo, now: float) -> bool:
         """Whether the backoff has not ended; when aligned, it lasts to the end of its second."""
-        return self.expiration(queued) >= (floor(now) if self._aligns else now)
+        return self.expiration(queued) >= (self.second_of(now) if self._aligns else now)
 
     def expiration(self, queued: QueuedPodInfo) -> float:
         """Return when the pod's backoff ends, in seconds; minus infinity if it has none.
@@ -145,7 +153,7 @@ class BackoffQueue:
             return _NO_BACKOFF
         if queued.backoff_expiration is None:
             end = queued.timestamp + self.duration_seconds(count)
-            queued.backoff_expiration = float(floor(end)) if self._aligns else end
+            queued.backoff_expiration = self.second_of(end) if self._aligns else end
         return queued.backoff_expiration
 
     def duration_seconds(self, failures: int) -> float:

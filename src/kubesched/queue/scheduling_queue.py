@@ -357,6 +357,10 @@ class SchedulingQueue:
         """Return the whole second when `flush_backoff` is due next; None if backoffQ is empty."""
         return self._backoff.next_completion(now)
 
+    def next_second(self, now: float) -> float:
+        """Return when the next second begins, the earliest time of a flush of backoffQ."""
+        return self._backoff.second_of(now) + 1.0
+
     def late_after(self) -> float | None:
         """Return the second after which `flush_unschedulable` moves a pod; None without pods."""
         oldest = min((each.timestamp for each in self._unschedulable.pods()), default=None)

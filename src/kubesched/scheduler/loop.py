@@ -195,8 +195,7 @@ class Flushing:
     def _plan_backoff(self) -> None:
         loop, planned = asyncio.get_running_loop(), self._backoff
         now = loop.time()
-        if planned is not None and planned.when() <= floor(now) + 1.0:
-            # The next second is the earliest possible.
+        if planned is not None and planned.when() <= self._queue.next_second(now):
             return
         at = self._queue.next_backoff_flush(now)
         if at is None or (planned is not None and planned.when() <= at):

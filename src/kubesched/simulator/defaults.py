@@ -2,33 +2,46 @@
 
 Objects from an API server have them already; objects from manifests do not.
 
-Upstream: pkg/apis/core/v1/defaults.go,
+Upstream: pkg/apis/core/v1/defaults.go, pkg/registry/core/pod/strategy.go,
           plugin/pkg/admission/{priority,storage/storageclass/setdefault} (v1.36)
-Reads:    requests and limits, also of whole pods; ports, priorityClassName; capacity of nodes;
-          PriorityClass and StorageClass objects
+Reads:    requests and limits, also of whole pods; ports, priorityClassName; label keys of pod
+          affinity; capacity of nodes; names of namespaces; volumeBindingMode; templates of
+          ReplicationControllers; PriorityClass and StorageClass objects
 Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are not applied; a pod
           with an unknown class is kept without a priority instead of refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
 
-from kubesched.api.core import Container, Node, Pod, PodSpec, ResourceRequirements
-from kubesched.api.meta import KubeObject
+from kubesched.api.core import (
+    Affinity,
+    Container,
+    Namespace,
+    Node,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    ReplicationController,
+    ResourceRequirements,
+)
+from kubesched.api.meta import KubeObject, LabelSelectorRequirement
 from kubesched.api.names import CPU, MEMORY
 from kubesched.api.pod_requests import is_pod_level_resource, pod_request_amounts
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolumeClaim
-from kubesched.api.well_known import SYSTEM_CLASSES
+from kubesched.api.well_known import NAMESPACE_NAME, SYSTEM_CLASSES
 from kubesched.plugins.volumes.claims import BETA_STORAGE_CLASS
 
 T = TypeVar("T", bound=KubeObject)
+AffinityT = TypeVar("AffinityT", bound=PodAffinity)
 
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
@@ -76,13 +89,32 @@ def with_defaults(
     """
     if isinstance(item, Pod):
         return pod_with_defaults(item, classes)
-    if isinstance(item, Node):
-        return node_with_defaults(item)
     if isinstance(item, PodGroup):
         return pod_group_with_defaults(item, classes)
     if isinstance(item, PersistentVolumeClaim):
         return claim_with_defaults(item, storage_class)
-    return with_uid(item) if isinstance(item, ResourceClaim) else item
+    return with_uid(item) if isinstance(item, ResourceClaim) else own_defaults(item)
+
+
+def own_defaults(item: KubeObject) -> KubeObject:
+    """Return an object with the defaults that depend on no other object.
+
+    Allocatable of a node is its capacity, a namespace has a label with its name, a storage class
+    binds at once, and a ReplicationController selects its pods.
+    """
+    replace = msgspec.structs.replace
+    match item:
+        case Node(status=status) if status.capacity and not status.allocatable:
+            return replace(item, status=replace(status, allocatable=status.capacity))
+        case Namespace(metadata=metadata):
+            labels = {**metadata.labels, NAMESPACE_NAME: metadata.name}
+            return replace(item, metadata=replace(metadata, labels=labels))
+        case StorageClass(volume_binding_mode=None):
+            return replace(item, volume_binding_mode="Immediate")
+        case ReplicationController(spec=spec) if spec.template and not spec.selector:
+            return replace(item, spec=replace(spec, selector=spec.template.metadata.labels))
+        case _:
+            return item
 
 
 def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
@@ -95,6 +127,10 @@ def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
     if spec.resources is not None and spec.resources.limits:
         resources = _with_pod_requests(spec, spec.resources)
         spec = msgspec.structs.replace(spec, resources=resources)
+    if spec.affinity is not None:
+        affinity = _with_label_keys(spec.affinity, pod.metadata.labels)
+        if affinity is not spec.affinity:
+            spec = msgspec.structs.replace(spec, affinity=affinity)
     return with_uid(pod if spec is pod.spec else msgspec.structs.replace(pod, spec=spec))
 
 
@@ -107,6 +143,50 @@ def _with_pod_requests(spec: PodSpec, resources: ResourceRequirements) -> Resour
         name: limit for name, limit in resources.limits.items() if is_pod_level_resource(name)
     }
     return msgspec.structs.replace(resources, requests={**limits, **requests, **resources.requests})
+
+
+def _with_label_keys(affinity: Affinity, labels: Mapping[str, str]) -> Affinity:
+    """Merge the pod's own values of matchLabelKeys and mismatchLabelKeys into the selectors."""
+    merged = msgspec.structs.replace(
+        affinity,
+        pod_affinity=_with_merged_terms(affinity.pod_affinity, labels),
+        pod_anti_affinity=_with_merged_terms(affinity.pod_anti_affinity, labels),
+    )
+    return affinity if merged == affinity else merged
+
+
+def _with_merged_terms(affinity: AffinityT | None, labels: Mapping[str, str]) -> AffinityT | None:
+    if affinity is None:
+        return None
+    required = affinity.required_during_scheduling_ignored_during_execution
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
+    return msgspec.structs.replace(
+        affinity,
+        required_during_scheduling_ignored_during_execution=tuple(
+            _merged(term, labels) for term in required
+        ),
+        preferred_during_scheduling_ignored_during_execution=tuple(
+            msgspec.structs.replace(one, pod_affinity_term=_merged(one.pod_affinity_term, labels))
+            for one in preferred
+        ),
+    )
+
+
+def _merged(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
+    selector = term.label_selector
+    if selector is None:
+        return term
+    # A stored selector has the keys already, with the values at the pod's creation.
+    stored = {expression.key for expression in selector.match_expressions}
+    merged = tuple(
+        LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],))
+        for keys, operator in ((term.match_label_keys, "In"), (term.mismatch_label_keys, "NotIn"))
+        for key in keys
+        if key in labels and key not in stored
+    )
+    expressions = (*selector.match_expressions, *merged)
+    selector = msgspec.structs.replace(selector, match_expressions=expressions)
+    return msgspec.structs.replace(term, label_selector=selector)
 
 
 def pod_group_with_defaults(group: PodGroup, classes: PriorityClasses) -> PodGroup:
@@ -148,15 +228,6 @@ def with_uid(item: T) -> T:
     return msgspec.structs.replace(
         item, metadata=msgspec.structs.replace(metadata, uid=metadata.key)
     )
-
-
-def node_with_defaults(node: Node) -> Node:
-    """Return the node with defaults: allocatable equals capacity if it is not given."""
-    status = node.status
-    if status.allocatable or not status.capacity:
-        return node
-    offered = msgspec.structs.replace(status, allocatable=status.capacity)
-    return msgspec.structs.replace(node, status=offered)
 
 
 def _all_with_defaults(

@@ -6,11 +6,13 @@ from collections.abc import Hashable, Sequence
 from random import Random
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from kubesched.framework.plugin import (
     NOT_SHARED,
@@ -243,6 +245,46 @@ def test_answers_for_a_unique_pod_are_not_kept() -> None:
     snapshot.nodes.add_pod(GUEST, 0)
     cycle.schedule_one(make_pod_info("pod", labels={"number": "1"}), snapshot)
     assert ("filter", ("a",)) == by_row.asked[-1]
+
+
+class Images(ScorePlugin[None]):
+    """Prefers the node that is named like the pod's image."""
+
+    name: ClassVar = "Images"
+    scope: ClassVar = Scope.NODES
+    signs_base: ClassVar = True
+    points: ClassVar = ("score",)
+    weight: ClassVar = 2
+
+    def sign(self, pod: PodInfo) -> Hashable:
+        """Return the image; pods without a tag are not signed."""
+        image = pod.containers[0].image
+        return image if ":" in image else UNSIGNED
+
+    def score(self, state: None, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Return 9 for that node."""
+        wanted = pod.containers[0].image.partition(":")[0]
+        return np.array([9 * (name == wanted) for name in nodes.names], np.int64)
+
+
+def test_pods_that_differ_in_an_added_score_share_the_other_answers() -> None:
+    """Of a pod with another image, plugins that look at nodes are not asked."""
+    by_node = toy("N", filter={"a": NO}, score={"b": 10, "c": 5}, scope=Scope.NODE, sign=alike)
+    snapshot = _cluster()
+    cycle = _remembering(by_node, Images)  # type: ignore[arg-type]  # it needs no script
+
+    def place(*images: str) -> list[str]:
+        pods = (
+            make_pod_info("pod", containers=[{"name": "c", "image": image}]) for image in images
+        )
+        return [placed(cycle.schedule_one(pod, snapshot)).node_name for pod in pods]
+
+    expected = ["b", "c", "d", "b", "c"]
+    assert expected == place("b:1", "c:1", "d:1", "a:1", "c:1")
+    assert [("filter", NODES), ("score", NODES)] == by_node.asked
+    snapshot.nodes.update_node(make_node("d", labels={"new": "label"}))
+    assert expected == place("b:1", "c:1", "d:1", "a:1", "c:1")
+    assert expected == place("b", "c", "d", "a", "c")
 
 
 def test_pods_restricted_to_nodes_share_answers_of_scope_node() -> None:

@@ -208,7 +208,10 @@ TEMPLATES: Final[tuple[Fields, ...]] = (
     {"volumes": [{"name": "d", "gcePersistentDisk": {"pdName": "d"}}]},
     {"requests": {GPU: 1, "cpu": "100m"}, "limits": {GPU: 1}},
     {"requests": {GPU: 2}, "limits": {GPU: 2}, "priority": 10},
-    {"containers": [{"name": "c", "image": "registry/app:1"}], "labels": {"app": "db"}},
+    *(
+        {"containers": [{"name": "c", "image": f"registry/app:{tag}"}], "labels": {"app": "db"}}
+        for tag in range(1, 4)
+    ),
     {"node_affinity": _of_daemon_set(1), "tolerations": [_TOLERATION], **_SMALL},
     {"node_affinity": _of_daemon_set(2), "tolerations": [_TOLERATION], **_SMALL},
     {
@@ -268,7 +271,7 @@ def node_of(name: int, variant: int) -> Node:
         taints=taints,
         unschedulable=variant % 11 == 10,
         allocatable=allocatable,
-        images={"registry/app:1": 500 * 1024 * 1024} if variant % 2 else None,
+        images={f"registry/app:{variant % 4}": 500 * 1024 * 1024} if variant % 4 else None,
     )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin, are_valid_scores
 from kubesched.scheduler.first_rejections import FirstRejections
-from kubesched.scheduler.plan import Plan
+from kubesched.scheduler.plan import Plan, only_adds
 from kubesched.scheduler.plugin_failure import check_scores
 from kubesched.scheduler.profile import Profile
 from kubesched.scheduler.select_host import select_host
@@ -198,6 +198,7 @@ class NodeAnswers(Answers):
     def __init__(self, profile: Profile, plan: Plan) -> None:
         super().__init__(profile, plan)
         self._epoch = -1
+        self._of_others = self.plain
 
     def refresh(self, pod: PodInfo, nodes: NodeColumns) -> None:
         """Recompute if a node was added, changed or deleted.
@@ -212,6 +213,8 @@ class NodeAnswers(Answers):
         self.begin(len(nodes))
         self.add_filters(self.plan.known_filters, pod, nodes)
         for plugin in self.plan.known_scores:
+            if only_adds(type(plugin)):
+                continue
             raw = self.ask_score(plugin, pod, nodes)
             if plugin.normalizes and len(raw) and raw.min() == raw.max():
                 # All rows have the same raw score, so the normalized score is known beforehand.
@@ -219,5 +222,36 @@ class NodeAnswers(Answers):
                 self.plain += self._normalized(plugin, pod, one, _FIRST_ROW).item(0)
             else:
                 self.add_score(plugin, raw)
+        self._of_others = self.plain
+        self._add_to_others(pod, nodes)
+
+    def alike(self, pod: PodInfo, nodes: NodeColumns) -> NodeAnswers | None:
+        """Return answers for a pod to which only plugins that add a score answer otherwise.
+
+        None if these answers are outdated or cannot be used.
+
+        Raises:
+            PluginFailure: if a plugin fails.
+        """
+        if self._epoch != nodes.epoch or not self.usable:
+            return None
+        answers = NodeAnswers(self._profile, self.plan)
+        # None of them is written to before the next refresh.
+        answers.rejections, answers.feasible = self.rejections, self.feasible
+        answers.feasible_count = self.feasible_count
+        answers.raw, answers.normalizing = self.raw, self.normalizing
+        answers._of_others = self._of_others
+        answers._add_to_others(pod, nodes)
+        return answers
+
+    def _add_to_others(self, pod: PodInfo, nodes: NodeColumns) -> None:
+        """Add the scores of plugins that only add one to those of the others."""
+        self.plain = self._of_others
+        for plugin in self.plan.known_scores:
+            if only_adds(type(plugin)):
+                raw = self.ask_score(plugin, pod, nodes)
+                self.check_scores(raw)
+                if raw.any():
+                    self.plain = self.plain + raw * self._profile.score_weights[plugin.name]
         self.leave_out_infeasible()
         self._epoch = nodes.epoch

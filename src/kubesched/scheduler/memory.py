@@ -65,6 +65,8 @@ class Memory:
         self._seen: OrderedDict[int, None] = OrderedDict()
         self._answers: OrderedDict[int, SignatureAnswers] = OrderedDict()
         self._node_answers: OrderedDict[int, NodeAnswers] = OrderedDict()
+        # Signature.alike -> Signature.shared of the latest answers.
+        self._latest_alike: OrderedDict[int, int] = OrderedDict()
         self._versions: tuple[int, ...] = ()
         self._stamp: _Stamp | None = None
         self._latest: SignatureAnswers | None = None
@@ -158,10 +160,14 @@ class Memory:
     ) -> NodeAnswers:
         answers = self._node_answers.get(signature.shared)
         if answers is None:
-            plan = Plan.keeping(NODE_SCOPES, self._profile, pod, snapshot)
-            answers = NodeAnswers(self._profile, plan)
+            latest = self._node_answers.get(self._latest_alike.get(signature.alike, -1))
+            answers = None if latest is None else latest.alike(pod, snapshot.nodes)
+            if answers is None:
+                plan = Plan.keeping(NODE_SCOPES, self._profile, pod, snapshot)
+                answers = NodeAnswers(self._profile, plan)
             limit = _limit(len(snapshot.nodes), _NODE_BYTES_MAX)
             _keep(self._node_answers, signature.shared, answers, limit)
+            _keep(self._latest_alike, signature.alike, signature.shared, limit)
         else:
             self._node_answers.move_to_end(signature.shared)
         if answers.plan.usable:
@@ -177,6 +183,7 @@ class Memory:
             self._seen.clear()
             self._answers.clear()
             self._node_answers.clear()
+            self._latest_alike.clear()
 
 
 def _limit(rows: int, bytes_max: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from copy import copy
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -35,9 +36,16 @@ from kubesched.snapshot.snapshot import Snapshot
 Skip = tuple[str, str]
 """The extension point at which a plugin skips a pod, and its name."""
 
-_NOT_KEPT: Final = (UNSIGNED, NOT_SHARED)
+NOT_KEPT: Final = (UNSIGNED, NOT_SHARED)
 NODE_SCOPES: Final = frozenset((Scope.NODE, Scope.NODES))
 ROW_SCOPES: Final = frozenset((Scope.ROW, Scope.USAGE))
+
+
+@cache
+def only_adds(plugin: type[Plugin]) -> bool:
+    """Whether a plugin only adds a score that depends on no other plugin."""
+    others = PreFilterPlugin, FilterPlugin, PreScorePlugin
+    return issubclass(plugin, ScorePlugin) and not (plugin.normalizes or issubclass(plugin, others))
 
 
 class Plan:
@@ -145,7 +153,7 @@ class _Planning:
         self._snapshot = snapshot
         self._everywhere = np.ones(len(snapshot.nodes), np.bool_)
         self._signed = {
-            plugin.name: profile.ask_sign(plugin, pod) not in _NOT_KEPT
+            plugin.name: profile.ask_sign(plugin, pod) not in NOT_KEPT
             for plugin in profile.plugins.values()
         }
 

@@ -19,28 +19,36 @@ import msgspec
 from kubesched.framework.phase_timer import SIGN
 from kubesched.framework.plugin import UNSIGNED, Plugin
 from kubesched.framework.status import Code
-from kubesched.scheduler.plan import NODE_SCOPES
+from kubesched.scheduler.plan import NODE_SCOPES, NOT_KEPT, only_adds
 from kubesched.scheduler.plugin_failure import PluginFailure
 from kubesched.scheduler.profile import Profile
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
 _TEMPLATES_MAX: Final = 2048
 _NUMBERS_MAX: Final = 32_768
+_IS_KEPT: Final = "kept"
 
 log = logging.getLogger(__name__)
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
-    """Numbers that stand for a pod's signs: of all plugins, and of those with shared answers."""
+    """Numbers that stand for a pod's signs.
+
+    Attributes:
+        whole: Of all plugins.
+        shared: Of those with shared answers.
+        alike: The same without plugins that sign the base and only add a score.
+    """
 
     whole: int
     shared: int
+    alike: int
 
 
 class _Base(msgspec.Struct, frozen=True, gc=False):
-    """The number that stands for the signs of a base, and the codes of the plugins' calls."""
+    """The signature of a base, and the codes of the plugins' calls."""
 
-    number: int
+    signature: Signature
     codes: list[Code]
 
 
@@ -77,6 +85,7 @@ class Signatures:
         self._signing_base = [
             p for p in profile.plugins.values() if p.signs_base or type(p).sign is Plugin.sign
         ]
+        self._only_adds = [only_adds(type(plugin)) for plugin in self._signing_base]
         others = [p for p in profile.plugins.values() if p not in self._signing_base]
         self._signing_template = _Signing.of([p for p in others if profile.signs_by_template(p)])
         self._signing_pod = _Signing.of([p for p in others if not profile.signs_by_template(p)])
@@ -117,11 +126,16 @@ class Signatures:
         base = self._bases.get(key)
         if base is None:
             signs, codes = self._ask_for_signs(self._signing_base, pod)
-            base = self._bases[key] = _Base(self._number_of(("base", signs)), codes)
+            number = self._number_of(("base", signs))
+            alike = tuple(
+                _IS_KEPT if adds and sign not in NOT_KEPT else sign
+                for adds, sign in zip(self._only_adds, signs, strict=True)
+            )
+            signature = Signature(number, number, self._number_of(("alike", alike)))
+            base = self._bases[key] = _Base(signature, codes)
         else:
             self._profile.timer.signed_again(self._signing_base, base.codes)
-        of_base = Signature(base.number, base.number)
-        return self._with_signs(of_base, self._signing_template, pod)
+        return self._with_signs(base.signature, self._signing_template, pod)
 
     def _with_signs(self, known: Signature, signing: _Signing, pod: PodInfo) -> Signature:
         """Return a signature to which the plugins' signs of a pod are added."""
@@ -132,6 +146,7 @@ class Signatures:
         return Signature(
             self._number_of(("whole", known.whole, signs)),
             self._number_of(("shared", known.shared, of_nodes)),
+            self._number_of(("alike", known.alike, of_nodes)),
         )
 
     def _number_of(self, value: Hashable) -> int:

@@ -91,6 +91,11 @@ def test_retry_after() -> None:
             *(503, "GET", b"x", "text/plain", "ServiceUnavailable", "503 Service Unavailable: x"),
             id="unavailable",
         ),
+        pytest.param(
+            *(404, "GET", b"<html>\n  <p>no\r\n", "text/html", "NotFound"),
+            "404 Not Found: <html> <p>no",
+            id="several lines",
+        ),
         pytest.param(302, "GET", b"", "", "Unknown", "302 Found", id="redirect"),
         pytest.param(499, "GET", b"", "", "Unknown", "499", id="unknown code"),
     ],

@@ -83,6 +83,12 @@ def test_kinds_without_permission_are_marked() -> None:
     assert ["nightly"] == _names(jobs)
 
 
+def test_a_server_without_pods_is_no_api_server() -> None:
+    """Kinds of the core group are never missing, so the answer is an error."""
+    with pytest.raises(NotFoundError):
+        _listed(_Server({_PODS: [NotFoundError("404 page not found")]}), Pod)
+
+
 @pytest.mark.parametrize("older", [["nightly"], []])
 def test_old_servers_have_old_versions(older: list[str]) -> None:
     """A kind is read in the newest version that is served; without any there are none."""

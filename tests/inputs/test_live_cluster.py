@@ -160,6 +160,17 @@ def test_a_refused_connection(tmp_path: Path) -> None:
     )
 
 
+def test_an_address_without_a_cluster(tmp_path: Path) -> None:
+    """A server that knows no pods is not told as a cluster without pods."""
+    with live(tmp_path, _shop()) as kubeconfig:
+        url = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+        line = _refusal("--kubeconfig", write_kubeconfig(kubeconfig, f"{url}/nowhere"))
+    assert line == (
+        f"context dev ({url}/nowhere): the server is no API server of Kubernetes;"
+        " check the context's cluster"
+    )
+
+
 def test_https(tmp_path: Path) -> None:
     """A certificate of the context's authority is trusted, others are not."""
     trusted = authority()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -121,6 +122,17 @@ async def test_a_server_that_does_not_answer_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"context dev .*127.0.0.1:9.*check the context's cluster"):
         async with following(kubeconfig):
             pass
+
+
+@in_real_time
+async def test_an_address_without_a_cluster_is_named(tmp_path: Path) -> None:
+    """It is not followed as a cluster without pods."""
+    with live(tmp_path, [node("alpha", "4")]) as kubeconfig:
+        url = json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+        write_kubeconfig(kubeconfig, f"{url}/nowhere")
+        with pytest.raises(UserError, match=r"/nowhere.: the server is no API server"):
+            async with following(kubeconfig):
+                pass
 
 
 @in_real_time

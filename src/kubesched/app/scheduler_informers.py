@@ -144,10 +144,15 @@ def _problem(informers: Informers, server: str) -> str:
             "plugins' custom resources"
         )
     if missing:
+        remedy = (
+            "turn off the plugins and feature gates that read them, or create their "
+            "CustomResourceDefinitions"
+            if len(missing) < len(found)
+            else "check its address in the kubeconfig"
+        )
         return (
             f"The API server at {server} does not serve {len(missing)} of {len(found)} kinds, "
-            f"such as {missing[0]}: {errors[missing[0]]}; turn off the plugins and feature gates "
-            "that read them, or create their CustomResourceDefinitions"
+            f"such as {missing[0]}: {errors[missing[0]]}; {remedy}"
         )
     example = next((f", such as {name}: {error}" for name, error in errors.items()), "")
     if unsynced:

@@ -121,10 +121,10 @@ def _error(code: int, reason: str, message: str, retry_after_seconds: int | None
 
 
 def _text_of(body: bytes, content_type: str) -> str:
-    """Return the beginning of a text, "" for other content types."""
+    """Return the beginning of a text as one line, "" for other content types."""
     if content_type and not content_type.strip().lower().startswith("text/"):
         return ""
-    return body[:_TEXT_LENGTH_MAX].decode(errors="replace").strip()
+    return " ".join(body[:_TEXT_LENGTH_MAX].decode(errors="replace").split())
 
 
 def retry_after_seconds(header: str) -> int | None:

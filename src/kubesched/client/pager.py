@@ -98,7 +98,8 @@ async def list_kinds(rest: Rest, kinds: Iterable[Kind]) -> list[KindList]:
     """Return the objects of each kind, in the order of the kinds.
 
     Raises:
-        ApiError: The server did not answer, or refused for another reason than permissions.
+        ApiError: The server did not answer, refused for another reason than permissions, or lacks
+            a kind of the core group.
     """
     turns = asyncio.Semaphore(_LISTS_AT_ONCE)
     try:
@@ -119,7 +120,8 @@ async def _list(rest: Rest, kind: Kind, turns: asyncio.Semaphore) -> KindList:
             except ApiError as error:
                 if error.code == _FORBIDDEN:
                     return KindList(kind, [], is_forbidden=True)
-                if error.code != _NOT_FOUND:
+                # Every API server has the kinds of the core group.
+                if error.code != _NOT_FOUND or not kind.group:
                     raise
             else:
                 return KindList(kind, listing.items)

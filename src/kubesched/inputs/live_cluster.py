@@ -43,6 +43,7 @@ NEEDED: Final = (Pod, Node)
 """The kinds without which there is no answer."""
 _REQUEST_SECONDS_MAX: Final = 60.0
 _UNAUTHORIZED: Final = 401
+_NOT_FOUND: Final = 404
 
 
 def read_live(source: ClusterSource) -> ClusterInput:
@@ -132,6 +133,8 @@ def problem_of(error: ApiError) -> str:
     """Return why a server gave no answer, with the remedy."""
     if error.code == _UNAUTHORIZED:
         return "the server refuses the credentials; log in again, or name another context"
+    if error.code == _NOT_FOUND:
+        return "the server is no API server of Kubernetes; check the context's cluster"
     if error.code:
         return f"the server failed: {error}"
     return f"{without_request(str(error))}; check the context's cluster and user"
@@ -164,7 +167,6 @@ class _Received(RequestObserver):
 _LOOK_SECONDS: Final = 0.05
 _SYNC_SECONDS_MAX: Final = 3.0
 _FORBIDDEN: Final = 403
-_NOT_FOUND: Final = 404
 _UNREADABLE: Final = (_FORBIDDEN, _NOT_FOUND)
 
 
@@ -227,7 +229,7 @@ class FollowedCluster:
         # The message names all of them.
         are_answered = all(one.has_synced or one.failure.code for one in found)
         return are_answered and any(
-            one.failure.code in (_UNAUTHORIZED, _FORBIDDEN) for one in found
+            one.failure.code in (_UNAUTHORIZED, *_UNREADABLE) for one in found
         )
 
     @property

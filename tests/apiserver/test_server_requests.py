@@ -170,7 +170,7 @@ async def test_message_of_a_failed_precondition() -> None:
     assert {"name": "w", "group": "apps", "kind": "ReplicaSet"} == body["details"]
 
 
-@pytest.mark.parametrize("path", ["/openapi/v3", "/openapi/v3/apis/apps/v1"])
+@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/openapi/v3/apis/apps/v1"])
 @pytest.mark.parametrize("written", ["{}", "W/{}", '"other", {}'])
 @in_real_time
 async def test_openapi_documents_are_sent_once(path: str, written: str) -> None:

@@ -371,8 +371,9 @@ class NonResource:
     def _document(self, request: ApiRequest, parts: tuple[str, ...]) -> Response:
         if parts == ("v2",):
             if "protobuf" in request.accept:
-                return Response(200, _VERSION_2_IN_PROTOBUF, _OPENAPI_PROTOBUF)
-            return json_response(200, _VERSION_2)
+                binary = Response(200, _VERSION_2_IN_PROTOBUF, _OPENAPI_PROTOBUF)
+                return _tagged(request, binary)
+            return _tagged(request, json_response(200, _VERSION_2))
         if parts == ("v3",):
             index = encode(openapi_index(self._resources))
             return _tagged(request, Response(200, index, PLAIN_TEXT))

@@ -178,8 +178,8 @@ def test_expand(filter_set: PluginSet, multi_point: str, expected: tuple[str, ..
         pytest.param(
             Plugins(pre_filter=_set("", "*"), multi_point=_set("Sort Bind X A A")),
             [
-                'p.multiPoint.enabled[2]: FilterPlugin "X" does not exist',
-                'p.multiPoint.enabled[4]: plugin "A" already registered as "FilterPlugin"',
+                'p.multiPoint.enabled: FilterPlugin "X" does not exist',
+                'p.multiPoint.enabled: plugin "A" already registered as "FilterPlugin"',
             ],
             id="multi-point",
         ),

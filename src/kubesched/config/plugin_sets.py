@@ -256,8 +256,8 @@ def _multi_point_errors(
                 continue
             if i not in reported:
                 reported.add(i)
-                place = child(path, ExtensionPoint.MULTI_POINT.value, "enabled", i)
-                yield FieldError(place, message)
+                # No index, as the defaults are among these plugins.
+                yield FieldError(child(path, ExtensionPoint.MULTI_POINT.value, "enabled"), message)
 
 
 def _expand_point(

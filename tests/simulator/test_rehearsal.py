@@ -170,6 +170,18 @@ async def test_pods_placed_here_started_last(rehearsal: Rehearsal) -> None:
     ]
 
 
+@pytest.mark.parametrize("pops_early", [True, False])
+@on_virtual_time
+async def test_a_pod_whose_victims_were_evicted_during_its_attempt(pops_early: bool) -> None:
+    """It is tried again after its backoff."""
+    gates = {"SchedulerAsyncPreemption": False, "SchedulerPopFromBackoffQ": pops_early}
+    rehearsal = Rehearsal(in_tree_setup(FeatureGates(gates)))
+    boss = make_pod("boss", requests={"cpu": 3}, priority=9)
+    rehearsal.load([node("n"), running("old", "n", 3), boss])
+    await rehearsal.settle()
+    assert {"boss": "n"} == placed(rehearsal)
+
+
 @pytest.mark.parametrize("nominated", ["", "n"])
 @rehearsed
 async def test_victims_that_are_being_deleted_end(rehearsal: Rehearsal, nominated: str) -> None:

@@ -74,7 +74,7 @@ class Outcomes(Observer):
         had_choice: Bound pods with more than one feasible node.
         victims: The pods that were evicted for a pod; for a group, by the group's uid.
         attempts: Number of attempts by pod.
-        failed_at: `server.changes` at the last failed attempt.
+        failed_at: `server.changes` at the last failed attempt, before its own evictions.
         on_attempt: Called after each attempt.
     """
 
@@ -92,6 +92,7 @@ class Outcomes(Observer):
         self._in_vain: Counter[str] = Counter()
         self._failed_last = 0.0
         self._nominated: set[str] = set()
+        self._evicting_at: int | None = None
         self._scheduler = scheduler
         self._server = server
         scheduler.observers.append(self)
@@ -139,7 +140,9 @@ class Outcomes(Observer):
         if self._in_vain[pod.uid] >= _ATTEMPTS_MAX:
             # Each attempt leads to the next one at the same time, so the clock never moves.
             self._scheduler.stop()
-        self.failed_at[pod.uid] = self._server.changes
+        changes, evicting_at = self._server.changes, self._evicting_at
+        self.failed_at[pod.uid] = changes if evicting_at is None else evicting_at
+        self._evicting_at = None
         self.unplaced[pod.uid] = Unplaced(
             pod.key,
             attempt.message,
@@ -149,6 +152,10 @@ class Outcomes(Observer):
             preempted=self.victims.get(pod.uid, ()),
             error=not status.is_rejected,
         )
+
+    def preempting(self, victims: int) -> None:
+        """Note when, as the attempt may fail only after its evictions."""
+        self._evicting_at = self._server.changes
 
     def evicted(self, victim: PodInfo, preemption: Preemption) -> None:
         """Note the eviction."""

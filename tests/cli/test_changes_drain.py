@@ -125,3 +125,25 @@ def test_a_page_beside_the_text(cluster: Path) -> None:
     alone = run("drain", "alpha", cluster)
     assert (alone.exit_code, alone.stdout) == (with_page.exit_code, with_page.stdout)
     assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_many_nodes_and_reasons(tmp_path: Path) -> None:
+    """The first ones are shown, and how many others there are."""
+    nodes = [f"n-{at}" for at in range(10, 40)]
+    pods = [owned(pod(f"web-{name}", node_name=name), f"web-{name}") for name in nodes]
+    budgets = [
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": f"web-{name}"}}},
+        }
+        for name in nodes[:8]
+    ]
+    spare = [node(f"spare-{at}", "9") for at in range(3)]
+    cluster = write(tmp_path, [*map(node, nodes), *spare, *pods, *budgets])
+    text = run("drain", *nodes, cluster, "--complete").stdout
+    assert "for shop/n-14:" in text
+    assert "\n  and 3 pods for other reasons; -o json shows all\n" in text
+    assert "\nFrom n-37\n  shop/web-n-37 to spare-" in text
+    assert text.endswith("\nFrom other nodes\n  n-38 and n-39; -o json shows all\n")

@@ -20,7 +20,7 @@ from kubesched.cli import errors
 from kubesched.cli.commands import COMMANDS
 from kubesched.cli.main import kubesched
 
-from .cluster import run, shop, write
+from .cluster import node, pod, run, shop, write
 
 
 def test_help_lists_the_subcommands() -> None:
@@ -158,6 +158,28 @@ def test_broken_pipe_is_quiet() -> None:
         process.stdin.write(b"{}\n")
         process.stdin.close()
         assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "environment", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"]
+)
+def test_a_reader_that_goes_in_the_middle_of_a_write(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """It does not count as done."""
+    cluster = write(tmp_path, [node("n-1"), *(pod(f"web-{at}") for at in range(2000))])
+    command = [sys.executable, "-m", "kubesched", "simulate", cluster, "-o", "json"]
+    with subprocess.Popen(  # noqa: S603 - our own code
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.read(1)
+        process.stdout.close()
         assert process.wait() == 141
 
 

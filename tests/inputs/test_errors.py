@@ -24,6 +24,12 @@ def test_of_many_names_only_those_with_an_equal_prefix_are_compared() -> None:
     assert near_names("pod-x", [*names, "pod-y", "qod-x"]) == ["pod-y"]
 
 
+def test_of_many_names_the_most_similar_is_found_wherever_it_is() -> None:
+    """All begin alike."""
+    names = [f"web-{number:05}-x" for number in range(20_000)]
+    assert near_names("web-19999-y", names)[0] == "web-19999-x"
+
+
 # Slow plugins.
 
 

@@ -10,8 +10,8 @@ Differs:  documents that are nested deeper than 200 levels, or that aliases expa
 
 import math
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 import yaml
 
@@ -96,64 +96,8 @@ def _number(text: str) -> int | float | str:
     return text
 
 
-def _error(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
-    return yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark)
-
-
-class _Loader(_SafeLoader):  # type: ignore[misc]  # the C loader has no types
-    """Builds plain values with Kubernetes' resolution of scalars."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str | None, list[tuple[str, re.Pattern[str]]]]] = {}
-    merged = 0
-    rejects_repeats = False
-
-    def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Insert merged mappings (`<<`) before the mapping's own keys."""
-        merged: list[tuple[yaml.Node, yaml.Node]] = []
-        own: list[tuple[yaml.Node, yaml.Node]] = []
-        for key, value in node.value:
-            if key.tag != _MERGE_TAG:
-                own.append((key, value))
-                continue
-            sources = value.value[::-1] if isinstance(value, yaml.SequenceNode) else [value]
-            for source in sources:
-                if not isinstance(source, yaml.MappingNode):
-                    raise _error(value, "map merge requires map or sequence of maps as the value")
-                self.flatten_mapping(source)
-                merged += source.value
-                self.merged += len(source.value)
-                if self.merged > _NODES_MIN:
-                    raise _error(value, "merges (<<) make the document too large")
-        node.value = merged + own
-
-    def construct_map(self, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
-        """Build a mapping, which is `Repeating` if a key is there twice."""
-        # A mapping that others merge has later what it merged itself.
-        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        names = [key.value for key in keys if key.tag != _MERGE_TAG]
-        built: dict[str, Any] = {}
-        if len(set(names)) < len(names):
-            built = _repeating({}, names)
-            if self.rejects_repeats:
-                name = next(name for at, name in enumerate(names) if name in names[:at])
-                second = [key for key in keys if key.value == name][1]
-                problem = f"the key {name!r} is there twice; write --- between objects"
-                raise _error(second, problem)
-        yield built
-        built.update(self.construct_mapping(node))
-
-    def construct_number(self, node: yaml.ScalarNode) -> int | float | str:
-        """Build a number, or text that only looks like one."""
-        number = _number(node.value)
-        if isinstance(number, str) and _NOT_FINITE.match(node.value):
-            return math.nan
-        return number
-
-    def construct_boolean(self, node: yaml.ScalarNode) -> bool:
-        """Build a boolean."""
-        if node.value not in TRUE_WORDS | FALSE_WORDS:
-            raise _error(node, f"{node.value!r} is no boolean")
-        return node.value in TRUE_WORDS
+def _error(event: Any, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(problem=problem, problem_mark=event.start_mark)
 
 
 _RESOLVERS: Final = (
@@ -163,15 +107,157 @@ _RESOLVERS: Final = (
     (f"{_TAG}float", _NOT_FINITE, list("-+.")),
     (_MERGE_TAG, re.compile("<<$"), ["<"]),
 )
-for _tag, _pattern, _first in _RESOLVERS:
-    _Loader.add_implicit_resolver(_tag, _pattern, _first)
-_Loader.add_constructor(f"{_TAG}map", _Loader.construct_map)
-_Loader.add_constructor(f"{_TAG}bool", _Loader.construct_boolean)
-_Loader.add_constructor(_NUMBER_TAG, _Loader.construct_number)
-_Loader.add_constructor(f"{_TAG}float", _Loader.construct_number)
-_Loader.add_constructor(f"{_TAG}timestamp", _SafeLoader.construct_yaml_str)
-for _tag in ("binary", "omap", "pairs", "set"):
-    _Loader.add_constructor(f"{_TAG}{_tag}", _SafeLoader.construct_undefined)
+_BY_START: Final = {
+    start: [(tag, pattern) for tag, pattern, starts in _RESOLVERS if start in starts]
+    for _, _, every in _RESOLVERS
+    for start in every
+}
+
+
+def _scalar(event: Any) -> Any:
+    """Return the value of a scalar, with Kubernetes' resolution of plain ones."""
+    tag, text = event.tag, event.value
+    if tag is None or tag == "!":
+        found = _BY_START.get(text[:1], ()) if event.implicit[0] else ()
+        tag = next((tag for tag, pattern in found if pattern.match(text)), f"{_TAG}str")
+    match tag.removeprefix(_TAG):
+        case "str" | "timestamp":
+            return text
+        case "null":
+            return None
+        case "bool":
+            if text not in TRUE_WORDS | FALSE_WORDS:
+                raise _error(event, f"{text!r} is no boolean")
+            return text in TRUE_WORDS
+        case "int" | "float":
+            number = _number(text)
+            return math.nan if isinstance(number, str) and _NOT_FINITE.match(text) else number
+        case _:
+            raise _unknown_tag(event, tag)
+
+
+def _unknown_tag(event: Any, tag: str) -> yaml.MarkedYAMLError:
+    return _error(event, f"could not determine a constructor for the tag {tag!r}")
+
+
+class _Anchored(Repeating):
+    """A mapping that others may merge; `pairs` counts its pairs and what they merged, if built."""
+
+    pairs: int | None = None
+
+
+class _Builder:
+    """Builds the values of documents from the parser's events: nodes need ten times the memory.
+
+    An alias is the same value again.
+    """
+
+    def __init__(self, text: str, *, rejects_repeats: bool) -> None:
+        self._next: Callable[[], Any] = _SafeLoader(text).get_event
+        self._rejects_repeats = rejects_repeats
+        self._anchors: dict[str, Any] = {}
+        self._merged = 0
+
+    def documents(self) -> Iterator[Any]:
+        """Yield the value of each document."""
+        while (event := self._next()) is not None:
+            if isinstance(event, yaml.DocumentStartEvent):
+                self._anchors, self._merged = {}, 0
+                yield self._value(self._next())
+
+    def _value(self, event: Any) -> Any:
+        """Return the value that begins with an event."""
+        kind, anchor = type(event), event.anchor
+        if kind is yaml.AliasEvent:
+            if anchor not in self._anchors:
+                raise _error(event, "found undefined alias")
+            return self._anchors[anchor]
+        if anchor in self._anchors:
+            raise _error(event, f"the anchor {anchor} is there twice")
+        if kind is yaml.ScalarEvent:
+            found = _scalar(event)
+            if anchor:
+                self._anchors[anchor] = found
+            return found
+        return self._list(event) if kind is yaml.SequenceStartEvent else self._map(event)
+
+    def _list(self, event: Any) -> list[Any]:
+        if event.tag not in (None, "!", f"{_TAG}seq"):
+            raise _unknown_tag(event, event.tag)
+        built: list[Any] = []
+        if event.anchor:
+            self._anchors[event.anchor] = built
+        while type(item := self._next()) is not yaml.SequenceEndEvent:
+            built.append(self._value(item))
+        return built
+
+    def _map(self, event: Any) -> dict[str, Any]:
+        """Return a mapping, which is `Repeating` if a key is there twice."""
+        if event.tag not in (None, "!", f"{_TAG}map"):
+            raise _unknown_tag(event, event.tag)
+        built: dict[str, Any] = {}
+        if event.anchor:
+            built = self._anchors[event.anchor] = _Anchored()
+        repeated: list[str] = []
+        merged: list[dict[str, Any]] = []
+        while type(at := self._next()) is not yaml.MappingEndEvent:
+            if type(at) is yaml.ScalarEvent and at.value == "<<" and at.implicit[0]:
+                merged += self._sources(self._next())
+                continue
+            key = _key(self._value(at), at)
+            if key in built:
+                if self._rejects_repeats:
+                    raise _error(at, f"the key {key!r} is there twice; write --- between objects")
+                repeated.append(key)
+            built[key] = self._value(self._next())
+        _merge(built, merged)
+        if repeated:
+            built = built if isinstance(built, Repeating) else Repeating(built)
+            built.repeated = tuple(dict.fromkeys(repeated))
+        return built
+
+    def _sources(self, event: Any) -> list[dict[str, Any]]:
+        """Return the mappings that one merges (`<<`), the last one first."""
+        value = self._value(event)
+        sources = value[::-1] if isinstance(value, list) else [value]
+        for source in sources:
+            if not isinstance(source, dict):
+                raise _error(event, "map merge requires map or sequence of maps as the value")
+            self._merged += _pairs(source)
+            if self._merged > _NODES_MIN:
+                raise _error(event, "merges (<<) make the document too large")
+        return sources
+
+
+def _merge(built: dict[str, Any], merged: list[dict[str, Any]]) -> None:
+    if merged:
+        # They come first, and the mapping's own keys take precedence.
+        own = dict(built)
+        built.clear()
+        for source in (*merged, own):
+            built.update(source)
+    if isinstance(built, _Anchored):
+        built.pairs = len(built) + sum(map(_pairs, merged))
+
+
+def _pairs(merged: dict[str, Any]) -> int:
+    if not isinstance(merged, _Anchored):
+        return len(merged)
+    if merged.pairs is None:
+        raise RecursionError("it merges itself")
+    return merged.pairs
+
+
+def _key(key: Any, event: Any) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, int):
+        return str(key)
+    if isinstance(key, float):
+        return f"{key:g}"
+    raise _error(event, "a key is null" if key is None else "found unhashable key")
 
 
 class _Dumper(_SafeDumper):  # type: ignore[misc]  # the C dumper has no types
@@ -199,11 +285,8 @@ def load_documents(text: str, *, rejects_repeats: bool = False) -> Iterator[tupl
     number = 1
     try:
         _check_depth(text)
-        loader = _Loader(text)
-        loader.rejects_repeats = rejects_repeats
-        while loader.check_data():
-            loader.merged = 0
-            document = _plain(loader.get_data(), [_NODES_MIN + _GROWTH_MAX * len(text)], number)
+        for value in _Builder(text, rejects_repeats=rejects_repeats).documents():
+            document = _plain(value, [_NODES_MIN + _GROWTH_MAX * len(text)], number)
             if document is not None:
                 yield number, document
             number += 1
@@ -265,11 +348,9 @@ def _plain(value: Any, budget: list[int], document: int, depth: int = 0) -> Any:
     if depth > _DEPTH_MAX:
         raise YamlError(f"it is nested deeper than {_DEPTH_MAX} levels", document)
     if isinstance(value, dict):
-        plain = {
-            _key(key, document): _plain(item, budget, document, depth + 1)
-            for key, item in value.items()
-        }
-        return _repeating(plain, [*value.repeated] * 2) if isinstance(value, Repeating) else plain
+        plain = {key: _plain(item, budget, document, depth + 1) for key, item in value.items()}
+        repeated = isinstance(value, Repeating) and value.repeated
+        return _repeating(plain, [*repeated] * 2) if repeated else plain
     if isinstance(value, list):
         return [_plain(item, budget, document, depth + 1) for item in value]
     if isinstance(value, float):
@@ -282,18 +363,6 @@ def _json_number(value: float, document: int) -> int | float:
         raise YamlError("JSON has no infinity and no NaN", document)
     # Upstream converts to JSON, where 1000.0 is written without a fraction.
     return int(value) if value.is_integer() and abs(value) < _FLOAT_INTEGER_MAX else value
-
-
-def _key(key: Any, document: int) -> str:
-    if isinstance(key, str):
-        return key
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    if isinstance(key, int):
-        return str(key)
-    if isinstance(key, float):
-        return f"{key:g}"
-    raise YamlError("a key is null or a collection", document)
 
 
 def dump(value: Any, *, sort_keys: bool = True) -> str:

@@ -34,6 +34,7 @@ from kubesched.inputs.pod_names import node_name
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import StatusLine
 
+_NODES_MAX: Final = 20
 _MOVED_MAX: Final = 30
 _TROUBLES_MAX: Final = 10
 _PODS_MAX: Final = 20
@@ -106,8 +107,13 @@ def _write_drain(writer: Writer, report: DrainReport) -> None:
     if troubles:
         writer.heading("What finds no place")
         _write_troubles(writer, troubles)
-    for node in report.nodes:
-        _write_moved(writer, node, [pod for pod in report.pods if pod.node == node])
+    placed = grouped_by((pod for pod in report.pods if not pod.is_trouble), lambda pod: pod.node)
+    empty = {*report.nodes}.difference(pod.node for pod in report.pods)
+    told = [node for node in report.nodes if node in placed or node in empty]
+    for node in told[:_NODES_MAX]:
+        _write_moved(writer, node, placed.get(node, []))
+    if others := told[_NODES_MAX:]:
+        writer.section("From other nodes", [f"{names(others)}; {_SHOWS_ALL}"])
     write_preempted(writer, "Evicted for them", report.preempted)
 
 
@@ -132,15 +138,17 @@ def _drain_headline(report: DrainReport) -> str:
 def _write_troubles(writer: Writer, pods: Sequence[DrainedPod], indent: int = ITEM) -> None:
     """Write which pods have no place and why, those with the same reason together."""
     alike = grouped_by(pods, lambda pod: (pod.fate, pod.budgets, pod.message, pod.unknown))
-    for found in alike.values():
+    for found in list(alike.values())[:_REASONS_MAX]:
         _write_trouble(writer, found, indent)
+    if left := sum(map(len, list(alike.values())[_REASONS_MAX:])):
+        writer.line(f"and {count(left, 'pod')} for other reasons; {_SHOWS_ALL}", indent=indent)
 
 
 def _write_trouble(writer: Writer, pods: Sequence[DrainedPod], indent: int) -> None:
     first, is_one = pods[0], len(pods) == 1
     who = ", ".join(pod.pod for pod in pods[:_TROUBLES_MAX])
     if len(pods) > _TROUBLES_MAX:
-        who = f"{who} and {len(pods) - _TROUBLES_MAX} more"
+        who = f"{who} and {len(pods) - _TROUBLES_MAX:,} more"
     match first.fate:
         case PodFate.WAITS:
             waits = "waits" if is_one else "wait"
@@ -159,8 +167,6 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
     moved = [pod for pod in pods if pod.fate is PodFate.MOVED]
     stays = sum(pod.fate is PodFate.STAYS for pod in pods)
     ended = sum(pod.fate is PodFate.ENDED for pod in pods)
-    if pods and not (moved or stays or ended):
-        return
     writer.heading(f"From {node}")
     rounds = {pod.round for pod in moved}
     for pod in sorted(moved, key=lambda one: one.round)[:_MOVED_MAX]:

@@ -257,5 +257,5 @@ def _candidate_row(
         str(len(found.victims)),
         str(found.victims[0].priority),
         "?" if found.pdb_violations is None else str(found.pdb_violations),
-        f"{who} and {more} more" if more > 0 else who,
+        f"{who} and {more:,} more" if more > 0 else who,
     )

@@ -55,13 +55,19 @@ class _Closed(io.RawIOBase):
 
 
 def prepare_streams() -> None:
-    """Replace closed standard streams, and escape characters that the encoding lacks."""
+    """Replace closed and unbuffered streams, and escape characters that the encoding lacks."""
     # Python sets None for a stream that was closed before it started.
     sys.stdin = sys.stdin or io.TextIOWrapper(io.BufferedReader(_Closed("stdin")))
     sys.stdout = sys.stdout or io.TextIOWrapper(io.BufferedWriter(_Closed("stdout")))
     if sys.stderr is None:
         # Errors can be written nowhere else.
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the very end
+    raw = getattr(sys.stdout, "buffer", None)
+    if isinstance(sys.stdout, io.TextIOWrapper) and isinstance(raw, io.RawIOBase):
+        # PYTHONUNBUFFERED is set: Python forgets what a pipe or a full disk did not take at once.
+        encoding = sys.stdout.encoding
+        sys.stdout.detach()
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding, line_buffering=True)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Names may have characters that the terminal's encoding lacks.

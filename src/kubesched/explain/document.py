@@ -123,7 +123,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
         for row in rows[:_ROWS_SHOWN]
     )
     left = len(rows) - _ROWS_SHOWN
-    more = f"<p>and {left} more</p>" if left > 0 else ""
+    more = f"<p>and {left:,} more</p>" if left > 0 else ""
     return f"<table><tr>{heads}</tr>{shown}</table>{more}"
 
 

@@ -181,7 +181,7 @@ def group_details(group: Sequence[tuple[str, Answer]]) -> Iterator[str]:
         yield f"{listed}: {detail}" if detail else listed
     left = sum(len(found) for _, found in details[_DETAILS_MAX:])
     if left:
-        yield f"and {left} more"
+        yield f"and {left:,} more"
 
 
 def names(listed: Sequence[str]) -> str:

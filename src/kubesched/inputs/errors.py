@@ -59,17 +59,25 @@ _LESS_SIMILAR: Final = 0.15
 def near_names(text: str, existing: Iterable[str]) -> list[str]:
     """Return similar names, best first: those that are nearly as similar as the best.
 
-    Of many names, only those with the same first letters are compared.
+    Of many names, only those with the longest beginning in common are compared.
     """
     # Imported late: most names are written well.
     from difflib import SequenceMatcher, get_close_matches
 
     names = list(dict.fromkeys(existing))
     if len(names) > _COMPARED_MAX:
-        names = [name for name in names if name[:2] == text[:2]][:_COMPARED_MAX]
+        names = [name for name in names if name[:2] == text[:2]]
+        names.sort(key=lambda name: _in_common(name, text), reverse=True)
+        del names[_COMPARED_MAX:]
     near = get_close_matches(text, names, n=NEAR_MAX)
     similar = [SequenceMatcher(None, name, text).ratio() for name in near]
     return [name for name, at in zip(near, similar, strict=True) if at > similar[0] - _LESS_SIMILAR]
+
+
+def _in_common(name: str, other: str) -> int:
+    """Return how many letters of their beginnings are equal."""
+    letters = enumerate(zip(name, other, strict=False))
+    return next((at for at, (one, two) in letters if one != two), min(len(name), len(other)))
 
 
 def did_you_mean(text: str, existing: Iterable[str], otherwise: str, most: int = NEAR_MAX) -> str:

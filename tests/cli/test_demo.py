@@ -24,14 +24,20 @@ CLUSTER = EXAMPLES / "demo" / "cluster.yaml"
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def _on_terminal(columns: int) -> str:
+def _on_terminal(columns: int, unbuffered: str) -> str:
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
     with subprocess.Popen(  # noqa: S603 - our own demo
         DEMO,
         cwd=EXAMPLES.parent,
-        env={**environment, "TERM": "xterm-256color", "NO_COLOR": "", "PYTHONUTF8": "1"},
+        env={
+            **environment,
+            "TERM": "xterm-256color",
+            "NO_COLOR": "",
+            "PYTHONUTF8": "1",
+            "PYTHONUNBUFFERED": unbuffered,
+        },
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,
@@ -68,10 +74,10 @@ def test_it_runs_without_a_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("columns", [60, 100])
-def test_it_fits_the_terminal(columns: int) -> None:
+@pytest.mark.parametrize(("columns", "unbuffered"), [(60, "1"), (100, "")])
+def test_it_fits_the_terminal(columns: int, unbuffered: str) -> None:
     """On a terminal only commands may be wider than it, and there are colours."""
-    written = _on_terminal(columns)
+    written = _on_terminal(columns, unbuffered)
     lines = _STYLE.sub("", written).splitlines()
     commands = ("$ ",)
     wide = [line for line in lines if len(line) > columns and not line.startswith(commands)]

@@ -170,7 +170,7 @@ def test_a_reader_that_goes_in_the_middle_of_a_write(
 ) -> None:
     """It does not count as done."""
     cluster = write(tmp_path, [node("n-1"), *(pod(f"web-{at}") for at in range(2000))])
-    command = [sys.executable, "-m", "kubesched", "simulate", cluster, "-o", "json"]
+    command = [sys.executable, "-m", "kubesched", "simulate", str(cluster), "-o", "json"]
     with subprocess.Popen(  # noqa: S603 - our own code
         command,
         stdout=subprocess.PIPE,

@@ -65,9 +65,8 @@ def prepare_streams() -> None:
     raw = getattr(sys.stdout, "buffer", None)
     if isinstance(sys.stdout, io.TextIOWrapper) and isinstance(raw, io.RawIOBase):
         # PYTHONUNBUFFERED is set: Python forgets what a pipe or a full disk did not take at once.
-        encoding = sys.stdout.encoding
-        sys.stdout.detach()
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(raw), encoding, line_buffering=True)
+        buffered = io.BufferedWriter(raw)
+        sys.stdout = io.TextIOWrapper(buffered, sys.stdout.encoding, line_buffering=True)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Names may have characters that the terminal's encoding lacks.

@@ -158,5 +158,5 @@ def test_the_end_of_a_failure_is_logged_once(caplog: pytest.LogCaptureFixture) -
     run(_wait(200, _Recovering(REFUSED, seconds=80)))
     waiting, *_, last = caplog.messages
     assert waiting.startswith("Waiting for the API server")
-    assert f"Reading from the API server at {SERVER} works again" == last
+    assert f"The API server at {SERVER} serves all kinds" == last
     assert 1 == caplog.messages.count(last)

@@ -116,7 +116,7 @@ async def report_failures(
             quiet_until = now() + pause_seconds
             pause_seconds = min(2 * pause_seconds, _PAUSE_SECONDS_MAX)
         elif quiet_until and not problem and not was_failing:
-            log.info("Reading from the API server at %s works again", server)
+            log.info("The API server at %s serves all kinds", server)
             pause_seconds, quiet_until = _PAUSE_SECONDS_MIN, 0.0
         was_failing = bool(problem)
         await asyncio.sleep(_LOOK_SECONDS)

@@ -108,12 +108,14 @@ def _write_drain(writer: Writer, report: DrainReport) -> None:
         writer.heading("What finds no place")
         _write_troubles(writer, troubles)
     placed = grouped_by((pod for pod in report.pods if not pod.is_trouble), lambda pod: pod.node)
-    empty = {*report.nodes}.difference(pod.node for pod in report.pods)
-    told = [node for node in report.nodes if node in placed or node in empty]
+    told = [node for node in report.nodes if node in placed]
     for node in told[:_NODES_MAX]:
-        _write_moved(writer, node, placed.get(node, []))
+        _write_moved(writer, node, placed[node])
     if others := told[_NODES_MAX:]:
         writer.section("From other nodes", [f"{names(others)}; {_SHOWS_ALL}"])
+    used = {pod.node for pod in report.pods}
+    if empty := [node for node in report.nodes if node not in used]:
+        writer.section("Without pods", [names(empty)])
     write_preempted(writer, "Evicted for them", report.preempted)
 
 
@@ -177,8 +179,6 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
         writer.item(f"{count(stays, 'pod')} of DaemonSets, or static: not evicted")
     if ended:
         writer.item(f"{count(ended, 'pod')} being deleted already")
-    if not pods:
-        writer.item("no pods")
 
 
 # Plans.

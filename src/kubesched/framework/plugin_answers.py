@@ -91,7 +91,9 @@ def _check_rows(method: str, answer: object, args: Sequence[Any]) -> None:
 
 def _is_index(index: object, statuses: int) -> bool:
     """Whether an array with a row or more holds positions of statuses."""
-    if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "bi":
+    if not isinstance(index, np.ndarray) or index.ndim != 1:
+        return False
+    if not np.can_cast(index.dtype, np.intp):
         return False
     return bool(0 <= index.item(index.argmin()) <= index.item(index.argmax()) < statuses)
 

@@ -65,6 +65,15 @@ class Signing(NotBeta):
     signed_kinds: ClassVar = ("Namespace",)
 
 
+class Helper:
+    def score(self, state, pod, nodes):
+        return np.zeros(len(nodes), np.int64)
+
+
+class HalfUsed(Helper, NotBeta):
+    name: ClassVar = "HalfUsed"
+
+
 class SigningList(NotBeta):
     name: ClassVar = "SigningList"
     signed_kinds: ClassVar = [Namespace]
@@ -146,9 +155,10 @@ def test_a_method_with_other_parameters_may_have_any_name(plugin_file: Path) -> 
     assert "Helped" == load_plugin(f"{plugin_file}:Helped").name
 
 
-def test_signed_kinds_may_be_a_list(plugin_file: Path) -> None:
-    """They are only iterated."""
-    assert "SigningList" == load_plugin(f"{plugin_file}:SigningList").name
+@pytest.mark.parametrize("name", ["SigningList", "HalfUsed"])
+def test_signed_kinds_in_a_list_and_unused_methods_of_a_base(plugin_file: Path, name: str) -> None:
+    """Both do no harm."""
+    assert name == load_plugin(f"{plugin_file}:{name}").name
 
 
 def test_a_configuration_that_mentions_the_plugin_decides(

@@ -422,8 +422,9 @@ def _inherits(found: object, base: type) -> bool:
 
 
 def _is_alike(plugin: type[Plugin], kind: type[Plugin], name: str) -> bool:
-    """Whether a plugin has a method of an extension point, with its parameters."""
-    own = getattr(plugin, name, None)
+    """Whether a plugin's class has a method of an extension point, with its parameters."""
+    # A base class may have methods for several plugins.
+    own = vars(plugin).get(name)
     if not inspect.isfunction(own):
         return False
     wanted = inspect.signature(getattr(kind, name)).parameters

@@ -44,6 +44,7 @@ RIGHT = [
     ("pre_filter", PreFilterResult(node_names=frozenset({"a"}))),
     ("filter", NodeToStatus.passing(2)),
     ("filter", NodeToStatus.everywhere(2, unschedulable("no"))),
+    ("filter", NodeToStatus(np.array([0, 1], np.uint8), (SUCCESS, WAIT))),
     ("post_filter", PostFilterResult(SUCCESS, "a", (POD,))),
     ("pre_score", PreScoreResult(status=SKIP)),
     ("score", np.array([1, 2], np.int32)),

@@ -21,6 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from kubesched.api.core import Namespace
 from kubesched.framework.plugin import BindPlugin, FilterPlugin, Plugin
 from kubesched.framework.status import NodeToStatus, unschedulable
 
@@ -62,6 +63,20 @@ class Scoped(NotBeta):
 class Signing(NotBeta):
     name: ClassVar = "Signing"
     signed_kinds: ClassVar = ("Namespace",)
+
+
+class Helper:
+    def score(self, state, pod, nodes):
+        return np.zeros(len(nodes), np.int64)
+
+
+class HalfUsed(Helper, NotBeta):
+    name: ClassVar = "HalfUsed"
+
+
+class SigningList(NotBeta):
+    name: ClassVar = "SigningList"
+    signed_kinds: ClassVar = [Namespace]
 
 
 class Scores(NotBeta):
@@ -138,6 +153,12 @@ def test_a_plugin_of_a_file_takes_part_without_a_configuration(
 def test_a_method_with_other_parameters_may_have_any_name(plugin_file: Path) -> None:
     """It is no method of the extension point."""
     assert "Helped" == load_plugin(f"{plugin_file}:Helped").name
+
+
+@pytest.mark.parametrize("name", ["SigningList", "HalfUsed"])
+def test_signed_kinds_in_a_list_and_unused_methods_of_a_base(plugin_file: Path, name: str) -> None:
+    """Both do no harm."""
+    assert name == load_plugin(f"{plugin_file}:{name}").name
 
 
 def test_a_configuration_that_mentions_the_plugin_decides(

@@ -642,6 +642,20 @@ def test_late_scores_for_another_number_of_nodes() -> None:
         profile.ask(plugin, score, range(3))
 
 
+def test_late_states_without_a_clone() -> None:
+    """As of a branch that is seldom taken."""
+    profile = profile_of(AtMostOne)  # type: ignore[arg-type]
+    plugin = profile.plugins["AtMostOne"]
+
+    def pre_filter(state: object) -> PreFilterResult[object]:
+        return PreFilterResult(state)
+
+    for _ in range(100):
+        profile.ask(plugin, pre_filter, _Counted())
+    with pytest.raises(PluginFailure, match="must return a state with"):
+        profile.ask(plugin, pre_filter, {})
+
+
 class Binds(Bind):
     """Forgets to return a status."""
 

@@ -86,14 +86,16 @@ def test_requests_of_pods_with_limits(
 
 def test_label_keys_are_merged_into_selectors_once() -> None:
     """The pod's labels count at its creation; keys that it lacks do not."""
+    has_team = LabelSelectorRequirement(key="team", operator="Exists")
     term = PodAffinityTerm(
-        label_selector=LabelSelector(match_labels={"app": "web"}),
+        label_selector=LabelSelector(match_labels={"app": "web"}, match_expressions=(has_team,)),
         match_label_keys=("version", "absent"),
         mismatch_label_keys=("team",),
     )
     selector = LabelSelector(
         match_labels={"app": "web"},
         match_expressions=(
+            has_team,
             LabelSelectorRequirement(key="version", operator="In", values=("1",)),
             LabelSelectorRequirement(key="team", operator="NotIn", values=("a",)),
         ),

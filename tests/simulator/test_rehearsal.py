@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from random import Random
-from typing import ClassVar
 
 import pytest
 from msgspec.structs import replace
@@ -12,16 +11,6 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.api.errors import TooManyRequestsError
 from kubesched.config.feature_gates import FeatureGates
-from kubesched.framework import (
-    Code,
-    CycleState,
-    PermitPlugin,
-    Plugin,
-    PodInfo,
-    ReservePlugin,
-    Status,
-    unschedulable,
-)
 from kubesched.plugins.registry import in_tree_setup
 from kubesched.simulator.node_life import evict
 from kubesched.simulator.rehearsal import Rehearsal
@@ -55,42 +44,6 @@ def running(name: str, node_name: str, cpu: int, **more: object) -> Pod:
 def rehearsed(story: Callable[..., Awaitable[object]]) -> Callable[..., None]:
     """Run a test with an empty rehearsal, its argument, and check the scheduler afterwards."""
     return as_test(story, rehearse)
-
-
-class NoTime(PermitPlugin):
-    """Lets no pod wait: a timeout of 0 is no time, not any time."""
-
-    name: ClassVar = "NoTime"
-
-    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
-        """Wait for 0 seconds."""
-        return Status(Code.WAIT), 0.0
-
-
-class AtOnce(ReservePlugin):
-    """Refuses pods, and wants them tried again."""
-
-    name: ClassVar = "AtOnce"
-
-    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Refuse it."""
-        return unschedulable("no")
-
-    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Move it to the active queue."""
-        self.handle.activate([pod])
-
-
-@pytest.mark.parametrize("plugin", [NoTime, AtOnce])
-def test_pods_that_are_tried_without_time_passing_are_given_up(plugin: type[Plugin]) -> None:
-    """Otherwise the clock would never move, and the rehearsal never end."""
-
-    async def settled(rehearsal: Rehearsal) -> list[str]:
-        rehearsal.load([node("a"), make_pod("web"), make_pod("db")])
-        await rehearsal.settle()
-        return sorted(each.pod for each in rehearsal.outcomes.unplaced.values())
-
-    assert ["default/db", "default/web"] == rehearse(settled, plugin)
 
 
 # Changes.

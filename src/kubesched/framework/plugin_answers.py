@@ -91,7 +91,9 @@ def _check_rows(method: str, answer: object, args: Sequence[Any]) -> None:
 
 def _is_index(index: object, statuses: int) -> bool:
     """Whether an array with a row or more holds positions of statuses."""
-    if not isinstance(index, np.ndarray) or index.ndim != 1 or index.dtype.kind not in "bi":
+    if not isinstance(index, np.ndarray) or index.ndim != 1:
+        return False
+    if not np.can_cast(index.dtype, np.intp):
         return False
     return bool(0 <= index.item(index.argmin()) <= index.item(index.argmax()) < statuses)
 
@@ -317,16 +319,14 @@ class AnswerChecks:
         calls = self._calls[method]
         if calls > _TIMED_CALLS:
             answer = question(*args)
-            check_answer(method, answer, args)
+            self.check(method, answer, args)
             return answer
         objects: Sequence[object] = args if calls <= _COMPARED_CALLS else ()
         before = [*map(_text_of, objects)]
         began = self._now()
         answer = question(*args)
         self._add_time(method, self._now() - began)
-        check_answer(method, answer, args)
-        if self._needs_clone and isinstance(answer, PreFilterResult) and not answer.status.is_skip:
-            _check_clonable(method, answer.state)
+        self.check(method, answer, args)
         for item, was in zip(objects, before, strict=True):
             if was != _text_of(item):
                 what = f"pod {item.key}" if isinstance(item, PodInfo) else "a Node object"
@@ -336,6 +336,12 @@ class AnswerChecks:
         if calls == _TIMED_CALLS:
             self.timed.add(method)
         return answer
+
+    def check(self, method: str, answer: object, args: Sequence[object]) -> None:
+        """Check what a method returned for `args`; raises WrongAnswerError."""
+        check_answer(method, answer, args)
+        if self._needs_clone and isinstance(answer, PreFilterResult) and not answer.status.is_skip:
+            _check_clonable(method, answer.state)
 
     async def ask_async(
         self, question: Callable[[*Arguments], Awaitable[R]], args: tuple[*Arguments]

@@ -16,7 +16,7 @@ import inspect
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -405,7 +405,7 @@ def _problems_of(plugin: type[Plugin]) -> Iterator[str]:
     if not isinstance(scope, Scope) or not isinstance(score_scope, Scope | None):
         yield "scope and score_scope must be members of Scope"
     kinds: object = plugin.signed_kinds
-    if not isinstance(kinds, tuple) or not all(_inherits(kind, KubeObject) for kind in kinds):
+    if not isinstance(kinds, Collection) or not all(_inherits(kind, KubeObject) for kind in kinds):
         yield "signed_kinds must be a tuple of classes, such as (Namespace,)"
     if plugin.args_type is not None and not _inherits(plugin.args_type, PluginArgs):
         yield "args_type must inherit PluginArgs"
@@ -422,8 +422,9 @@ def _inherits(found: object, base: type) -> bool:
 
 
 def _is_alike(plugin: type[Plugin], kind: type[Plugin], name: str) -> bool:
-    """Whether a plugin has a method of an extension point, with its parameters."""
-    own = getattr(plugin, name, None)
+    """Whether a plugin's class has a method of an extension point, with its parameters."""
+    # A base class may have methods for several plugins.
+    own = vars(plugin).get(name)
     if not inspect.isfunction(own):
         return False
     wanted = inspect.signature(getattr(kind, name)).parameters

@@ -40,7 +40,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.plugin_answers import AnswerChecks, check_answer, check_sort_key
+from kubesched.framework.plugin_answers import AnswerChecks, check_sort_key
 from kubesched.framework.plugin_error import PluginError, error_text, extension_point_of, is_in_tree
 from kubesched.framework.pod_groups import PlacementGeneratePlugin, PlacementScorePlugin
 from kubesched.framework.queued_pod_info import QueuedPodInfo
@@ -194,7 +194,7 @@ class Profile:
             if method not in checks.timed:
                 return checks.ask(method, timed, *args)
             answer = timed(*args)
-            check_answer(method, answer, args)
+            checks.check(method, answer, args)
         except PluginFailure:
             raise
         except (Exception, SystemExit) as error:

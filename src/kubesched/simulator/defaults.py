@@ -176,13 +176,14 @@ def _merged(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm
     selector = term.label_selector
     if selector is None:
         return term
-    # A stored selector has the keys already, with the values at the pod's creation.
-    stored = {expression.key for expression in selector.match_expressions}
+    # A stored selector has the keys already, with the values at the pod's creation; a key of
+    # mismatchLabelKeys may have other expressions, too.
+    stored = {(expression.key, expression.operator) for expression in selector.match_expressions}
     merged = tuple(
         LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],))
         for keys, operator in ((term.match_label_keys, "In"), (term.mismatch_label_keys, "NotIn"))
         for key in keys
-        if key in labels and key not in stored
+        if key in labels and (key, operator) not in stored
     )
     expressions = (*selector.match_expressions, *merged)
     selector = msgspec.structs.replace(selector, match_expressions=expressions)

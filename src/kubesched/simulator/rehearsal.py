@@ -50,6 +50,7 @@ from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, FailedAttemp
 from kubesched.scheduler.eviction import Preemption
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
+from kubesched.simulator.attempts_in_vain import AttemptsInVain
 from kubesched.simulator.defaults import with_uid
 from kubesched.simulator.faults import NO_FAULTS, Latencies, RandomStreams
 from kubesched.simulator.instant_server import (
@@ -89,8 +90,6 @@ class Outcomes(Observer):
         self.attempts: Counter[str] = Counter()
         self.failed_at: dict[str, int] = {}
         self.on_attempt: Callable[[], object] = lambda: None
-        self._in_vain: Counter[str] = Counter()
-        self._failed_last = 0.0
         self._nominated: set[str] = set()
         self._evicting_at: int | None = None
         self._scheduler = scheduler
@@ -113,7 +112,6 @@ class Outcomes(Observer):
     def bound(self, assumed: Assumed, now: float) -> None:
         """Note the placement."""
         pod = assumed.pod
-        self._in_vain.clear()
         self.unplaced.pop(pod.uid, None)
         if assumed.feasible > 1:
             self.had_choice.add(pod.uid)
@@ -133,13 +131,6 @@ class Outcomes(Observer):
         if diagnosis is None or diagnosis is NOBODY_REJECTED:
             plugins = frozenset({status.plugin} if status.plugin else ())
         pod = queued.pod_info
-        if now != self._failed_last:
-            self._failed_last = now
-            self._in_vain.clear()
-        self._in_vain[pod.uid] += 1
-        if self._in_vain[pod.uid] >= _ATTEMPTS_MAX:
-            # Each attempt leads to the next one at the same time, so the clock never moves.
-            self._scheduler.stop()
         changes, evicting_at = self._server.changes, self._evicting_at
         self.failed_at[pod.uid] = changes if evicting_at is None else evicting_at
         self._evicting_at = None
@@ -180,7 +171,6 @@ class Outcomes(Observer):
 
     def _deleted(self, pod: Pod) -> None:
         uid = uid_of(pod)
-        self._in_vain.clear()
         self.unplaced.pop(uid, None)
         if self.placements.pop(uid, None) is not None:
             self.displaced[uid] = None
@@ -244,6 +234,7 @@ class Rehearsal:
         # Each pod is bound, and its victims are gone, before the next one is tried.
         self.scheduler.pods_per_slice = 1
         self.outcomes = Outcomes(self.scheduler, self.server)
+        AttemptsInVain(self.scheduler)
         self.server.connect(self._handlers)
         self._plugin_error: PluginError | None = None
         self._running: asyncio.Task[None] | None = None

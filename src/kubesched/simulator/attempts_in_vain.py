@@ -1,0 +1,59 @@
+"""AttemptsInVain lets time pass where pods are tried again and again at the same time.
+
+With a plugin like one whose Permit timeout is 0, each attempt leads to the next one, so the virtual
+clock would never move.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from kubesched.scheduler.binding import Assumed
+from kubesched.scheduler.decision import FailedAttempt
+from kubesched.scheduler.loop import Scheduler
+from kubesched.scheduler.observer import Observer
+from kubesched.snapshot.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.eviction import Preemption
+
+_ATTEMPTS_MAX: Final = 10
+"""With in-tree plugins fewer are needed."""
+
+
+class AttemptsInVain(Observer):
+    """Counts the attempts by pod that changed nothing at the current time."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        """Follow a scheduler, and let it wait after too many attempts."""
+        self._attempts: Counter[str] = Counter()
+        self._failed_last = 0.0
+        self._waits = False
+        self._now = scheduler.now
+        scheduler.observers.append(self)
+        scheduler.may_decide = self._may_decide
+
+    def failed(self, attempt: FailedAttempt, now: float) -> None:
+        """Count the attempt."""
+        if now != self._failed_last:
+            self._failed_last = now
+            self._restart()
+        uid = attempt.queued.pod_info.uid
+        self._attempts[uid] += 1
+        self._waits |= self._attempts[uid] >= _ATTEMPTS_MAX
+
+    def bound(self, assumed: Assumed, now: float) -> None:
+        """Start again: the cluster has changed."""
+        self._restart()
+
+    def evicted(self, victim: PodInfo, preemption: Preemption) -> None:
+        """Start again: the cluster has changed."""
+        self._restart()
+
+    def _restart(self) -> None:
+        self._attempts.clear()
+        self._waits = False
+
+    def _may_decide(self) -> bool:
+        return not self._waits or self._now() != self._failed_last

@@ -1,0 +1,89 @@
+"""Plugins that let pods be tried again and again without time passing."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+
+from kubesched.framework import (
+    SUCCESS,
+    Code,
+    CycleState,
+    PermitPlugin,
+    Plugin,
+    PodInfo,
+    ReservePlugin,
+    Status,
+    unschedulable,
+)
+from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.rehearsal import Rehearsal
+from kubesched.simulator.run import simulate
+from kubesched.simulator.scenario_loading import load_scenario
+from kubesched.testing import make_pod
+
+from .clusters import node, rehearse
+
+
+class NoTime(PermitPlugin):
+    """Lets pods wait for no time: a timeout of 0 is no time, not any time."""
+
+    name: ClassVar = "NoTime"
+
+    def permit(self, cycle: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Wait for 0 seconds."""
+        return SUCCESS if "late" in pod.key else Status(Code.WAIT), 0.0
+
+
+class AtOnce(ReservePlugin):
+    """Refuses pods, and wants them tried again."""
+
+    name: ClassVar = "AtOnce"
+
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Refuse it."""
+        return SUCCESS if "late" in pod.key else unschedulable("no")
+
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Move it to the active queue."""
+        self.handle.activate([pod])
+
+
+@pytest.mark.parametrize("plugin", [NoTime, AtOnce])
+def test_a_rehearsal_settles_and_goes_on(plugin: type[Plugin]) -> None:
+    """The clock moves, and pods that come later are placed."""
+
+    async def settled(rehearsal: Rehearsal) -> tuple[list[str], list[str]]:
+        rehearsal.load([node("a"), make_pod("web"), make_pod("db")])
+        await rehearsal.settle()
+        rehearsal.server.create(make_pod("late"))
+        await rehearsal.settle()
+        outcomes = rehearsal.outcomes
+        found = outcomes.unplaced.values(), outcomes.placements.values()
+        unplaced, placed = (sorted(each.pod for each in records) for records in found)
+        return unplaced, placed
+
+    assert (["default/db", "default/web"], ["default/late"]) == rehearse(settled, plugin)
+
+
+@pytest.mark.parametrize("plugin", [NoTime, AtOnce])
+def test_a_scenario_without_latencies_ends(plugin: type[Plugin]) -> None:
+    """The clock moves there, too."""
+    registry = in_tree_registry()
+    registry.register(plugin.name, plugin)
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    enabled = {"multiPoint": {"enabled": [{"name": plugin.name}]}}
+    scenario = {
+        "version": 1,
+        "duration": "5s",
+        "nodes": [{"name": "a", "count": 1, "allocatable": {"cpu": 4}}],
+        "workloads": [
+            {"name": name, "pods": {"at": [at]}, "requests": {"cpu": 1}}
+            for name, at in (("web", "0s"), ("late", "2s"))
+        ],
+        "latencies": {"watch": "0s", "request": "0s"},
+        "scheduler": {"configuration": {**kind, "profiles": [{"plugins": enabled}]}},
+    }
+    report = simulate(load_scenario(scenario), registry)
+    assert (2, 1) == (report.totals.arrived, report.totals.bound)

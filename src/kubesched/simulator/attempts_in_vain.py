@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from kubesched.scheduler.binding import Assumed
-from kubesched.scheduler.decision import FailedAttempt
+from kubesched.scheduler.decision import FailedAttempt, RejectedAgain
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.snapshot.pod_info import PodInfo
@@ -42,6 +42,9 @@ class AttemptsInVain(Observer):
         uid = attempt.queued.pod_info.uid
         self._attempts[uid] += 1
         self._waits |= self._attempts[uid] >= _ATTEMPTS_MAX
+
+    def rejected_again(self, again: RejectedAgain, now: float) -> None:
+        """Count nothing: equal pods are rejected together only after a change."""
 
     def bound(self, assumed: Assumed, now: float) -> None:
         """Start again: the cluster has changed."""

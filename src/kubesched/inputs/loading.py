@@ -393,7 +393,7 @@ def _checked(found: object, option: str) -> type[Plugin]:
 
 
 def _problems_of(plugin: type[Plugin]) -> Iterator[str]:
-    """Yield why a plugin cannot be used; the first one is to be reported."""
+    """Yield the reasons why a plugin cannot be used, first the one to report."""
     if inspect.isabstract(plugin):
         yield f"the class does not implement {', '.join(sorted(plugin.__abstractmethods__))}"
     if not isinstance(getattr(plugin, "name", None), str) or not plugin.name:

@@ -226,9 +226,9 @@ class NodeAnswers(Answers):
         self._add_to_others(pod, nodes)
 
     def alike(self, pod: PodInfo, nodes: NodeColumns) -> NodeAnswers | None:
-        """Return answers for a pod to which only plugins that add a score answer otherwise.
+        """Return the answers for a pod for which only plugins that add a score answer otherwise.
 
-        None if these answers are outdated or cannot be used.
+        The others are not asked again. None if these answers are outdated or cannot be used.
 
         Raises:
             PluginFailure: if a plugin fails.

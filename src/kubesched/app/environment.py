@@ -158,7 +158,7 @@ Connect = Callable[..., Connection]
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """The outside of a process.
+    """What a process uses of the world outside: connections, clocks, random sources, signals.
 
     Attributes:
         connect: Opens connections to the API server.

@@ -75,7 +75,7 @@ def headline(report: PodExplanation) -> str:
 
 
 def is_rejected_everywhere(report: PodExplanation) -> bool:
-    """Whether every node rejects the pod, whatever is not known."""
+    """Whether every node rejects the pod, as far as is known; False without nodes."""
     return bool(report.nodes) and all(verdict.rejections for verdict in report.nodes)
 
 

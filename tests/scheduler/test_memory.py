@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     NOT_SHARED,
     UNSIGNED,
@@ -285,6 +286,28 @@ def test_pods_that_differ_in_an_added_score_share_the_other_answers() -> None:
     snapshot.nodes.update_node(make_node("d", labels={"new": "label"}))
     assert expected == place("b:1", "c:1", "d:1", "a:1", "c:1")
     assert expected == place("b", "c", "d", "a", "c")
+
+
+class ImagesOfState(Images):
+    """Reads the image from a state of its own."""
+
+    def score_state(
+        self, cycle: CycleState, pod: PodInfo, snapshot: Snapshot, feasible: NDArray[np.bool_]
+    ) -> Any:
+        """Return a pod with the image."""
+        return pod
+
+    def score(self, state: Any, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """Return 9 for the node of the state's image."""
+        return super().score(None, state, nodes)
+
+
+def test_pods_that_differ_in_the_state_of_a_score_do_not_share_it() -> None:
+    """The state is part of a plan, which other pods would take over."""
+    snapshot, cycle = _cluster(), _remembering(ImagesOfState)  # type: ignore[arg-type]  # it needs no script
+    for name in NODES:
+        pod = make_pod_info("pod", containers=[{"name": "c", "image": f"{name}:1"}])
+        assert name == placed(cycle.schedule_one(pod, snapshot)).node_name
 
 
 def test_pods_restricted_to_nodes_share_answers_of_scope_node() -> None:

@@ -43,9 +43,11 @@ ROW_SCOPES: Final = frozenset((Scope.ROW, Scope.USAGE))
 
 @cache
 def only_adds(plugin: type[Plugin]) -> bool:
-    """Whether a plugin only adds a score that depends on no other plugin."""
+    """Whether a plugin only adds a score that depends on no other plugin, and has no state."""
     others = PreFilterPlugin, FilterPlugin, PreScorePlugin
-    return issubclass(plugin, ScorePlugin) and not (plugin.normalizes or issubclass(plugin, others))
+    if not issubclass(plugin, ScorePlugin) or issubclass(plugin, others):
+        return False
+    return not plugin.normalizes and plugin.score_state is ScorePlugin.score_state
 
 
 class Plan:

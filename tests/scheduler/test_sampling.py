@@ -15,7 +15,7 @@ from kubesched.scheduler.sampling import NodeSampler, feasible_nodes_to_find
 from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod_info, make_snapshot
-from tests.scheduler.toys import cluster, cycle_of, placed, rejected, rejections, toy
+from tests.scheduler.toys import cluster, comparable, cycle_of, placed, rejected, rejections, toy
 
 POD = make_pod_info("pod")
 NO = unschedulable("no")
@@ -155,6 +155,19 @@ def test_sampling_decides_the_same_with_memory() -> None:
         expected = placed(plain.schedule_one(POD, snapshot))
         decision = placed(cycle.schedule_one(POD, snapshot))
         assert (expected.node_name, expected.feasible) == (decision.node_name, decision.feasible)
+
+
+def test_a_failure_does_not_move_the_start_twice() -> None:
+    """A cycle that fails with memory is tried without, and looks at the same nodes."""
+    snapshot = cluster(*_names(150))
+    plugin = toy("P", filter={}, score={"node-007": 101})
+    plain, cycle = (
+        cycle_of(plugin, percentage=67, remembers=remembers) for remembers in (False, True)
+    )
+    for _ in range(3):
+        expected = comparable(plain.schedule_one(POD, snapshot))
+        assert expected == comparable(cycle.schedule_one(POD, snapshot))
+        assert plain.sampler.next_start == cycle.sampler.next_start
 
 
 def test_a_rejection_is_about_all_nodes() -> None:

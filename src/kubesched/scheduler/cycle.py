@@ -103,6 +103,8 @@ class SchedulingCycle:
         decision = self._schedule_from_memory(pod, snapshot, memory)
         if decision is None:
             self.profile.timer.begin_again()
+            # The search that failed may have moved it.
+            self.sampler.next_start = start
             try:
                 decision = self._schedule(self._new_attempt(pod, snapshot))
             finally:

@@ -84,6 +84,13 @@ def test_aliases_and_merges_are_resolved() -> None:
     assert {"x": {"a": 1}, "w": {"a": 1, "b": 4}, "z": [{"a": 1}, {"a": 1}]} == document
 
 
+@pytest.mark.parametrize("key", ["<<", "!!merge <<"])
+def test_a_merge_may_have_its_tag(key: str) -> None:
+    """Tools such as yq write it."""
+    ((_, document),) = load_documents(f"x: &x {{a: 1}}\nw:\n  {key}: *x\n")
+    assert {"x": {"a": 1}, "w": {"a": 1}} == document
+
+
 def test_merged_keys_are_not_duplicates() -> None:
     """A mapping may override keys that it merges."""
     text = "x: &x {a: 1}\nw: &w {<<: *x, a: 2}\nv: {<<: [*w, *x], a: 3}\nu: *w\n"

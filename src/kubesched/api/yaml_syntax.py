@@ -201,7 +201,9 @@ class _Builder:
         repeated: list[str] = []
         merged: list[dict[str, Any]] = []
         while type(at := self._next()) is not yaml.MappingEndEvent:
-            if type(at) is yaml.ScalarEvent and at.value == "<<" and at.implicit[0]:
+            is_merge = type(at) is yaml.ScalarEvent and at.value == "<<"
+            # yq writes the tag.
+            if is_merge and (at.implicit[0] or at.tag == _MERGE_TAG):
                 merged += self._sources(self._next())
                 continue
             key = _key(self._value(at), at)

@@ -253,6 +253,24 @@ def test_a_file_may_import_the_modules_beside_it(
     assert load_plugin(f"{tmp_path / 'mine.py'}:NotBeta").name == "NotBeta"
 
 
+def test_modules_beside_two_plugins_need_two_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python would import the first one for both."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "helping.py").write_text("from kubesched.framework import PerRowScore")
+        text = "import helping\nclass One(helping.PerRowScore):\n    name = 'One'\n"
+        text += "    def score_node(self, state, pod, node): return 1\n"
+        (tmp_path / name / "one.py").write_text(text)
+    for _ in range(2):
+        assert load_plugin(f"{tmp_path / 'a' / 'one.py'}:One").name == "One"
+        with pytest.raises(UserError, match=r"import .*a/helping.py instead of .*b/helping.py"):
+            load_plugin(f"{tmp_path / 'b' / 'one.py'}:One")
+    del sys.modules["helping"]
+
+
 def test_a_module_of_the_import_path() -> None:
     """It is imported by name."""
     place = "kubesched.plugins.taint_toleration:TaintToleration"

@@ -70,6 +70,9 @@ _FORMER_PLUGINS: Final = {
 }
 """Plugins that kube-scheduler had once, and what to use instead."""
 
+_PLUGIN_DIRECTORIES: Final[set[Path]] = set()
+"""Where Python finds the modules beside the plugins' files."""
+
 
 # Objects.
 
@@ -362,10 +365,26 @@ def _module_of_file(file: Path, option: str) -> ModuleType:
         raise UserError(f"{option}: {file} is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    if (directory := str(file.absolute().parent)) not in sys.path:
-        sys.path.append(directory)
+    _find_modules_beside(file.absolute(), option)
     spec.loader.exec_module(module)
     return module
+
+
+def _find_modules_beside(file: Path, option: str) -> None:
+    """Let a plugin's file import the modules beside it.
+
+    Raises:
+        UserError: Another plugin has imported a module of the same name.
+    """
+    directory = file.parent
+    for beside in sorted(directory.glob("*.py")):
+        imported = Path(getattr(sys.modules.get(beside.stem), "__file__", None) or beside)
+        if imported.parent in _PLUGIN_DIRECTORIES and imported.resolve() != beside.resolve():
+            problem = f"Python would import {imported} instead of {beside}; rename one of them"
+            raise UserError(f"{option}: {problem}")
+    _PLUGIN_DIRECTORIES.add(directory)
+    if str(directory) not in sys.path:
+        sys.path.append(str(directory))
 
 
 def _plugin_class(module: ModuleType, name: str, option: str) -> type[Plugin]:

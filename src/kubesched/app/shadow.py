@@ -36,6 +36,7 @@ from kubesched.client.errors import without_request
 from kubesched.client.informers import Informers
 from kubesched.config.args import EVERY_NODE, exhaustive
 from kubesched.explain.shadow_report import ShadowReport, ShadowVerdict
+from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.assembly import assemble
 from kubesched.scheduler.decision_recorder import DecisionRecorder, RecordedDecision
@@ -177,8 +178,10 @@ class ShadowWatch(DecisionWatch):
 
     def decided(self, decision: RecordedDecision) -> None:
         """Compare a decision of the other scheduler, which is not applied yet."""
-        seen = self._pending.get(decision.uid)
         queued = self.scheduler.queue.get_pod(decision.pod)
+        if queued is not None and self._was_released(queued):
+            self._appears(queued.pod_info.pod)
+        seen = self._pending.get(decision.uid)
         if seen is None and queued is not None and queued.is_gated:
             if queued.pod_info.pod.spec.scheduling_group is None:
                 self.judge.judge_held(queued.pod_info, decision, queued.gating_plugin)
@@ -190,6 +193,12 @@ class ShadowWatch(DecisionWatch):
                 # It is put back into the queue after those that are pending already.
                 self._appeared += 1
                 self._pending[decision.uid] = _Seen(self._appeared, seen.first)
+
+    def _was_released(self, queued: QueuedPodInfo) -> bool:
+        """Whether another object than the pod ended what held it back, so it is not seen yet."""
+        pod = queued.pod_info.pod
+        is_seen = queued.pod_info.uid in self._pending or pod.spec.scheduling_group is not None
+        return not is_seen and not queued.is_gated
 
     def undone(self, decision: RecordedDecision) -> None:
         """Do nothing: a decision that is observed has been carried out."""
@@ -235,11 +244,11 @@ class LiveWatch(ShadowWatch):
         super().updated(old, new)
 
     def _waits(self, pod: Pod) -> bool:
-        """Whether a pod waits for a decision, also if a PreEnqueue plugin holds it back here."""
+        """Whether a pod waits for a decision, also if a PreEnqueue plugin held it back here."""
         if uid_of(pod) in self._pending:
             return True
         queued = self.scheduler.queue.get_pod(pod.metadata.key) if self._has_synced else None
-        return queued is not None and queued.is_gated
+        return queued is not None and (queued.is_gated or self._was_released(queued))
 
 
 def _decided(old: Pod, new: Pod) -> RecordedDecision | None:

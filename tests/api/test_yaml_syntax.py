@@ -91,6 +91,12 @@ def test_a_merge_may_have_its_tag(key: str) -> None:
     assert {"x": {"a": 1}, "w": {"a": 1}} == document
 
 
+def test_an_anchor_may_be_defined_again() -> None:
+    """As for kubectl, an alias is what its name stands for at its place."""
+    ((_, document),) = load_documents("a: &x 1\nb: *x\nc: &x {d: 2}\ne: *x\n")
+    assert {"a": 1, "b": 1, "c": {"d": 2}, "e": {"d": 2}} == document
+
+
 def test_merged_keys_are_not_duplicates() -> None:
     """A mapping may override keys that it merges."""
     text = "x: &x {a: 1}\nw: &w {<<: *x, a: 2}\nv: {<<: [*w, *x], a: 3}\nu: *w\n"

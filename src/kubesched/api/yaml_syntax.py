@@ -149,7 +149,7 @@ class _Anchored(Repeating):
 class _Builder:
     """Builds the values of documents from the parser's events: nodes need ten times the memory.
 
-    An alias is the same value again.
+    An alias is the same value again, that of the latest anchor of its name.
     """
 
     def __init__(self, text: str, *, rejects_repeats: bool) -> None:
@@ -172,8 +172,6 @@ class _Builder:
             if anchor not in self._anchors:
                 raise _error(event, "found undefined alias")
             return self._anchors[anchor]
-        if anchor in self._anchors:
-            raise _error(event, f"the anchor {anchor} is there twice")
         if kind is yaml.ScalarEvent:
             found = _scalar(event)
             if anchor:

@@ -288,6 +288,15 @@ def test_pods_that_differ_in_an_added_score_share_the_other_answers() -> None:
     assert expected == place("b", "c", "d", "a", "c")
 
 
+def test_scores_that_are_not_valid_are_not_taken_over() -> None:
+    """Each pod's cycle fails for a wrong score of another plugin."""
+    by_node = toy("N", score={"b": 101}, scope=Scope.NODE, sign=alike)
+    snapshot, cycle = _cluster(), _remembering(by_node, Images)  # type: ignore[arg-type]  # it needs no script
+    for name in NODES:
+        pod = make_pod_info("pod", containers=[{"name": "c", "image": f"{name}:1"}])
+        assert "invalid score 101" in failed(cycle.schedule_one(pod, snapshot)).message
+
+
 class ImagesOfState(Images):
     """Reads the image from a state of its own."""
 

@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from kubesched.api.core import Namespace
-from kubesched.framework.plugin import BindPlugin, FilterPlugin, Plugin
+from kubesched.framework.plugin import BindPlugin, FilterPlugin, Plugin, PreFilterPlugin
 from kubesched.framework.status import NodeToStatus, unschedulable
 
 
@@ -83,6 +83,23 @@ class Scores(NotBeta):
     name: ClassVar = "Scores"
 
     def score(self, state, pod, nodes):
+        pass
+
+
+class ScoresNodes(NotBeta):
+    name: ClassVar = "ScoresNodes"
+
+    def score_node(self, state, pod, node):
+        pass
+
+
+class AddsPods(PreFilterPlugin):
+    name: ClassVar = "AddsPods"
+
+    def pre_filter(self, cycle, pod, snapshot):
+        pass
+
+    def add_pod(self, state, pod, added, nodes):
         pass
 
 
@@ -186,6 +203,10 @@ def test_a_configuration_that_mentions_the_plugin_decides(
         pytest.param("Scoped", "scope and score_scope must be members of Scope"),
         pytest.param("Signing", "signed_kinds must be a tuple of classes, such as (Namespace,)"),
         pytest.param("Scores", "score is not called, because Scores does not inherit ScorePlugin"),
+        pytest.param(
+            "ScoresNodes", "score_node is not called, because ScoresNodes does not inherit"
+        ),
+        pytest.param("AddsPods", "AddsPods does not inherit PreFilterExtensions"),
         pytest.param("Argued", "args_type must inherit PluginArgs"),
         pytest.param("Idle", "the class inherits no extension point"),
         pytest.param("Nameless", "the class has no name", id="nameless"),

@@ -34,7 +34,15 @@ from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import default_configuration, read_configuration
 from kubesched.config.types import Configuration, PluginEntry, PluginSet, ProfileConfiguration
 from kubesched.explain.sentences import there_are
-from kubesched.framework.plugin import Plugin, QueueSortPlugin, Scope
+from kubesched.framework.per_row import PerRowFilter, PerRowScore
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    Plugin,
+    PreFilterExtensions,
+    QueueSortPlugin,
+    Scope,
+    ScorePlugin,
+)
 from kubesched.framework.plugin_error import error_text, places_outside
 from kubesched.framework.registry import Registry, RegistryError, SchedulerSetup
 from kubesched.inputs.errors import UserError, did_you_mean, first_of
@@ -411,6 +419,16 @@ def _checked(found: object, option: str) -> type[Plugin]:
     return found
 
 
+_CALLED_IN: Final[Mapping[type[Plugin], type[Plugin]]] = {
+    **{kind: kind for kind in POINT_CLASSES.values()},
+    PreFilterExtensions: PreFilterExtensions,
+    # A filter or score for all nodes may have a helper with the name of a method for one.
+    PerRowFilter: FilterPlugin,
+    PerRowScore: ScorePlugin,
+}
+"""A class with abstract methods -> the class that a plugin must inherit for them to be called."""
+
+
 def _problems_of(plugin: type[Plugin]) -> Iterator[str]:
     """Yield the reasons why a plugin cannot be used, first the one to report."""
     if inspect.isabstract(plugin):
@@ -429,9 +447,9 @@ def _problems_of(plugin: type[Plugin]) -> Iterator[str]:
     if plugin.args_type is not None and not _inherits(plugin.args_type, PluginArgs):
         yield "args_type must inherit PluginArgs"
     yield from filter(None, (_problem_of_method(plugin, name) for name in dir(plugin)))
-    for kind in POINT_CLASSES.values():
-        for name in sorted(kind.__abstractmethods__):
-            if not issubclass(plugin, kind) and _is_alike(plugin, kind, name):
+    for kind, needed in _CALLED_IN.items():
+        for name in sorted(kind.__abstractmethods__ & vars(kind).keys()):
+            if not issubclass(plugin, needed) and _is_alike(plugin, kind, name):
                 missing = f"{plugin.__name__} does not inherit {kind.__name__}"
                 yield f"{name} is not called, because {missing}"
 

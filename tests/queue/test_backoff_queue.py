@@ -114,7 +114,7 @@ def test_seconds_begin_with_those_of_the_wall_clock() -> None:
         backoff.add(queued)
     assert [5.75, 5.75, 6.75] == [backoff.expiration(one) for one in (first, urgent, later)]
     assert ["urgent", "first", "later"] == names(backoff.pods())
-    assert backoff.next_completion(5.8) == 6.75
+    assert [6.75, 6.75, 7.75] == [backoff.next_completion(now) for now in (5.0, 5.8, 7.0)]
     assert not backoff.pop_completed(6.74)
     assert ["urgent", "first"] == names(backoff.pop_completed(6.75))
 

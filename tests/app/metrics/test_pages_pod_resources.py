@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from kubesched.api.core import Pod
-from kubesched.app.metrics.pages import pod_resources, write_page
+from kubesched.app.metrics.pages import Pages, pod_resources, write_page
+from kubesched.config.feature_gates import FeatureGates
 from kubesched.testing.builders import make_pod
 from tests.app.port_records import exchanges
 
@@ -43,6 +44,16 @@ def test_page_as_recorded() -> None:
     family = families_of(page)[record["name"]]
     assert (record["type"], record["help"]) == (family["type"], family["help"])
     assert expected == family["series"]
+
+
+def test_the_page_is_written_elsewhere_as_the_pods_are_now() -> None:
+    """A thread may write it while pods come and go."""
+    pods = [_pod("m0", "1", 0, "n1")]
+    page = Pages(FeatureGates(), lambda: 0.0, lambda: 0.5).resources(lambda: iter(pods))
+    write = page.writer()
+    pods.clear()
+    assert page.is_large
+    assert b'pod="m0"' in write()[1]
 
 
 @pytest.mark.parametrize(

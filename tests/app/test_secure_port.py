@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import ssl
 from contextlib import AsyncExitStack
-from itertools import count
+from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
 
 import aiohttp
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
 
 from kubesched.api.errors import ApiError, SetupError
 from kubesched.app.access import LookupFailedError
 from kubesched.app.endpoints import Endpoints, scheduler_health
-from kubesched.app.key_pair import make_pair
+from kubesched.app.key_pair import KeyPair, make_pair
 from kubesched.app.options import AccessOptions, ProxyOptions, ServingOptions
 from kubesched.app.secure_port import SecurePort
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.requests import Request
 from kubesched.client.tls import load_key_pair
-from tests.client.certificates import Holder, signed
+from tests.client.certificates import NOW, Holder, signed
 from tests.client.scripted_server import free_port
 from tests.loops import in_real_time
 
@@ -187,24 +191,47 @@ def test_authorities_that_cannot_be_read(
         statuses(serving, strict, rest)
 
 
+def _rsa_pair() -> KeyPair:
+    key = rsa.generate_private_key(65537, 2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + timedelta(1))
+    names = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    builder = builder.add_extension(names, critical=False)
+    return KeyPair(
+        builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM),
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    )
+
+
 @in_real_time
 async def test_a_replaced_certificate_is_served(
-    serving: ServingOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """New connections get it once the files have been looked at again."""
+    """New connections get it once the files were looked at again, whatever the type of its key."""
     monkeypatch.setattr("kubesched.app.secure_port._LOOK_SECONDS", 0.0)
-    monkeypatch.setattr("kubesched.app.secure_port.monotonic", count(0, 1000).__next__)
-    address = "127.0.0.1", free_port()
-    flags = ServingOptions(bind_address=address[0], secure_port=address[1], cert_dir=str(tmp_path))
-    access = AccessOptions(authentication_skip_lookup=True)
-    async with AsyncExitStack() as opened:
-        await SecurePort(flags, access, NOWHERE, Endpoints()).open(opened)
-        before = served = await asyncio.to_thread(ssl.get_server_certificate, address)
-        shutil.copy(serving.tls_cert_file, tmp_path / "kube-scheduler.crt")
-        shutil.copy(serving.tls_private_key_file, tmp_path / "kube-scheduler.key")
-        while served == before:
-            served = await asyncio.to_thread(ssl.get_server_certificate, address)
-    assert served in (tmp_path / "kube-scheduler.crt").read_text()
+    pair, newer, rest = make_pair("127.0.0.1"), _rsa_pair(), OpenRest(answer)
+    file, key = tmp_path / "kube-scheduler.crt", tmp_path / "kube-scheduler.key"
+    file.write_bytes(pair.certificate)
+    key.write_bytes(pair.key)
+    flags = ServingOptions(
+        bind_address="127.0.0.1", secure_port=free_port(), cert_dir=str(tmp_path)
+    )
+    address = "127.0.0.1", flags.secure_port
+    endpoints = Endpoints()
+    endpoints.add_metrics("/metrics", Page(), 0.0)
+    with patch("kubesched.app.secure_port.connect", lambda _settings, **_limits: rest):
+        async with AsyncExitStack() as opened:
+            await SecurePort(flags, AccessOptions(), NOWHERE, endpoints).open(opened)
+            before = served = await asyncio.to_thread(ssl.get_server_certificate, address)
+            file.write_bytes(newer.certificate)
+            key.write_bytes(newer.key)
+            while served == before:
+                served = await asyncio.to_thread(ssl.get_server_certificate, address)
+            assert served == newer.certificate.decode()
+            root = signed(CLIENTS, "root", ("system:masters",))
+            url = f"https://localhost:{flags.secure_port}"
+            trusting = replace(flags, tls_cert_file=str(file))
+            assert 200 == await _status(trusting, url, ("/metrics", {}, root))
 
 
 def test_invalid_flags(serving: ServingOptions, tmp_path: Path) -> None:

@@ -9,9 +9,8 @@ Upstream: cmd/kube-scheduler/app/server.go, buildHandlerChain, newEndpointsHandl
           staging/src/k8s.io/apiserver/pkg/server/secure_serving.go,
           staging/src/k8s.io/component-base/cli/flag/ciphersuites_flag.go (v1.36)
 Rejects:  names of TLS versions and cipher suites that upstream does not know.
-Differs:  a replaced certificate is loaded within six minutes, upstream needs one; authorities in
-          files are read at start-up only. Versions before TLS 1.2 and HTTP/2 are not supported;
-          suites that are too weak for OpenSSL's default security level are not offered.
+Differs:  authorities in files are read at start-up only. Versions before TLS 1.2 and HTTP/2 are not
+          supported; suites that are too weak for OpenSSL's default security level are not offered.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ import logging
 import os
 import ssl
 from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from random import Random
-from time import monotonic
 from typing import Final
 
 from kubesched.api.errors import SetupError
@@ -45,9 +43,9 @@ from kubesched.app.options import AccessOptions, ServingOptions
 from kubesched.app.reviews import AccessStatus, Reviews, TokenStatus
 from kubesched.app.secure_serving import SecureServing
 from kubesched.client.connect import connect, find_settings
-from kubesched.client.connection_settings import ConnectionSettings, TlsSettings
+from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.rest import HttpRestClient
-from kubesched.client.tls import CertificateFiles, load_key_pair, trust
+from kubesched.client.tls import load_key_pair, trust
 
 log: Final = logging.getLogger(__name__)
 
@@ -73,7 +71,8 @@ class SecurePort:
         self._serving = serving
         self._options = access
         self._endpoints = endpoints
-        self._context = serving_context(serving_pair(serving), serving)
+        self._pair = serving_pair(serving)
+        self._context = self._newest = serving_context(self._pair, serving)
         self._own = _authorities_in(access)
         ask_for_certificates(self._context, self._own.pem)
         self._authentication_settings = _settings(
@@ -96,7 +95,7 @@ class SecurePort:
         known = ClusterAuthentication(
             authentication,
             self._own,
-            lambda authorities: ask_for_certificates(self._context, authorities.pem),
+            lambda authorities: self._ask_for_certificates(authorities.pem),
         )
         if not flags.authentication_skip_lookup:
             await self._follow(known, opened)
@@ -133,7 +132,7 @@ class SecurePort:
             ) from error
         certificate, key = _pair_files(self._serving)
         if certificate:
-            renewing = asyncio.ensure_future(self._renew_certificate(certificate, key))
+            renewing = asyncio.ensure_future(self._renew_certificate(certificate, key, known))
             opened.callback(renewing.cancel)
 
     async def _follow(self, known: ClusterAuthentication, opened: AsyncExitStack) -> None:
@@ -151,14 +150,32 @@ class SecurePort:
         following = asyncio.ensure_future(known.run())
         opened.callback(following.cancel)
 
-    async def _renew_certificate(self, certificate: str, key: str) -> None:
-        """Load the certificate again whenever its files are replaced, until cancelled."""
-        settings = TlsSettings(certificate_file=certificate, key_file=key)
-        files = CertificateFiles(self._context, settings, monotonic)
+    async def _renew_certificate(
+        self, certificate: str, key: str, known: ClusterAuthentication
+    ) -> None:
+        """Serve the certificate of the files whenever they are replaced, until cancelled.
+
+        If the files are unreadable or do not match, the old certificate remains in use.
+        """
+        self._context.sni_callback = self._show_newest
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            if files.renew():
+            with suppress(SetupError):
+                pair = _read(self._serving, Path(certificate), Path(key))
+                if pair == self._pair:
+                    continue
+                # A context keeps its certificates with keys of other types.
+                self._newest = serving_context(pair, self._serving)
+                self._pair = pair
+                self._ask_for_certificates(known.authorities.pem)
                 log.info("Loaded serving cert %s", certificate)
+
+    def _show_newest(self, connection: ssl.SSLObject, _name: object, _context: object) -> None:
+        connection.context = self._newest
+
+    def _ask_for_certificates(self, authorities: str) -> None:
+        for context in (self._context, self._newest):
+            ask_for_certificates(context, authorities)
 
 
 def _authorities_in(access: AccessOptions) -> Authorities:

@@ -146,8 +146,7 @@ def test_certificate_files_are_looked_at_again(tmp_path: Path) -> None:
     """Every five minutes; what does not fit is not used."""
     now = [0.0]
     settings = _write(tmp_path, _CLIENT)
-    context = tls_context(settings)
-    files = CertificateFiles(context, settings, lambda: now[0])
+    files = CertificateFiles(settings, lambda: now[0])
     _write(tmp_path, signed(_AUTHORITY, "newer"))
     assert not files.renew()
     now[0] = 301.0
@@ -162,14 +161,15 @@ def test_certificate_files_are_looked_at_again(tmp_path: Path) -> None:
     assert not files.renew()
 
 
+@pytest.mark.parametrize("former", ["former", "authority"])
 @in_real_time
 async def test_replaced_authorities_are_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    former: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So a server is reached after its authority was changed."""
+    """So a server is reached after its authority was changed, also to one of the same name."""
     monkeypatch.setattr("kubesched.client.tls._CHECK_PERIOD_SECONDS", 0.0)
     file = tmp_path / "ca"
-    file.write_bytes(authority("former").pem)
+    file.write_bytes(authority(former).pem)
     async with serving(_name_the_client, _server_context()) as server:
         settings = ConnectionSettings(server=server.url, tls=TlsSettings(ca_file=str(file)))
         rest = HttpRestClient(settings)
@@ -177,6 +177,9 @@ async def test_replaced_authorities_are_trusted(
             await rest.send(Request(path="/"))
         file.write_bytes(_AUTHORITY.pem)
         assert b"nobody" == await rest.send(Request(path="/"))
+        file.write_bytes(authority("former").pem)
+        with pytest.raises(ApiError, match="certificate verify failed"):
+            await rest.send(Request(path="/"))
         await rest.aclose()
 
 

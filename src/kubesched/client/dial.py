@@ -84,6 +84,10 @@ class Dialer:
             self.proxy_authorization = _authorization(parts)
         self.is_forwarded = self._proxy is not None and tls is None
 
+    def use(self, tls: ssl.SSLContext) -> None:
+        """Begin to use another TLS context for the server."""
+        self._server = self._server._replace(tls=tls)
+
     async def dial(self) -> HttpConnection:
         """Return a new connection.
 

@@ -159,7 +159,7 @@ class HttpRestClient:
         self._tls = tls_context(tls) if parts.scheme == "https" else None
         self._certificate_files: CertificateFiles | None = None
         if self._tls is not None and (tls.ca_file or tls.certificate_file or tls.key_file):
-            self._certificate_files = CertificateFiles(self._tls, tls, monotonic)
+            self._certificate_files = CertificateFiles(tls, monotonic)
         self._dialer = Dialer(server, self._tls, tls.server_name, settings.proxy_url)
         # The prefix of every path: a forwarding proxy needs the whole URL.
         self._base = server if self._dialer.is_forwarded else parts.path
@@ -341,11 +341,15 @@ class HttpRestClient:
     def _shows_another_certificate(self, credential: Credential) -> bool:
         if self._tls is None:
             return False
+        renewed = None if self._certificate_files is None else self._certificate_files.renew()
+        if renewed is not None:
+            self._tls, self._certificate = renewed, b""
+            self._dialer.use(renewed)
         if credential.certificate and credential.certificate != self._certificate:
             load_key_pair(self._tls, credential.certificate, credential.key)
             self._certificate = credential.certificate
             return True
-        return self._certificate_files is not None and self._certificate_files.renew()
+        return renewed is not None
 
     def _message(self, request: Request, credential: Credential) -> bytes:
         """Return the bytes of a request."""

@@ -2,9 +2,7 @@
 
 Upstream: staging/src/k8s.io/client-go/transport/transport.go, cert_rotation.go, ca_rotation.go
           (v1.36)
-Differs:  authorities that are removed from their file are trusted until the process ends, so one
-          that replaces another of the same name needs a key identifier, as kubeadm's have; versions
-          below TLS 1.2 are not supported.
+Differs:  versions below TLS 1.2 are not supported.
 """
 
 from __future__ import annotations
@@ -147,15 +145,12 @@ def _refuse_passphrase() -> str:
 
 
 class CertificateFiles:
-    """Reloads a context's own certificate and authorities when their files are replaced.
+    """Makes a new context when the files of a client's certificate or authorities are replaced.
 
-    `now` is a monotonic clock in seconds.
+    A context keeps what was loaded before. `now` is a monotonic clock in seconds.
     """
 
-    def __init__(
-        self, context: ssl.SSLContext, settings: TlsSettings, now: Callable[[], float]
-    ) -> None:
-        self._context = context
+    def __init__(self, settings: TlsSettings, now: Callable[[], float]) -> None:
         self._settings = settings
         self._now = now
         self._checked_at = now()
@@ -163,28 +158,24 @@ class CertificateFiles:
         with suppress(OSError):
             self._seen = self._read()
 
-    def renew(self) -> bool:
-        """Check the files every five minutes; return whether new ones were loaded.
+    def renew(self) -> ssl.SSLContext | None:
+        """Check the files every five minutes; return a context if there are new ones.
 
         If the files are unreadable or do not match, the old certificates remain in use.
         """
         now = self._now()
         if now - self._checked_at < _CHECK_PERIOD_SECONDS:
-            return False
+            return None
         self._checked_at = now
         try:
             found = self._read()
             if found == self._seen:
-                return False
-            authorities, certificate, key = found
-            if certificate:
-                load_key_pair(self._context, certificate, key)
-            if authorities:
-                trust(self._context, authorities)
-        except (OSError, ValueError):
-            return False
+                return None
+            context = tls_context(self._settings)
+        except (OSError, TlsError):
+            return None
         self._seen = found
-        return True
+        return context
 
     def _read(self) -> tuple[bytes, bytes, bytes]:
         settings = self._settings

@@ -114,8 +114,16 @@ def test_insecure_connections() -> None:
 
 
 @in_real_time
-async def test_plugin_certificate_is_shown_and_renewed() -> None:
-    """A new certificate of a plugin closes the connections that showed the old one."""
+async def test_plugin_certificate_is_shown_and_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new certificate of a plugin closes the connections that showed the old one.
+
+    It is still shown after the authorities were replaced.
+    """
+    monkeypatch.setattr("kubesched.client.tls._CHECK_PERIOD_SECONDS", 0.0)
+    file = tmp_path / "ca"
+    file.write_bytes(_AUTHORITY.pem)
     shown = [signed(_AUTHORITY, "first"), signed(_AUTHORITY, "second")]
 
     class Plugin(Credentials):
@@ -126,14 +134,15 @@ async def test_plugin_certificate_is_shown_and_renewed() -> None:
             return await self.get()
 
     async with serving(_name_the_client, _server_context()) as server:
-        trusting = TlsSettings(ca_pem=_AUTHORITY.pem)
-        settings = ConnectionSettings(server=server.url, tls=trusting)
+        settings = ConnectionSettings(server=server.url, tls=TlsSettings(ca_file=str(file)))
         rest = HttpRestClient(settings, credentials=Plugin())
         names = [await rest.send(Request(path="/")) for _ in range(2)]
         del shown[0]
         names.append(await rest.send(Request(path="/")))
+        file.write_bytes(_AUTHORITY.pem + authority("later").pem)
+        names.append(await rest.send(Request(path="/")))
         await rest.aclose()
-    assert [b"first", b"first", b"second"] == names
+    assert [b"first", b"first", b"second", b"second"] == names
 
 
 def _write(directory: Path, pair: Holder) -> TlsSettings:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -102,7 +103,7 @@ def forbidden(request: HttpRequest, user_name: str, reason: str) -> HttpResponse
     attempt = (
         f"User {go_quote(user_name)} cannot {request.method.lower()} path {go_quote(request.path)}"
     )
-    message = f"forbidden: {_sanitized(attempt)}" + (f": {reason}" if reason else "")
+    message = f"forbidden: {escape(attempt, quote=False)}" + (f": {reason}" if reason else "")
     return _negotiated(request, 403, "Forbidden", message, details={}, headers=(_NOSNIFF,))
 
 
@@ -115,7 +116,7 @@ def not_acceptable(request: HttpRequest, accepted: Sequence[str]) -> HttpRespons
 def internal_error(request: HttpRequest, problem: str) -> HttpResponse:
     """Return the response to a request whose authorization failed."""
     text = f"Internal Server Error: {go_quote(request.target or request.path)}: {problem}"
-    return error_response(_sanitized(text), 500)
+    return error_response(escape(text, quote=False), 500)
 
 
 def encode(value: Mapping[str, object], media_type: str, *, pretty: bool) -> bytes:
@@ -160,10 +161,6 @@ def _negotiated(
     media_type = next((type_ for type_ in wanted if type_ in _TYPES), JSON)
     body = encode(status, media_type, pretty=is_pretty(request))
     return HttpResponse(status=code, content_type=media_type, body=body, headers=headers)
-
-
-def _sanitized(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _html_safe(text: str) -> str:

@@ -314,7 +314,7 @@ def check_name(operation: Operation, obj: Plain) -> None:
         )
 
 
-def check_namespace(operation: Operation, obj: Plain) -> None:
+def put_into_namespace(operation: Operation, obj: Plain) -> None:
     """Put an object into the namespace of its path, or into none where its kind has none.
 
     Raises:
@@ -333,7 +333,7 @@ def check_namespace(operation: Operation, obj: Plain) -> None:
 
 
 def same_object(operation: Operation, obj: Plain) -> Plain:
-    """Return an object to write; raises StatusError if the path names another one."""
-    check_namespace(operation, obj)
+    """Return an object, in its namespace; raises StatusError if the path names another one."""
+    put_into_namespace(operation, obj)
     check_name(operation, obj)
     return obj

@@ -220,9 +220,9 @@ def _object_or_array(value: bytes | msgspec.Raw, source: Source) -> bytes | msgs
 
 
 def content_of(data: bytes, file: str) -> bytes:
-    """Return a file's text, decompressed, in UTF-8 and without a mark.
+    """Return a file's text, decompressed, in UTF-8 and without a byte order mark.
 
-    A text in UTF-16, as PowerShell writes, has a mark. Raises DecodeError.
+    UTF-16, which PowerShell writes, is recognized by its mark. Raises DecodeError.
     """
     data, source = decompressed(data, file), Source(file, 0)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

@@ -24,8 +24,6 @@ _NODES_MIN: Final = 1_000_000
 _FLOAT_INTEGER_MAX: Final = 1e21
 
 _TAG: Final = "tag:yaml.org,2002:"
-_NUMBER_TAG: Final = f"{_TAG}int"
-_MERGE_TAG: Final = f"{_TAG}merge"
 TRUE_WORDS: Final = frozenset(
     ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
 )
@@ -103,9 +101,9 @@ def _error(event: Any, problem: str) -> yaml.MarkedYAMLError:
 _RESOLVERS: Final = (
     (f"{_TAG}bool", _BOOLEAN, list("yYnNtTfFoO")),
     (f"{_TAG}null", _NULL, ["~", "n", "N", ""]),
-    (_NUMBER_TAG, _NUMBER_LIKE, list("-+0123456789.")),
+    (f"{_TAG}int", _NUMBER_LIKE, list("-+0123456789.")),
     (f"{_TAG}float", _NOT_FINITE, list("-+.")),
-    (_MERGE_TAG, re.compile("<<$"), ["<"]),
+    (f"{_TAG}merge", re.compile("<<$"), ["<"]),
 )
 _BY_START: Final = {
     start: [(tag, pattern) for tag, pattern, starts in _RESOLVERS if start in starts]
@@ -147,9 +145,9 @@ class _Anchored(Repeating):
 
 
 class _Builder:
-    """Builds the values of documents from the parser's events: nodes need ten times the memory.
+    """Builds the values of documents from events; the parser's nodes take ten times the memory.
 
-    An alias is the same value again.
+    An alias is the value of its anchor, not a copy.
     """
 
     def __init__(self, text: str, *, rejects_repeats: bool) -> None:
@@ -300,9 +298,9 @@ def load_documents(text: str, *, rejects_repeats: bool = False) -> Iterator[tupl
         raise YamlError(" ".join(str(error).split()), number) from None
     except (RecursionError, OverflowError):
         raise YamlError("it is nested too deeply", number) from None
+    except YamlError:
+        raise
     except (ValueError, TypeError) as error:
-        if isinstance(error, YamlError):
-            raise
         raise YamlError(str(error), number) from None
 
 

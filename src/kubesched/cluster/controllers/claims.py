@@ -64,7 +64,6 @@ _VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
-_STORAGE: Final = "storage"
 _DEVICE_CLAIMS: Final = "resourceclaims.resource.k8s.io"
 _TEMPLATES: Final = "resourceclaimtemplates.resource.k8s.io"
 
@@ -361,7 +360,7 @@ def provisioned_volume(
         metadata=ObjectMeta(name=name, annotations={_PROVISIONED_BY: provisioner}),
         spec=PersistentVolumeSpec(
             access_modes=spec.access_modes,
-            capacity={_STORAGE: requests[_STORAGE]} if _STORAGE in requests else {},
+            capacity={"storage": requests["storage"]} if "storage" in requests else {},
             claim_ref=ObjectReference(
                 kind="PersistentVolumeClaim",
                 api_version="v1",

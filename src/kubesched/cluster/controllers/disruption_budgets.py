@@ -81,7 +81,7 @@ class BudgetedPods:
         self.controllers[controller_of(pod.metadata)] += 1
 
     def remove(self, name: str) -> None:
-        """Count a pod no longer."""
+        """Stop counting a pod."""
         pod = self.pods.pop(name, None)
         if pod is None:
             return

@@ -95,7 +95,7 @@ _review: Final = msgspec.json.Decoder(_Review)
 
 
 class Reviews(Generic[Status]):
-    """Reviews of one kind, with retries; concurrent equal ones are one, and answers are cached."""
+    """Reviews of one kind, with retries and a cache; equal concurrent ones share one request."""
 
     def __init__(
         self,

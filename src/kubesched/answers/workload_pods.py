@@ -388,7 +388,7 @@ class LackedPodsError(UserError):
 
 
 def find_pod_among(
-    objects: Sequence[KubeObject], text: str, preferred: str = "", *, only: bool = False
+    objects: Sequence[KubeObject], text: str, preferred: str, *, only: bool
 ) -> tuple[Pod, tuple[str, ...]]:
     """Return the named pod, and notes on it; one may say why its workload lacks others.
 

@@ -268,7 +268,7 @@ class Shadow:
         settings: ConnectionSettings,
         setup: SchedulerSetup,
         seed: int,
-        recorder: DecisionRecorder | None = None,
+        recorder: DecisionRecorder | None,
     ) -> None:
         """Set up while a loop runs; nothing is sent yet.
 

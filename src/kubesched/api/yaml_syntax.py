@@ -24,13 +24,13 @@ _NODES_MIN: Final = 1_000_000
 _FLOAT_INTEGER_MAX: Final = 1e21
 
 _TAG: Final = "tag:yaml.org,2002:"
-TRUE_WORDS: Final = frozenset(
+_TRUE_WORDS: Final = frozenset(
     ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
 )
-FALSE_WORDS: Final = frozenset(
+_FALSE_WORDS: Final = frozenset(
     ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
 )
-_BOOLEAN: Final = re.compile(rf"(?:{'|'.join(sorted(TRUE_WORDS | FALSE_WORDS))})$")
+_BOOLEAN: Final = re.compile(rf"(?:{'|'.join(sorted(_TRUE_WORDS | _FALSE_WORDS))})$")
 _NULL: Final = re.compile(r"(?:~|null|Null|NULL|)$")
 _NUMBER_LIKE: Final = re.compile(r"[-+]?\.?[0-9][0-9a-zA-Z_.+-]*$")
 _NOT_FINITE: Final = re.compile(r"(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$")
@@ -124,9 +124,9 @@ def _scalar(event: Any) -> Any:
         case "null":
             return None
         case "bool":
-            if text not in TRUE_WORDS | FALSE_WORDS:
+            if text not in _TRUE_WORDS | _FALSE_WORDS:
                 raise _error(event, f"{text!r} is no boolean")
-            return text in TRUE_WORDS
+            return text in _TRUE_WORDS
         case "int" | "float":
             number = _number(text)
             return math.nan if isinstance(number, str) and _NOT_FINITE.match(text) else number

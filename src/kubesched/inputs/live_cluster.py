@@ -40,7 +40,7 @@ READ_KINDS: Final = tuple(kind for kind in KINDS if kind.type not in _NOT_READ)
 
 The custom resources of plugins are read, too.
 """
-NEEDED: Final = (Pod, Node)
+_NEEDED: Final = (Pod, Node)
 """The kinds without which there is no answer."""
 _REQUEST_SECONDS_MAX: Final = 60.0
 
@@ -61,7 +61,7 @@ def read_live(source: ClusterSource) -> ClusterInput:
     except ApiError as error:
         raise UserError(f"{place}: {problem_of(error)}") from error
     refused = [found.kind for found in lists if found.is_forbidden]
-    if needed := [kind for kind in refused if kind.type in NEEDED]:
+    if needed := [kind for kind in refused if kind.type in _NEEDED]:
         raise UserError(f"{place}: {forbidden(needed)}")
     known = {found.kind: found.items for found in lists if not found.is_forbidden}
     return _input(known, refused, name, settings)
@@ -223,7 +223,7 @@ class FollowedCluster:
 
     @property
     def _is_refused(self) -> bool:
-        found = [one for one in self._all() if one.kind.type in NEEDED]
+        found = [one for one in self._all() if one.kind.type in _NEEDED]
         # The message names all of them.
         are_answered = all(one.has_synced or one.failure.code for one in found)
         return are_answered and any(
@@ -233,7 +233,7 @@ class FollowedCluster:
     @property
     def problem(self) -> str:
         """Why nodes or pods cannot be read at present, "" if they can."""
-        found = {one.kind: one.failure for one in self._all() if one.kind.type in NEEDED}
+        found = {one.kind: one.failure for one in self._all() if one.kind.type in _NEEDED}
         refused = [kind for kind, each in found.items() if each.code == HTTPStatus.FORBIDDEN]
         if refused:
             return f"{self._place}: {forbidden(refused)}"

@@ -77,7 +77,7 @@ def with_group_condition(
 
 # Admission.
 
-GRACE_SECONDS: Final = 30
+_GRACE_SECONDS: Final = 30
 """How long a pod may take to stop, unless it says otherwise."""
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
@@ -113,7 +113,7 @@ def complete_pod(pod: Pod, classes: PriorityClasses, now: float) -> Pod:
         preemption_policy=spec.preemption_policy or "PreemptLowerPriority",
         restart_policy=spec.restart_policy or "Always",
         scheduler_name=spec.scheduler_name or "default-scheduler",
-        termination_grace_period_seconds=GRACE_SECONDS if grace is None else grace,
+        termination_grace_period_seconds=_GRACE_SECONDS if grace is None else grace,
         tolerations=spec.tolerations + _default_tolerations(spec.tolerations),
     )
     status = replace(pod.status, phase=pod.status.phase or "Pending")

@@ -284,7 +284,7 @@ def _is_delayed(class_: Plain | None) -> bool:
 
 
 def _claims_in_use(pod: Pod | None) -> list[Key]:
-    """Return the claims that a pod uses, which none does before it has a node or after its end."""
+    """Return the claims that a pod uses; none before it has a node or after it has finished."""
     if pod is None or not pod.spec.node_name or pod.status.phase in FINISHED:
         return []
     metadata, names = pod.metadata, []
@@ -435,7 +435,7 @@ class PodClaimController(Controller):
                 name = self.server.create(_DEVICE_CLAIMS, claim)["metadata"]["name"]
                 found[asked["name"]] = {"name": asked["name"], "resourceClaimName": name}
         finally:
-            # Otherwise, a refused claim would bring the others again with each new attempt.
+            # Otherwise, each attempt after a refused claim would create the others again.
             if len(found) > known:
                 statuses = list(found.values())
                 self.server.patch_status(key, {**status, "resourceClaimStatuses": statuses})

@@ -240,9 +240,9 @@ class DisruptionBudgetController(Controller):
 def wanted_pods(
     spec: PodDisruptionBudgetSpec, selected: int, expected: Callable[[], int]
 ) -> tuple[int, int]:
-    """Return the expected and the desired healthy number of pods of a budget that selects so many.
+    """Return how many pods a budget expects, and how many of them should be healthy.
 
-    `expected` returns how many pods the controllers of these want together.
+    `selected` is how many it selects; `expected` returns how many their controllers want together.
     """
     if spec.max_unavailable is not None:
         number = expected()

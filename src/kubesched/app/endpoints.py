@@ -256,7 +256,6 @@ def _flag_response(text: str, status: int) -> HttpResponse:
 HealthObserver = Callable[[str, str, bool], None]
 """(check, such as `ping`; endpoint, such as `healthz`; whether it passed)."""
 
-
 Check = Callable[[], str]
 """Returns the problem, "" if the check passes."""
 

@@ -112,7 +112,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _other_object(other: Workload, pods: Sequence[Pod], stored: Iterable[Workload]) -> str:
-    """Return why an object of this kind, which may not exist, is no answer, and what to name."""
+    """Return what to name instead of an object of another kind, which may not exist, and why."""
     kind, name = other
     if kind == "Node":
         return (
@@ -128,7 +128,7 @@ def _other_object(other: Workload, pods: Sequence[Pod], stored: Iterable[Workloa
 def _pod_of_workload(
     text: str, workload: Workload, pods: Sequence[Pod], preferred: str, *, only: bool
 ) -> tuple[Pod, tuple[str, ...]] | None:
-    """Return a workload's first pending pod, or its first one if none is pending; None: no pod."""
+    """Return the first pending pod of a workload, else its first pod; None if it has none."""
     found = [pod for pod in pods if belongs_to(pod, *workload)]
     within = [pod for pod in found if pod.metadata.namespace == preferred]
     if only and found and not within:

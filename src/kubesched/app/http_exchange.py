@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from kubesched.api.go_text import GO_BOOLEANS, go_quote
+from kubesched.api.go_text import GO_BOOLEANS, GO_JSON_ESCAPES, go_quote
 from kubesched.api.media_types import JSON, PLAIN_TEXT, YAML, accepted_types
 from kubesched.api.yaml_syntax import dump
 
@@ -124,9 +124,9 @@ def encode(value: Mapping[str, object], media_type: str, *, pretty: bool) -> byt
     if media_type == YAML:
         return dump(value).encode()
     if pretty:
-        return _html_safe(json.dumps(value, indent=2, ensure_ascii=False)).encode()
+        return json.dumps(value, indent=2, ensure_ascii=False).translate(GO_JSON_ESCAPES).encode()
     compact = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return _html_safe(compact).encode() + b"\n"
+    return compact.translate(GO_JSON_ESCAPES).encode() + b"\n"
 
 
 def is_pretty(request: HttpRequest) -> bool:
@@ -161,10 +161,3 @@ def _negotiated(
     media_type = next((type_ for type_ in wanted if type_ in _TYPES), JSON)
     body = encode(status, media_type, pretty=is_pretty(request))
     return HttpResponse(status=code, content_type=media_type, body=body, headers=headers)
-
-
-def _html_safe(text: str) -> str:
-    """Escape the characters that Go's JSON encoder escapes."""
-    for character in "&<>\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text

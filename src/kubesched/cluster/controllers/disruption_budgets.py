@@ -208,7 +208,7 @@ class DisruptionBudgetController(Controller):
         except _UnknownScaleError as error:
             none = replace(budget.status, disruptions_allowed=0)
             none = replace(none, observed_generation=budget.metadata.generation)
-            return with_allowed_condition(none, budget, now, str(error))
+            return with_allowed_condition(none, now, str(error))
         disrupted = _awaited(budget, selected.pods, self.server.now())
         awaited = sum(_is_healthy(selected.pods[name]) for name in disrupted)
         return counted_status(budget, selected.healthy - awaited, wanted, now, disrupted)
@@ -277,7 +277,7 @@ def counted_status(
         expected_pods=expected,
         conditions=budget.status.conditions,
     )
-    return with_allowed_condition(status, budget, now)
+    return with_allowed_condition(status, now)
 
 
 def _is_healthy(pod: Pod) -> bool:

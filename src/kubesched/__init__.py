@@ -46,7 +46,7 @@ __getattr__ = lazy_names(
     {
         "Cluster": "kubesched.answers.cluster",
         "ConfigError": "kubesched.api.field_errors",
-        "DecodeError": "kubesched.api.decode",
+        "DecodeError": "kubesched.api.codec",
         "PluginError": "kubesched.framework.plugin_error",
         "ScenarioPlay": "kubesched.answers.scenario_play",
         "SchedulerArguments": "kubesched.inputs.sources",

@@ -1,4 +1,4 @@
-"""Times, owners and immutability."""
+"""Owners, immutability and absent fields."""
 
 import msgspec
 import pytest

@@ -120,10 +120,10 @@ def test_conditions_keep_the_generation_they_were_seen_at() -> None:
 def test_resizing_changes_resources_only() -> None:
     """Images, labels and statuses stay as they were."""
     old = _pod()
-    container = {**old["spec"]["containers"][0], "image": "other", "resources": {"limits": {}}}
-    container["resources"] = {"requests": {"cpu": "1"}}
+    resources = {"requests": {"cpu": "1"}}
+    container = {**old["spec"]["containers"][0], "image": "other", "resources": resources}
     new = _updated(old, "resize", spec={"containers": [container]}, metadata={"labels": {"b": "c"}})
-    expected = {**old["spec"]["containers"][0], "resources": {"requests": {"cpu": "1"}}}
+    expected = {**old["spec"]["containers"][0], "resources": resources}
     assert [expected] == new["spec"]["containers"]
     assert (old["metadata"]["labels"], 2) == (
         new["metadata"]["labels"],

@@ -115,8 +115,9 @@ def test_until_interrupted(how: signal.Signals, tmp_path: Path) -> None:
         assert 0o600 == file.stat().st_mode & 0o777
         nodes = cluster.ask("/api/v1/nodes")["items"]
         assert ["node-0", "node-1"] == [node["metadata"]["name"] for node in nodes]
-        with pytest.raises(urllib.error.HTTPError, match="401"):
+        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
             cluster.ask("/api/v1/nodes", token="guessed")  # noqa: S106 - that is the point
+        refused.value.close()
         assert 0 == end(process, how)
     assert not file.exists()
 

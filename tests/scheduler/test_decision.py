@@ -7,8 +7,8 @@ import pytest
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
-from kubesched.framework.status import SUCCESS, failure, unresolvable
-from kubesched.scheduler.decision import NO_NODES, Failed, Rejected
+from kubesched.framework.status import SUCCESS
+from kubesched.scheduler.decision import Rejected
 from kubesched.testing.builders import make_pod_info
 
 POD, VICTIM = make_pod_info("pod"), make_pod_info("victim")
@@ -29,9 +29,3 @@ def test_a_rejection_has_nomination_and_victims_of_post_filter(
     """Without PostFilter the nomination is cleared."""
     decision = Rejected(POD, Diagnosis(), "text", CycleState(), result)
     assert (nominated, victims) == (decision.nominated_node_name, decision.victims)
-
-
-def test_the_message_of_a_failure_is_its_status() -> None:
-    """No other text is added."""
-    assert "broken" == Failed(POD, failure("broken")).message
-    assert "no nodes available to schedule pods" == Failed(POD, unresolvable(NO_NODES)).message

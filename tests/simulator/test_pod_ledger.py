@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from random import Random
 
 import pytest
@@ -15,6 +14,8 @@ from kubesched.simulator.node_life import Disruption
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.pod_ledger import Booking, LedgerReader, PodLedger, Waiting
 from kubesched.testing.builders import make_node, make_pod
+
+from .test_object_server import Clock
 
 
 class Reader(LedgerReader):
@@ -51,12 +52,6 @@ class Reader(LedgerReader):
         """Record the step."""
         assert isinstance(allocatable, dict)
         self.capacity = dict(allocatable)
-
-
-class Clock:
-    """A time that tests set."""
-
-    now = 0.0
 
 
 def _ledger() -> tuple[ObjectServer, PodLedger, Reader, Clock]:
@@ -169,12 +164,3 @@ def test_the_ledger_equals_the_store_after_any_history(seed: int) -> None:
         live = [pod for pod in server.all(Pod) if pod.status.phase != "Succeeded"]
         assert {pod.metadata.uid for pod in live if not pod.spec.node_name} == set(ledger.waiting)
         assert {pod.metadata.uid for pod in live if pod.spec.node_name} == set(ledger.bookings)
-
-
-def test_the_ledger_needs_no_event_loop() -> None:
-    """It is updated by the writes."""
-    with pytest.raises(RuntimeError):
-        asyncio.get_running_loop()
-    server, ledger, _, _ = _ledger()
-    server.create(make_pod("a"))
-    assert len(ledger.waiting) == 1

@@ -141,7 +141,7 @@ class PodOutcomes:
         return PodOutcomeNow(info.key, "", found.message, reasons, plugins, guess)
 
     def evicted(self, since: int = 0, without: Collection[str] = ()) -> tuple[PreemptedPod, ...]:
-        """Return the pods that preemption evicted, from that position on, `without` those uids."""
+        """Return the pods that preemption evicted since a position, except those `without` uids."""
         found = []
         for one in self._cluster.evictions[since:]:
             uid = self._cluster.gone.get(one.pod, "")

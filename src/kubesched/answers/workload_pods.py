@@ -52,7 +52,7 @@ Scaled: TypeAlias = Deployment | ReplicaSet | StatefulSet | ReplicationControlle
 """Workloads with a number of pods."""
 Workload: TypeAlias = Scaled | DaemonSet | Pod
 _Owner: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job
-"""Workloads that pods name as their controller, or whose ReplicaSets they do."""
+"""Workloads that control pods, directly or through ReplicaSets."""
 _Between = TypeVar("_Between", ReplicaSet, Job)
 
 
@@ -87,7 +87,7 @@ def replicas_of(item: Workload) -> int:
 
 
 def owns(item: Workload, pod: Pod, replica_sets: Container[str] = ()) -> bool:
-    """Return whether a pod of the same namespace counts as one of a workload's.
+    """Return whether a pod of the same namespace counts as a pod of a workload.
 
     `replica_sets` are the names of those that a Deployment owns.
     """
@@ -95,7 +95,7 @@ def owns(item: Workload, pod: Pod, replica_sets: Container[str] = ()) -> bool:
     if not is_active(pod):
         return False
     if owner is None:
-        # It adopts a pod of a right name, and could not create another one.
+        # It adopts a pod with a name that it would use, and cannot create another one.
         name, _, ordinal = pod.metadata.name.rpartition("-")
         is_its_name = name == item.metadata.name and ordinal.isdecimal()
         return isinstance(item, StatefulSet) and is_its_name
@@ -388,7 +388,7 @@ class LackedPodsError(UserError):
 
 
 def find_pod_among(
-    objects: Sequence[KubeObject], text: str, preferred: str = "", *, only: bool = False
+    objects: Sequence[KubeObject], text: str, preferred: str, *, only: bool
 ) -> tuple[Pod, tuple[str, ...]]:
     """Return the named pod, and notes on it; one may say why its workload lacks others.
 

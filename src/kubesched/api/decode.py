@@ -34,7 +34,7 @@ STANDARD_INPUT: Final = "-"
 _SUFFIXES: Final = (".json", ".yaml", ".yml", ".jsonl")
 _LISTED_SUFFIXES: Final = f"{', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}"
 _YAML_START: Final = re.compile(rb"\s*(?:#|---|-\s|[A-Za-z]\w*:)")
-GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_MAGIC: Final = b"\x1f\x8b"
 _TRAILING: Final = "trailing characters"
 _LOGS: Final = re.compile(
     rb"^==== START logs for container [^\n]*\n.*?==== END logs for container [^\n]*$",
@@ -104,7 +104,7 @@ def _read(file: Path) -> bytes:
 
 def decompressed(data: bytes, file: str) -> bytes:
     """Return a file's content, decompressed if it is gzip; raises DecodeError if it is damaged."""
-    if not data.startswith(GZIP_MAGIC):
+    if not data.startswith(_GZIP_MAGIC):
         return data
     try:
         return gzip.decompress(data)
@@ -116,7 +116,7 @@ def unpacked(stream: BinaryIO) -> BinaryIO:
     """Return a stream at its beginning, or one that decompresses it if it is gzip."""
     if not hasattr(stream, "peek"):
         stream = io.BufferedReader(cast("io.RawIOBase", stream))
-    is_gzip = cast("io.BufferedReader", stream).peek(2)[:2] == GZIP_MAGIC
+    is_gzip = cast("io.BufferedReader", stream).peek(2)[:2] == _GZIP_MAGIC
     return cast("BinaryIO", gzip.GzipFile(fileobj=stream)) if is_gzip else stream
 
 
@@ -220,9 +220,9 @@ def _object_or_array(value: bytes | msgspec.Raw, source: Source) -> bytes | msgs
 
 
 def content_of(data: bytes, file: str) -> bytes:
-    """Return a file's text, decompressed, in UTF-8 and without a mark.
+    """Return a file's text, decompressed, in UTF-8 and without a byte order mark.
 
-    A text in UTF-16, as PowerShell writes, has a mark. Raises DecodeError.
+    UTF-16, which PowerShell writes, is recognized by its mark. Raises DecodeError.
     """
     data, source = decompressed(data, file), Source(file, 0)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from kubesched.api.go_text import go_quote
+from kubesched.api.go_text import GO_JSON_ESCAPES, go_quote
 
 NOT_FOUND: Final = "FieldValueNotFound"
 _DUPLICATE: Final = "FieldValueDuplicate"
@@ -22,8 +22,6 @@ _INVALID: Final = "FieldValueInvalid"
 _NOT_SUPPORTED: Final = "FieldValueNotSupported"
 _REQUIRED: Final = "FieldValueRequired"
 _TOO_LONG: Final = "FieldValueTooLong"
-
-_HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 class FieldError(msgspec.Struct, frozen=True):
@@ -121,7 +119,7 @@ def render(value: object) -> str:
     if isinstance(value, str):
         return go_quote(value)
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, default=str)
-    return text.translate(_HTML)
+    return text.translate(GO_JSON_ESCAPES)
 
 
 def _with_value(path: str, reason: str, words: str, value: object, detail: str) -> FieldError:

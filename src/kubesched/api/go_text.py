@@ -27,6 +27,9 @@ GO_ESCAPES: Final = {
     "\\": r"\\",
 }
 
+GO_JSON_ESCAPES: Final = {ord(one): f"\\u{ord(one):04x}" for one in "&<>\u2028\u2029"}
+"""What Go's JSON encoder escapes in addition, as a table for `str.translate`."""
+
 GO_BOOLEANS: Final = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
     **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),

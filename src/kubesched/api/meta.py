@@ -1,4 +1,4 @@
-"""Parts of Kubernetes objects: metadata, owners, selectors of labels and nodes, conditions.
+"""Parts of Kubernetes objects: metadata, owners, selectors, conditions; handlers of objects.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/apis/meta/v1/types.go; api/core/v1/types.go,
           NodeSelector (v1.36)

@@ -24,15 +24,14 @@ _NODES_MIN: Final = 1_000_000
 _FLOAT_INTEGER_MAX: Final = 1e21
 
 _TAG: Final = "tag:yaml.org,2002:"
-_NUMBER_TAG: Final = f"{_TAG}int"
 _MERGE_TAG: Final = f"{_TAG}merge"
-TRUE_WORDS: Final = frozenset(
+_TRUE_WORDS: Final = frozenset(
     ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
 )
-FALSE_WORDS: Final = frozenset(
+_FALSE_WORDS: Final = frozenset(
     ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
 )
-_BOOLEAN: Final = re.compile(rf"(?:{'|'.join(sorted(TRUE_WORDS | FALSE_WORDS))})$")
+_BOOLEAN: Final = re.compile(rf"(?:{'|'.join(sorted(_TRUE_WORDS | _FALSE_WORDS))})$")
 _NULL: Final = re.compile(r"(?:~|null|Null|NULL|)$")
 _NUMBER_LIKE: Final = re.compile(r"[-+]?\.?[0-9][0-9a-zA-Z_.+-]*$")
 _NOT_FINITE: Final = re.compile(r"(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$")
@@ -103,7 +102,7 @@ def _error(event: Any, problem: str) -> yaml.MarkedYAMLError:
 _RESOLVERS: Final = (
     (f"{_TAG}bool", _BOOLEAN, list("yYnNtTfFoO")),
     (f"{_TAG}null", _NULL, ["~", "n", "N", ""]),
-    (_NUMBER_TAG, _NUMBER_LIKE, list("-+0123456789.")),
+    (f"{_TAG}int", _NUMBER_LIKE, list("-+0123456789.")),
     (f"{_TAG}float", _NOT_FINITE, list("-+.")),
     (_MERGE_TAG, re.compile("<<$"), ["<"]),
 )
@@ -126,9 +125,9 @@ def _scalar(event: Any) -> Any:
         case "null":
             return None
         case "bool":
-            if text not in TRUE_WORDS | FALSE_WORDS:
+            if text not in _TRUE_WORDS | _FALSE_WORDS:
                 raise _error(event, f"{text!r} is no boolean")
-            return text in TRUE_WORDS
+            return text in _TRUE_WORDS
         case "int" | "float":
             number = _number(text)
             return math.nan if isinstance(number, str) and _NOT_FINITE.match(text) else number
@@ -147,9 +146,9 @@ class _Anchored(Repeating):
 
 
 class _Builder:
-    """Builds the values of documents from the parser's events: nodes need ten times the memory.
+    """Builds the values of documents from events; the parser's nodes take ten times the memory.
 
-    An alias is the same value again, that of the latest anchor of its name.
+    An alias is the value of the latest anchor of its name, not a copy.
     """
 
     def __init__(self, text: str, *, rejects_repeats: bool) -> None:
@@ -300,9 +299,9 @@ def load_documents(text: str, *, rejects_repeats: bool = False) -> Iterator[tupl
         raise YamlError(" ".join(str(error).split()), number) from None
     except (RecursionError, OverflowError):
         raise YamlError("it is nested too deeply", number) from None
+    except YamlError:
+        raise
     except (ValueError, TypeError) as error:
-        if isinstance(error, YamlError):
-            raise
         raise YamlError(str(error), number) from None
 
 

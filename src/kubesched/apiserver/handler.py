@@ -18,7 +18,7 @@ from kubesched.apiserver.decoding import decoded, read_object
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.listing import ObjectList, exact_version, list_objects, list_options
-from kubesched.apiserver.patching import Patch, check_namespace, check_type, same_object
+from kubesched.apiserver.patching import Patch, check_type, put_into_namespace, same_object
 from kubesched.apiserver.plain import Plain
 from kubesched.apiserver.presentation import Presentation, negotiate
 from kubesched.apiserver.registry import ObjectRegistry, check_version
@@ -154,7 +154,7 @@ class Handler:
         obj = decoded(operation, self._resources, resource)
         if resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
             return json_response(201, self._reviewer.review(resource, request.user, obj))
-        check_namespace(operation, obj)
+        put_into_namespace(operation, obj)
         self._granting(operation, None, obj)
         if resource.built_in_kind == "Binding":
             bind(self._registry, operation, obj)
@@ -238,7 +238,7 @@ class Handler:
 
     def _body(self, operation: Operation) -> Plain:
         obj = decoded(operation, self._resources, operation.kind)
-        check_namespace(operation, obj)
+        put_into_namespace(operation, obj)
         return obj
 
     async def _scale(self, operation: Operation, presentation: Presentation) -> Response:

@@ -248,7 +248,7 @@ class Patch:
         if self._type != STRATEGIC_MERGE_PATCH:
             if not changed.get("apiVersion"):
                 # Upstream reads nothing of an object without a version, not even its name.
-                check_name(self._operation, {})
+                _check_name(self._operation, {})
             for name, value in own.items():
                 if changed.get(name) not in (None, "", value):
                     raise unfit_patch(f"{name} is not {value}")
@@ -300,7 +300,7 @@ def _merged(current: Any, patch: Any) -> Any:
     return merged
 
 
-def check_name(operation: Operation, obj: Plain) -> None:
+def _check_name(operation: Operation, obj: Plain) -> None:
     """Raise StatusError if the path names another object."""
     name = obj.get("metadata", {}).get("name", "")
     if not name:
@@ -314,7 +314,7 @@ def check_name(operation: Operation, obj: Plain) -> None:
         )
 
 
-def check_namespace(operation: Operation, obj: Plain) -> None:
+def put_into_namespace(operation: Operation, obj: Plain) -> None:
     """Put an object into the namespace of its path, or into none where its kind has none.
 
     Raises:
@@ -333,7 +333,7 @@ def check_namespace(operation: Operation, obj: Plain) -> None:
 
 
 def same_object(operation: Operation, obj: Plain) -> Plain:
-    """Return an object to write; raises StatusError if the path names another one."""
-    check_namespace(operation, obj)
-    check_name(operation, obj)
+    """Return an object, in its namespace; raises StatusError if the path names another one."""
+    put_into_namespace(operation, obj)
+    _check_name(operation, obj)
     return obj

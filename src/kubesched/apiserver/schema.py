@@ -216,7 +216,7 @@ class ObjectType(ValueType):
         """Return the type of a field, None if there is no such field."""
         field = self.fields.get(name)
         if field is None:
-            return UNTYPED if self.is_open else None
+            return _UNTYPED if self.is_open else None
         return field.type
 
     def is_whole(self, *values: Any) -> bool:
@@ -242,7 +242,7 @@ class Untyped(ValueType):
         return not all(isinstance(value, dict) for value in values)
 
 
-UNTYPED: Final = Untyped()
+_UNTYPED: Final = Untyped()
 
 
 @cache

@@ -72,7 +72,7 @@ def success(code: int | None = None, details: Plain | None = None) -> Plain:
     return answer
 
 
-def details_of(group: str, kind: str, name: str = "", causes: Sequence[Plain] = ()) -> Plain:
+def details_of(group: str, kind: str, name: str, causes: Sequence[Plain] = ()) -> Plain:
     """Return details in the order and with the omissions of upstream."""
     details = {"name": name, "group": group, "kind": kind, "causes": list(causes)}
     return {field: value for field, value in details.items() if value}
@@ -84,7 +84,7 @@ def not_found(resource: Resource, name: str) -> StatusError:
     return StatusError(404, "NotFound", message, details_of(resource.group, resource.plural, name))
 
 
-def already_exists(resource: Resource, name: str, *, is_ending: bool = False) -> StatusError:
+def already_exists(resource: Resource, name: str, *, is_ending: bool) -> StatusError:
     """There is an object of that name, which may be about to be deleted."""
     message = f'{resource.group_resource} "{name}" already exists'
     if is_ending:

@@ -169,7 +169,7 @@ def _pod_update(resource: Resource, new: Plain, old: Plain, subresource: str) ->
 
 
 def _with_spec_only(new: Plain, old: Plain, spec: Plain) -> Plain:
-    """Return a pod that a subresource changes which leaves metadata and status as they are."""
+    """Return a pod of which a subresource has changed the spec, and nothing else."""
     metadata = with_fields_of(new["metadata"], old["metadata"], *OBJECT_METADATA)
     return {**new, "metadata": metadata, "spec": spec, "status": old["status"]}
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import closing
 from functools import cache
 from typing import Final
 
@@ -78,31 +79,26 @@ class WatchStream:
         begin = loop.time()
         end = begin + self._timeout_seconds
         bookmark_at = self._next_bookmark(begin, end)
+        store, kind = self._store, self._resource.storage_kind
         try:
-            watch = self._store.watch(self._resource.storage_kind, self._start, self._wake.set)
+            with closing(store.watch(kind, self._start, self._wake.set)) as watch:
+                if first := self._first_lines():
+                    yield first
+                while True:
+                    while watch.has_changes:
+                        if lines := b"".join(map(self._event, watch.read(_BATCH))):
+                            yield lines
+                    now = loop.time()
+                    if now >= end:
+                        return
+                    if now >= bookmark_at:
+                        bookmark_at = self._next_bookmark(now, end)
+                        newest = store.newest_change(kind)
+                        if self._options.allows_bookmarks and newest > self._newest:
+                            yield self._bookmark(newest)
+                    await self._sleep_until(loop, min(end, bookmark_at))
         except GoneError as error:
             yield _line("ERROR", encode(failure(expired(error.message))))
-            return
-        try:
-            if first := self._first_lines():
-                yield first
-            while True:
-                while watch.has_changes:
-                    if lines := b"".join(self._event(change) for change in watch.read(_BATCH)):
-                        yield lines
-                now = loop.time()
-                if now >= end:
-                    return
-                if now >= bookmark_at:
-                    bookmark_at = self._next_bookmark(now, end)
-                    newest = self._store.newest_change(self._resource.storage_kind)
-                    if self._options.allows_bookmarks and newest > self._newest:
-                        yield self._bookmark(newest)
-                await self._sleep_until(loop, min(end, bookmark_at))
-        except GoneError as error:
-            yield _line("ERROR", encode(failure(expired(error.message))))
-        finally:
-            watch.close()
 
     def _next_bookmark(self, now: float, end: float) -> float:
         farewell = end - _FAREWELL_SECONDS

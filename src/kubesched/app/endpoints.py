@@ -50,7 +50,7 @@ from kubesched.framework.structured_log import V2, V6
 
 log: Final = logging.getLogger(__name__)
 
-COMPONENT: Final = "kube-scheduler"
+_COMPONENT: Final = "kube-scheduler"
 
 _GROUP: Final = "config.k8s.io"
 _VERSION: Final = "1.36"
@@ -119,11 +119,11 @@ def _answer(
     if form is None:
         return not_acceptable(request, _TYPES)
     if not form.version:
-        return plain_response(f"\n{COMPONENT} {kind.lower()}\n{_WARNING}\n{text()}")
+        return plain_response(f"\n{_COMPONENT} {kind.lower()}\n{_WARNING}\n{text()}")
     value = {
         "kind": kind,
         "apiVersion": f"{_GROUP}/{form.version}",
-        "metadata": {"name": COMPONENT},
+        "metadata": {"name": _COMPONENT},
         **fields,
     }
     return HttpResponse(
@@ -167,8 +167,8 @@ def configz(configuration: Configuration) -> HttpResponse:
 
 # Profiles and flags.
 
-PROFILES: Final = "/debug/pprof"
-FLAGS: Final = "/debug/flags"
+_PROFILES: Final = "/debug/pprof"
+_FLAGS: Final = "/debug/flags"
 _STARTED: Final = "Process-Start-Time-Unix"
 
 _INDEX: Final = """\
@@ -208,14 +208,14 @@ full flags configurable<br>
 
 
 def profiling(request: HttpRequest) -> HttpResponse:
-    """Answer for a path below `PROFILES`."""
-    name = request.path.removeprefix(PROFILES)
+    """Answer for a path below `_PROFILES`."""
+    name = request.path.removeprefix(_PROFILES)
     if not name:
         return HttpResponse(
             status=302,
             content_type=HTML,
-            body=f'<a href="{PROFILES}/">Found</a>.\n\n'.encode(),
-            headers=(("Location", f"{PROFILES}/"),),
+            body=f'<a href="{_PROFILES}/">Found</a>.\n\n'.encode(),
+            headers=(("Location", f"{_PROFILES}/"),),
         )
     if name == "/":
         return text_response(_INDEX, content_type=HTML)
@@ -255,7 +255,6 @@ def _flag_response(text: str, status: int) -> HttpResponse:
 
 HealthObserver = Callable[[str, str, bool], None]
 """(check, such as `ping`; endpoint, such as `healthz`; whether it passed)."""
-
 
 Check = Callable[[], str]
 """Returns the problem, "" if the check passes."""
@@ -432,10 +431,10 @@ class Endpoints:
 
         `set_verbosity` sets the verbosity from a text and returns a message; it raises ValueError.
         """
-        self._exact[PROFILES] = self._below[f"{PROFILES}/"] = profiling
+        self._exact[_PROFILES] = self._below[f"{_PROFILES}/"] = profiling
         flags_page = plain_response(_FLAGS_PAGE, HTML)
-        self._exact[FLAGS] = self._below[f"{FLAGS}/"] = lambda _request: flags_page
-        self._exact[f"{FLAGS}/v"] = lambda request: set_flag(request, set_verbosity)
+        self._exact[_FLAGS] = self._below[f"{_FLAGS}/"] = lambda _request: flags_page
+        self._exact[f"{_FLAGS}/v"] = lambda request: set_flag(request, set_verbosity)
 
     def add_statusz(self, moment: Callable[[], datetime]) -> None:
         """Add /statusz, which lists the paths that were added before, and the uptime from now."""

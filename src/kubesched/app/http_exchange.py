@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Final
 from urllib.parse import parse_qs
 
 import msgspec
 
-from kubesched.api.go_text import GO_BOOLEANS, go_quote
+from kubesched.api.go_text import GO_BOOLEANS, GO_JSON_ESCAPES, go_quote
 from kubesched.api.media_types import JSON, PLAIN_TEXT, YAML, accepted_types
 from kubesched.api.yaml_syntax import dump
 
@@ -102,7 +103,7 @@ def forbidden(request: HttpRequest, user_name: str, reason: str) -> HttpResponse
     attempt = (
         f"User {go_quote(user_name)} cannot {request.method.lower()} path {go_quote(request.path)}"
     )
-    message = f"forbidden: {_sanitized(attempt)}" + (f": {reason}" if reason else "")
+    message = f"forbidden: {escape(attempt, quote=False)}" + (f": {reason}" if reason else "")
     return _negotiated(request, 403, "Forbidden", message, details={}, headers=(_NOSNIFF,))
 
 
@@ -115,7 +116,7 @@ def not_acceptable(request: HttpRequest, accepted: Sequence[str]) -> HttpRespons
 def internal_error(request: HttpRequest, problem: str) -> HttpResponse:
     """Return the response to a request whose authorization failed."""
     text = f"Internal Server Error: {go_quote(request.target or request.path)}: {problem}"
-    return error_response(_sanitized(text), 500)
+    return error_response(escape(text, quote=False), 500)
 
 
 def encode(value: Mapping[str, object], media_type: str, *, pretty: bool) -> bytes:
@@ -123,9 +124,9 @@ def encode(value: Mapping[str, object], media_type: str, *, pretty: bool) -> byt
     if media_type == YAML:
         return dump(value).encode()
     if pretty:
-        return _html_safe(json.dumps(value, indent=2, ensure_ascii=False)).encode()
+        return json.dumps(value, indent=2, ensure_ascii=False).translate(GO_JSON_ESCAPES).encode()
     compact = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return _html_safe(compact).encode() + b"\n"
+    return compact.translate(GO_JSON_ESCAPES).encode() + b"\n"
 
 
 def is_pretty(request: HttpRequest) -> bool:
@@ -160,14 +161,3 @@ def _negotiated(
     media_type = next((type_ for type_ in wanted if type_ in _TYPES), JSON)
     body = encode(status, media_type, pretty=is_pretty(request))
     return HttpResponse(status=code, content_type=media_type, body=body, headers=headers)
-
-
-def _sanitized(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def _html_safe(text: str) -> str:
-    """Escape the characters that Go's JSON encoder escapes."""
-    for character in "&<>\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text

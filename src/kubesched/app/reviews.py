@@ -26,8 +26,8 @@ from kubesched.client.requests import Query, Request, Rest
 
 log: Final = logging.getLogger(__name__)
 
-AUTHENTICATED: Final = "system:authenticated"
-UNAUTHENTICATED: Final = "system:unauthenticated"
+_AUTHENTICATED: Final = "system:authenticated"
+_UNAUTHENTICATED: Final = "system:unauthenticated"
 
 
 class UserInfo(msgspec.Struct, frozen=True):
@@ -46,14 +46,14 @@ class UserInfo(msgspec.Struct, frozen=True):
     extra: Mapping[str, tuple[str, ...]] = {}
 
 
-ANONYMOUS: Final = UserInfo("system:anonymous", groups=(UNAUTHENTICATED,))
+ANONYMOUS: Final = UserInfo("system:anonymous", groups=(_UNAUTHENTICATED,))
 
 
 def as_authenticated(user: UserInfo) -> UserInfo:
     """Return the user in the group system:authenticated, unless anonymous."""
-    if user.username == ANONYMOUS.username or {AUTHENTICATED, UNAUTHENTICATED} & set(user.groups):
+    if user.username == ANONYMOUS.username or {_AUTHENTICATED, _UNAUTHENTICATED} & set(user.groups):
         return user
-    return replace(user, groups=(*user.groups, AUTHENTICATED))
+    return replace(user, groups=(*user.groups, _AUTHENTICATED))
 
 
 class AccessError(Exception):
@@ -95,7 +95,7 @@ _review: Final = msgspec.json.Decoder(_Review)
 
 
 class Reviews(Generic[Status]):
-    """Reviews of one kind, with retries; concurrent equal ones are one, and answers are cached."""
+    """Reviews of one kind, with retries and a cache; equal concurrent ones share one request."""
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from http import HTTPStatus
 from random import Random
 from typing import Final
 
@@ -93,9 +94,6 @@ def watched_kinds(plugins: Iterable[Plugin], gates: FeatureGates) -> tuple[Kind,
 _LOOK_SECONDS: Final = 2.0
 _PAUSE_SECONDS_MIN: Final = 10.0
 _PAUSE_SECONDS_MAX: Final = 300.0
-_UNAUTHORIZED: Final = 401
-_FORBIDDEN: Final = 403
-_NOT_FOUND: Final = 404
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +126,7 @@ def _problem(informers: Informers, server: str) -> str:
     errors = {name: each.message for name, each in found.items() if each.message}
     unauthorized, forbidden, missing = (
         [name for name in errors if found[name].code == code]
-        for code in (_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND)
+        for code in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
     )
     unsynced = [name for name, informer in informers.by_name.items() if not informer.has_synced]
     if unauthorized:

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from functools import partial
 from heapq import heappop, heappush
+from http import HTTPStatus
 from itertools import count
 from random import Random
 from typing import Final
@@ -44,8 +45,6 @@ from kubesched.snapshot.pod_info import scheduler_name_of, uid_of
 
 _LOOK_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 3.0
-_FORBIDDEN: Final = 403
-_UNAUTHORIZED: Final = 401
 _HELD_SECONDS_MAX: Final = 10.0
 """Without changes of pods for this long, other changes are passed on."""
 _EXTENDERS_NOT_CALLED: Final = "The extenders of the configuration were not asked."
@@ -278,7 +277,7 @@ class Shadow:
         settings: ConnectionSettings,
         setup: SchedulerSetup,
         seed: int,
-        recorder: DecisionRecorder | None = None,
+        recorder: DecisionRecorder | None,
     ) -> None:
         """Set up while a loop runs; nothing is sent yet.
 
@@ -451,14 +450,14 @@ class VersionOrder:
 def _problem(informers: Informers, *, is_patient: bool) -> str:
     """Return why the cluster cannot be read, "" if it can or may be soon."""
     found = {name: informer.failure for name, informer in informers.by_name.items()}
-    refused = [name for name, each in found.items() if each.code == _FORBIDDEN]
+    refused = [name for name, each in found.items() if each.code == HTTPStatus.FORBIDDEN]
     if refused:
         names = ", ".join(refused)
         return (
             f"you may not watch {names} in all namespaces; ask for the ClusterRole kubesched-reader"
         )
     for each in found.values():
-        if each.code == _UNAUTHORIZED:
+        if each.code == HTTPStatus.UNAUTHORIZED:
             return "the server refuses the credentials; log in again, or name another context"
         if each.message and not is_patient:
             return without_request(each.message)

@@ -186,7 +186,7 @@ class ShadowJudge:
         disagreements: The first ones of each verdict.
     """
 
-    def __init__(self, scheduler: Scheduler, *, samples: bool, is_live: bool = False) -> None:
+    def __init__(self, scheduler: Scheduler, *, samples: bool, is_live: bool) -> None:
         """Set up; the scheduler's cache and nominator are the cluster, and its loop does not run.
 
         `samples` says whether the other scheduler looks at a part of the nodes of a large cluster,

@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -126,8 +127,9 @@ def ended(command: Callable[[], object]) -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        # The rest of the buffer cannot be written either; avoid a complaint at exit.
-        sys.stdout = io.StringIO()
+        # Python complains at exit if the rest of the buffer cannot be written then either.
+        with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
     return code
 
 

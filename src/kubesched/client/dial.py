@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 import ssl
+from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -26,7 +27,6 @@ _HANDSHAKE_SECONDS_MAX: Final = 10.0
 _PROBES: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 15, "TCP_USER_TIMEOUT": 45_000}
 # After this time the next address is tried in parallel; as in Go.
 _NEXT_ADDRESS_SECONDS: Final = 0.3
-_OK: Final = 200
 _UNKNOWN: Final = frozenset((socket.EAI_NONAME, getattr(socket, "EAI_NODATA", None)))
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -132,7 +132,7 @@ class Dialer:
             status = await outer.ask(("\r\n".join(lines) + "\r\n\r\n").encode())
         except OSError as error:
             raise DialError(f"proxyconnect tcp: {error}", error.errno) from error
-        if status != _OK:
+        if status != HTTPStatus.OK:
             raise DialError(f"proxyconnect tcp: the proxy answered {status} to CONNECT {target}")
         inner = HttpConnection()
         try:

@@ -429,7 +429,7 @@ def _file_of(document: object, file: str) -> _File:
     return content
 
 
-def missing_configuration(listed: str = "") -> KubeconfigError:
+def missing_configuration(listed: str) -> KubeconfigError:
     """Return the error if no server is configured, and none of the files in KUBECONFIG exists."""
     missing = f"; KUBECONFIG lists no file that exists: {listed}" if listed else ""
     return KubeconfigError(_NOTHING + missing)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Final, NamedTuple
 
 import msgspec
@@ -76,8 +77,6 @@ async def read_list(
 # Lists of many kinds.
 
 _LISTS_AT_ONCE: Final = 8
-_FORBIDDEN: Final = 403
-_NOT_FOUND: Final = 404
 
 
 class KindList(NamedTuple):
@@ -118,10 +117,10 @@ async def _list(rest: Rest, kind: Kind, turns: asyncio.Semaphore) -> KindList:
                 # The newest version, as kubectl: a cache may lag behind.
                 listing = await read_list(rest, WatchDecoder(kind), path)
             except ApiError as error:
-                if error.code == _FORBIDDEN:
+                if error.code == HTTPStatus.FORBIDDEN:
                     return KindList(kind, [], is_forbidden=True)
                 # Every API server has the kinds of the core group.
-                if error.code != _NOT_FOUND or not kind.group:
+                if error.code != HTTPStatus.NOT_FOUND or not kind.group:
                     raise
             else:
                 return KindList(kind, listing.items)

@@ -22,6 +22,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
+from http import HTTPStatus
 from operator import itemgetter
 from time import monotonic
 from typing import Final
@@ -105,8 +106,6 @@ _RETRIES_MAX: Final = 10
 _BROKEN_WAIT_SECONDS: Final = 1.0
 # An API server ends requests after a minute; one that is silent for longer hangs or is gone.
 _ANSWER_SECONDS_MAX: Final = 90.0
-_TOO_MANY_REQUESTS: Final = 429
-_UNAUTHORIZED: Final = 401
 _GOOD: Final = range(200, 207)
 PATH_SAFE: Final = "/:@!$&'()*+,;=~"
 """Characters of a path that are sent as they are."""
@@ -268,10 +267,10 @@ class HttpRestClient:
                 status = connection.status
                 if status in _GOOD:
                     return connection
-                if status == _TOO_MANY_REQUESTS or status >= 500:
+                if status == HTTPStatus.TOO_MANY_REQUESTS or status >= 500:
                     wait_seconds = retry_after_seconds(_header(connection, b"retry-after"))
                 failure = await self._refusal(connection, request)
-                if status == _UNAUTHORIZED and may_renew:
+                if status == HTTPStatus.UNAUTHORIZED and may_renew:
                     credential = await self._renewed(credential, failure)
                     may_renew, wait_seconds = False, 0.0
             if wait_seconds is None or retries == _RETRIES_MAX:

@@ -100,7 +100,7 @@ def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> Granted
         disrupted_pods={**status.disrupted_pods, pod.metadata.name: now},
     )
     if not spent.disruptions_allowed:
-        spent = with_allowed_condition(spent, budget, now)
+        spent = with_allowed_condition(spent, now)
     return Granted(replace(budget, status=spent))
 
 
@@ -171,7 +171,7 @@ def plain_status(status: PodDisruptionBudgetStatus) -> Plain:
 
 
 def with_allowed_condition(
-    status: PodDisruptionBudgetStatus, budget: PodDisruptionBudget, now: str, failure: str = ""
+    status: PodDisruptionBudgetStatus, now: str, failure: str = ""
 ) -> PodDisruptionBudgetStatus:
     """Return a status with the condition that says whether the budget allows a disruption.
 

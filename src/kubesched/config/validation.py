@@ -84,7 +84,7 @@ def validate_range(value: int, path: str, most: int) -> tuple[FieldError, ...]:
 
 # Configurations.
 
-REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
+_REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 
 # Upstream does not look for removed plugins here.
 _UNCHECKED_POINTS = (
@@ -178,7 +178,7 @@ def _profile_errors(profile: ProfileConfiguration, path: str) -> Iterator[FieldE
 
 
 def _removed_plugin_errors(name: str, path: str) -> Iterator[FieldError]:
-    if name in REMOVED_PLUGINS:
+    if name in _REMOVED_PLUGINS:
         version = f'"{API_VERSION}"'
         words = (
             f"was invalid in version {version} (KubeSchedulerConfiguration is version {version})"

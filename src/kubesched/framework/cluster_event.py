@@ -176,7 +176,7 @@ def retry_on(
 # those that it had before or has after the change.
 
 ANY_POD: Final = "any pod"
-"""The name under which a pod is filed that no label leads to."""
+"""The name of waiting pods that a pod with any labels may concern."""
 
 
 def names_of_labels(labels: Iterable[tuple[str, str]] | None) -> list[str]:

@@ -80,7 +80,7 @@ def completed(
 
 def listed_kinds(skipped: Iterable[str]) -> tuple[type, ...]:
     """Return the kinds of empty lists, such as `v1/PersistentVolumeClaimList`."""
-    lists = (name.removesuffix("List").rpartition("/") for name in skipped if name[-4:] == "List")
+    lists = (one.removesuffix("List").rpartition("/") for one in skipped if one.endswith("List"))
     kinds = (find_kind(api_version, kind) for api_version, _, kind in lists)
     return tuple(kind.type for kind in kinds if kind is not None)
 

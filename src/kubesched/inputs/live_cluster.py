@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
+from http import HTTPStatus
 from random import Random
 from typing import Final
 
@@ -39,11 +40,9 @@ READ_KINDS: Final = tuple(kind for kind in KINDS if kind.type not in _NOT_READ)
 
 The custom resources of plugins are read, too.
 """
-NEEDED: Final = (Pod, Node)
+_NEEDED: Final = (Pod, Node)
 """The kinds without which there is no answer."""
 _REQUEST_SECONDS_MAX: Final = 60.0
-_UNAUTHORIZED: Final = 401
-_NOT_FOUND: Final = 404
 
 
 def read_live(source: ClusterSource) -> ClusterInput:
@@ -62,7 +61,7 @@ def read_live(source: ClusterSource) -> ClusterInput:
     except ApiError as error:
         raise UserError(f"{place}: {problem_of(error)}") from error
     refused = [found.kind for found in lists if found.is_forbidden]
-    if needed := [kind for kind in refused if kind.type in NEEDED]:
+    if needed := [kind for kind in refused if kind.type in _NEEDED]:
         raise UserError(f"{place}: {forbidden(needed)}")
     known = {found.kind: found.items for found in lists if not found.is_forbidden}
     return _input(known, refused, name, settings)
@@ -131,9 +130,9 @@ async def _read(settings: ConnectionSettings, name: str, lists: list[KindList]) 
 
 def problem_of(error: ApiError) -> str:
     """Return why a server gave no answer, with the remedy."""
-    if error.code == _UNAUTHORIZED:
+    if error.code == HTTPStatus.UNAUTHORIZED:
         return "the server refuses the credentials; log in again, or name another context"
-    if error.code == _NOT_FOUND:
+    if error.code == HTTPStatus.NOT_FOUND:
         return "the server is no API server of Kubernetes; check the context's cluster"
     if error.code:
         return f"the server failed: {error}"
@@ -166,8 +165,7 @@ class _Received(RequestObserver):
 
 _LOOK_SECONDS: Final = 0.05
 _SYNC_SECONDS_MAX: Final = 3.0
-_FORBIDDEN: Final = 403
-_UNREADABLE: Final = (_FORBIDDEN, _NOT_FOUND)
+_UNREADABLE: Final = (HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 
 
 class FollowedCluster:
@@ -225,18 +223,18 @@ class FollowedCluster:
 
     @property
     def _is_refused(self) -> bool:
-        found = [one for one in self._all() if one.kind.type in NEEDED]
+        found = [one for one in self._all() if one.kind.type in _NEEDED]
         # The message names all of them.
         are_answered = all(one.has_synced or one.failure.code for one in found)
         return are_answered and any(
-            one.failure.code in (_UNAUTHORIZED, *_UNREADABLE) for one in found
+            one.failure.code in (HTTPStatus.UNAUTHORIZED, *_UNREADABLE) for one in found
         )
 
     @property
     def problem(self) -> str:
         """Why nodes or pods cannot be read at present, "" if they can."""
-        found = {one.kind: one.failure for one in self._all() if one.kind.type in NEEDED}
-        refused = [kind for kind, each in found.items() if each.code == _FORBIDDEN]
+        found = {one.kind: one.failure for one in self._all() if one.kind.type in _NEEDED}
+        refused = [kind for kind, each in found.items() if each.code == HTTPStatus.FORBIDDEN]
         if refused:
             return f"{self._place}: {forbidden(refused)}"
         for each in found.values():
@@ -249,7 +247,9 @@ class FollowedCluster:
         """Return the objects as they are now, without defaults."""
         known = {one.kind: one.items for one in self._all() if one.has_synced}
         refused = [
-            one.kind for one in self._all() if not one.has_synced and one.failure.code == _FORBIDDEN
+            one.kind
+            for one in self._all()
+            if not one.has_synced and one.failure.code == HTTPStatus.FORBIDDEN
         ]
         return _input(known, refused, self.name, self._settings)
 

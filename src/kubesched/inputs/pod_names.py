@@ -17,7 +17,7 @@ from kubesched.api.well_known import TEMPLATE_HASH
 from kubesched.explain.sentences import grouped_by, names, there_are
 from kubesched.inputs.errors import NEAR_MAX, UserError, did_you_mean, near_names
 
-OWNER_KINDS: Final = {
+_OWNER_KINDS: Final = {
     **dict.fromkeys(("deploy", "deployment", "deployments"), "Deployment"),
     **dict.fromkeys(("rs", "replicaset", "replicasets"), "ReplicaSet"),
     **dict.fromkeys(("rc", "replicationcontroller"), "ReplicationController"),
@@ -33,7 +33,7 @@ _OTHER_KINDS: Final = {
 }
 """Kinds that no pod names as its controller."""
 _POD_KINDS: Final = ("pod", "pods", "po")
-_KINDS: Final = frozenset((*OWNER_KINDS, *_OTHER_KINDS, *_POD_KINDS))
+_KINDS: Final = frozenset((*_OWNER_KINDS, *_OTHER_KINDS, *_POD_KINDS))
 
 Workload: TypeAlias = tuple[str, str]
 """Kind and name."""
@@ -58,8 +58,8 @@ def find_pod(
         UserError: There is none, or without a namespace there are several.
     """
     prefix, name = _split(text)
-    if prefix in OWNER_KINDS:
-        workload = OWNER_KINDS[prefix], name
+    if prefix in _OWNER_KINDS:
+        workload = _OWNER_KINDS[prefix], name
         chosen = _pod_of_workload(text, workload, pods, preferred, only=only)
         if chosen is None:
             hint = _near_workloads(workload, pods, stored)
@@ -93,7 +93,7 @@ def pod_named(text: str, namespace: str) -> tuple[str, str] | None:
     The text is as for `find_pod`. Names without a namespace get the given one; "" is `default`.
     """
     prefix, name = _split(text)
-    if prefix in OWNER_KINDS or prefix in _OTHER_KINDS:
+    if prefix in _OWNER_KINDS or prefix in _OTHER_KINDS:
         return None
     return (namespace or "default" if prefix in ("", *_POD_KINDS) else prefix), name
 
@@ -101,7 +101,7 @@ def pod_named(text: str, namespace: str) -> tuple[str, str] | None:
 def workload_named(text: str) -> Workload | None:
     """Return the workload that a text such as `deploy/NAME` names; None if it names none."""
     prefix, name = _split(text)
-    return (OWNER_KINDS[prefix], name) if name and prefix in OWNER_KINDS else None
+    return (_OWNER_KINDS[prefix], name) if name and prefix in _OWNER_KINDS else None
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -112,7 +112,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _other_object(other: Workload, pods: Sequence[Pod], stored: Iterable[Workload]) -> str:
-    """Return why an object of this kind, which may not exist, is no answer, and what to name."""
+    """Return what to name instead of an object of another kind, which may not exist, and why."""
     kind, name = other
     if kind == "Node":
         return (
@@ -128,7 +128,7 @@ def _other_object(other: Workload, pods: Sequence[Pod], stored: Iterable[Workloa
 def _pod_of_workload(
     text: str, workload: Workload, pods: Sequence[Pod], preferred: str, *, only: bool
 ) -> tuple[Pod, tuple[str, ...]] | None:
-    """Return a workload's first pending pod, or its first one if none is pending; None: no pod."""
+    """Return the first pending pod of a workload, else its first pod; None if it has none."""
     found = [pod for pod in pods if belongs_to(pod, *workload)]
     within = [pod for pod in found if pod.metadata.namespace == preferred]
     if only and found and not within:

@@ -88,7 +88,7 @@ from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
-UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
+_UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 _LOST: Final = "Lost"
 _NEVER_MADE: Final = NoState(failure("not found"))
 
@@ -207,7 +207,7 @@ class VolumeBinding(
             else:
                 is_immediate = True
         if is_immediate:
-            return PreFilterResult(status=unresolvable(UNBOUND_IMMEDIATE))
+            return PreFilterResult(status=unresolvable(_UNBOUND_IMMEDIATE))
         decider = Decider(bound, delayed, snapshot, self._columns)
         return PreFilterResult(PodBinding(snapshot, decider))
 

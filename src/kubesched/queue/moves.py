@@ -1,4 +1,4 @@
-"""What moves pods in the queue, and their moves: events of the queue itself, labels, places.
+"""Moves of pods in the queue: the events of the queue itself, the labels, and the places.
 
 Metrics count moves (`queue_incoming_pods_total` counts those into activeQ, backoffQ and
 unschedulablePods).

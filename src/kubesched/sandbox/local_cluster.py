@@ -24,7 +24,7 @@ from kubesched.framework.registry import SchedulerSetup
 from kubesched.sandbox.access import HOST, SandboxAccess, write_private
 from kubesched.sandbox.assembly import Population, populate
 
-QPS: Final = 100_000
+_QPS: Final = 100_000
 _ENVIRONMENT: Final = Environment(
     settle_memory=lambda: None, signals=lambda _stop, _debug: nullcontext()
 )
@@ -74,7 +74,7 @@ def _local_scheduler(setup: SchedulerSetup, settings: ConnectionSettings) -> Sch
     wanted = setup.configuration
     configuration = replace(
         wanted,
-        client_connection=replace(wanted.client_connection, qps=float(QPS), burst=QPS),
+        client_connection=replace(wanted.client_connection, qps=float(_QPS), burst=_QPS),
         leader_election=replace(wanted.leader_election, leader_elect=False),
     )
     options = Options(feature_gates=setup.feature_gates, serving=ServingOptions(secure_port=0))

@@ -18,7 +18,7 @@ from kubesched.framework.queued_pod_info import QueuedPodInfo
 from kubesched.framework.status import Status, failure, unschedulable
 from kubesched.snapshot.pod_info import PodInfo
 
-NO_NODES = "no nodes available to schedule pods"
+NO_NODES: Final = "no nodes available to schedule pods"
 
 NOBODY_REJECTED: Final = Diagnosis()
 """The diagnosis of a pod that is requeued although no plugin rejected it."""

@@ -10,9 +10,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from random import Random
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+_BLOCK_ROWS: Final = 65_536
 
 
 def select_host(totals: NDArray[np.int64], random: Random) -> int:
@@ -21,6 +24,46 @@ def select_host(totals: NDArray[np.int64], random: Random) -> int:
     tied = (totals == totals.item(first)).nonzero()[0]
     ties = len(tied)
     return first if ties == 1 else int(tied[int(random.random() * ties)])
+
+
+class _TiedRows:
+    """The rows with one total, ascending.
+
+    With a million nodes a quarter may be tied. They are listed in blocks of 65,536 rows of the
+    column, so that few others move when one is added or removed.
+    """
+
+    def __init__(self, length: int) -> None:
+        """Set up without rows for a column of that length."""
+        self.count = 0
+        self._blocks = [array("i") for _ in range(0, length, _BLOCK_ROWS)]
+
+    def fill(self, is_tied: NDArray[np.bool_]) -> None:
+        """List the rows where the mask is true."""
+        for number, block in enumerate(self._blocks):
+            start = number * _BLOCK_ROWS
+            rows = np.flatnonzero(is_tied[start : start + _BLOCK_ROWS]) + start
+            block.frombytes(rows.astype(np.int32).tobytes())
+            self.count += len(rows)
+
+    def add(self, row: int) -> None:
+        block = self._blocks[row // _BLOCK_ROWS]
+        block.insert(bisect_left(block, row), row)
+        self.count += 1
+
+    def remove(self, row: int) -> None:
+        block = self._blocks[row // _BLOCK_ROWS]
+        del block[bisect_left(block, row)]
+        self.count -= 1
+
+    def draw(self, random: Random) -> int:
+        """Return one of the rows."""
+        position = 0 if self.count == 1 else int(random.random() * self.count)
+        for block in self._blocks:
+            if position < len(block):
+                return block[position]
+            position -= len(block)
+        raise AssertionError("count is not the number of rows")
 
 
 class BestRows:
@@ -35,7 +78,7 @@ class BestRows:
 
     def __init__(self) -> None:
         self._totals: NDArray[np.int64] | None = None
-        self._by_total: dict[int, array[int]] = {}
+        self._by_total: dict[int, _TiedRows] = {}
         self._least = 0
 
     def select(self, totals: NDArray[np.int64], random: Random) -> int:
@@ -46,11 +89,9 @@ class BestRows:
             return select_host(totals, random)
         if not self._by_total:
             self._least = totals.max().item()
-            rows = np.flatnonzero(totals == self._least)
-            self._by_total[self._least] = array("i", rows.astype(np.int32).tobytes())
-        rows_tied = self._by_total[max(self._by_total)]
-        ties = len(rows_tied)
-        return rows_tied[0 if ties == 1 else int(random.random() * ties)]
+            self._by_total[self._least] = rows = _TiedRows(len(totals))
+            rows.fill(totals == self._least)
+        return self._by_total[max(self._by_total)].draw(random)
 
     def forget(self) -> None:
         """Drop the rows after the totals of many rows may have changed."""
@@ -62,9 +103,10 @@ class BestRows:
             return
         if before >= self._least:
             rows = self._by_total[before]
-            del rows[bisect_left(rows, row)]
-            if not rows:
+            rows.remove(row)
+            if not rows.count:
                 del self._by_total[before]
         if after >= self._least:
-            rows = self._by_total.setdefault(after, array("i"))
-            rows.insert(bisect_left(rows, row), row)
+            if after not in self._by_total:
+                self._by_total[after] = _TiedRows(len(totals))
+            self._by_total[after].add(row)

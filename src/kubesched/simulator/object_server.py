@@ -44,19 +44,19 @@ def with_condition(pod: Pod, patch: ConditionPatch, now: float) -> Pod:
     The transition time changes only with the status.
     """
     status = pod.status
-    conditions = _with(status.conditions, patch, now, pod.metadata.generation)
+    conditions = _patched(status.conditions, patch, now, pod.metadata.generation)
     if conditions is status.conditions:
         return pod
     return replace(pod, status=replace(status, conditions=conditions))
 
 
-def _with(
+def _patched(
     conditions: tuple[PodCondition, ...],
     patch: ConditionPatch,
     now: float,
     observed_generation: int,
 ) -> tuple[PodCondition, ...]:
-    """Return conditions with another one; the same if it is there already.
+    """Return conditions with that of the patch; the same if it is there already.
 
     A generation of 0 is left out.
     """
@@ -77,7 +77,7 @@ def with_group_condition(
 
 # Admission.
 
-GRACE_SECONDS: Final = 30
+_GRACE_SECONDS: Final = 30
 """How long a pod may take to stop, unless it says otherwise."""
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"
@@ -113,12 +113,12 @@ def complete_pod(pod: Pod, classes: PriorityClasses, now: float) -> Pod:
         preemption_policy=spec.preemption_policy or "PreemptLowerPriority",
         restart_policy=spec.restart_policy or "Always",
         scheduler_name=spec.scheduler_name or "default-scheduler",
-        termination_grace_period_seconds=GRACE_SECONDS if grace is None else grace,
+        termination_grace_period_seconds=_GRACE_SECONDS if grace is None else grace,
         tolerations=spec.tolerations + _default_tolerations(spec.tolerations),
     )
     status = replace(pod.status, phase=pod.status.phase or "Pending")
     if spec.scheduling_gates:
-        status = replace(status, conditions=_with(status.conditions, _GATED, now, 0))
+        status = replace(status, conditions=_patched(status.conditions, _GATED, now, 0))
     return replace(pod, spec=spec, status=status)
 
 
@@ -271,7 +271,7 @@ class ObjectServer:
             )
         metadata, status = self._metadata_on(pod, node_name), pod.status
         now = self.now()
-        conditions = _with(status.conditions, _SCHEDULED, now, 0)
+        conditions = _patched(status.conditions, _SCHEDULED, now, 0)
         status = replace(status, nominated_node_name="", conditions=conditions)
         if runs:
             status = _in_phase(status, "Running", now, metadata.generation)
@@ -361,7 +361,7 @@ def _in_phase(status: PodStatus, phase: str, now: float, generation: int) -> Pod
         status,
         phase=phase,
         start_time=timestamp(now) if runs and not status.start_time else status.start_time,
-        conditions=_with(status.conditions, _READY if runs else _NOT_READY, now, generation),
+        conditions=_patched(status.conditions, _READY if runs else _NOT_READY, now, generation),
     )
 
 

@@ -202,10 +202,10 @@ class Checkers(LedgerReader):
         world.api.on_unanswered = self._excused.add
         ledger.readers.append(self)
 
-    # What changed.
+    # Checks of each step.
 
     def pod_bound(self, pod: Pod, booking: Booking, waiting: Waiting | None, now: float) -> None:
-        """Mark the node of a newly bound pod to be checked."""
+        """Check that the node of a newly bound pod is not overcommitted."""
         if waiting is None or booking.node_name in self._excused:
             return
         allocatable = self._ledger.allocatable.get(booking.node_name)
@@ -227,7 +227,7 @@ class Checkers(LedgerReader):
         if self._problems:
             raise InvariantError(f"seed {self._world.random_streams.seed}: {self._problems[0]}")
 
-    # Everything.
+    # Checks of everything.
 
     def check(self, now: float) -> None:
         """Run all checks.

@@ -146,7 +146,7 @@ class _Bins:
     def until(self, end: float) -> list[tuple[float, float, float]]:
         """Return area, peak and length in seconds of each bin; the last one lasts to `end`.
 
-        What is left after whole bins is a bin if it is long enough for a mean to say something.
+        The rest after whole bins is a bin of its own if it is long enough for a meaningful mean.
         """
         self.at(end)
         width = self.width_seconds

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
 from kubesched.api.errors import ApiError
@@ -24,9 +25,6 @@ from kubesched.simulator.scenario_objects import is_selected
 
 Json: TypeAlias = "dict[str, Any]"
 
-_OK: Final = 200
-_NOT_FOUND: Final = 404
-_BROKEN: Final = 500
 _POINTS: Final = 10
 _REFUSAL: Final = "the extender does not want this node"
 
@@ -84,7 +82,7 @@ class SimulatedExtender:
             raise TimeoutError("simulated: the answer did not come in time")
         await asyncio.sleep(seconds)
         self.failures += is_error
-        return (_BROKEN, b"") if is_error else self._answer(url, body)
+        return (HTTPStatus.INTERNAL_SERVER_ERROR, b"") if is_error else self._answer(url, body)
 
     def _has_outage(self, now: float) -> bool:
         """Draw outages up to now; return whether there is one."""
@@ -96,8 +94,8 @@ class SimulatedExtender:
     def _answer(self, url: str, body: bytes) -> tuple[int, bytes]:
         answer = self._answers.get(url.rpartition("/")[2])
         if answer is None:
-            return _NOT_FOUND, b""
-        return _OK, json.dumps(answer(json.loads(body))).encode()
+            return HTTPStatus.NOT_FOUND, b""
+        return HTTPStatus.OK, json.dumps(answer(json.loads(body))).encode()
 
     # The verbs.
 

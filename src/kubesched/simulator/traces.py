@@ -281,9 +281,9 @@ def _node(record: TraceRecord) -> Node:
 
 def _pod(record: TraceRecord, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
     name = record.name("name")
-    created = record.text("creation_time") and EPOCH + timedelta(
-        seconds=record.seconds("creation_time")
-    )
+    created = None
+    if record.text("creation_time"):
+        created = second_time(EPOCH + timedelta(seconds=record.seconds("creation_time")))
     key = tuple(map(record.text, ("cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")))
     spec = templates.get(key)
     if spec is None:
@@ -295,7 +295,7 @@ def _pod(record: TraceRecord, templates: dict[tuple[str, ...], PodSpec]) -> Pod:
             name=name,
             namespace=NAMESPACE,
             uid=f"{NAMESPACE}/{name}",
-            creation_timestamp=second_time(created) if created else None,
+            creation_timestamp=created,
         ),
         spec=spec,
     )

@@ -24,7 +24,7 @@ _CELLS_MAX: Final = 1 << 24
 
 _SUMS_MIN: Final = 32
 _SUMS_MAX: Final = 16_384
-"""Plugins forget their questions, too, and the sum of a forgotten one is never read again."""
+"""How many sums are kept at most: plugins forget questions, whose sums are not read again."""
 _FORGOTTEN_AT_ONCE: Final = 8
 """How many sums are dropped for a new one: each visits all groups that may count in it."""
 

@@ -320,7 +320,7 @@ def _template_of(pod: Pod) -> PodTemplate:
 
 
 def _template_key(pod: Pod) -> bytes:
-    """Return a digest of what a template is made of, which is as large as the template."""
+    """Return a digest of a template's content, which would take as much memory as the template."""
     metadata, spec, status = pod.metadata, pod.spec, pod.status
     content = _encode(
         (
@@ -336,9 +336,9 @@ def _template_key(pod: Pod) -> bytes:
 
 
 def _volumes_of(spec: PodSpec) -> tuple[Volume | str, ...]:
-    """Return the volumes whose source a plugin reads, of claims only that there are any.
+    """Return the volumes whose source a plugin reads: disks, for example, but no ConfigMaps.
 
-    Of a ConfigMap, for example, no plugin reads the source.
+    Claims are constants among them, so that pods with claims of their own share a template.
     """
     if not spec.volumes:
         return ()

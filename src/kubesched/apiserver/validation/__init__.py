@@ -45,7 +45,7 @@ def errors_of_new(resource: Resource, obj: Plain) -> list[FieldError]:
 
 
 def errors_of_update(
-    resource: Resource, new: Plain, old: Plain, subresource: str = ""
+    resource: Resource, new: Plain, old: Plain, subresource: str
 ) -> list[FieldError]:
     """Return the field errors of a changed object, prepared by its strategy."""
     errors = FieldErrors()

@@ -73,7 +73,7 @@ _ROLES: Final = "clusterroles.rbac.authorization.k8s.io"
 
 
 class ClusterRoleAggregation(Controller):
-    """Reconciles ClusterRoles."""
+    """Collects the rules of aggregated ClusterRoles."""
 
     server: AnyKindServer
 

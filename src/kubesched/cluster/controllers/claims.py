@@ -64,7 +64,6 @@ _VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
-_STORAGE: Final = "storage"
 _DEVICE_CLAIMS: Final = "resourceclaims.resource.k8s.io"
 _TEMPLATES: Final = "resourceclaimtemplates.resource.k8s.io"
 
@@ -285,7 +284,7 @@ def _is_delayed(class_: Plain | None) -> bool:
 
 
 def _claims_in_use(pod: Pod | None) -> list[Key]:
-    """Return the claims that a pod uses, which none does before it has a node or after its end."""
+    """Return the claims that a pod uses; none before it has a node or after it has finished."""
     if pod is None or not pod.spec.node_name or pod.status.phase in FINISHED:
         return []
     metadata, names = pod.metadata, []
@@ -361,7 +360,7 @@ def provisioned_volume(
         metadata=ObjectMeta(name=name, annotations={_PROVISIONED_BY: provisioner}),
         spec=PersistentVolumeSpec(
             access_modes=spec.access_modes,
-            capacity={_STORAGE: requests[_STORAGE]} if _STORAGE in requests else {},
+            capacity={"storage": requests["storage"]} if "storage" in requests else {},
             claim_ref=ObjectReference(
                 kind="PersistentVolumeClaim",
                 api_version="v1",
@@ -436,7 +435,7 @@ class PodClaimController(Controller):
                 name = self.server.create(_DEVICE_CLAIMS, claim)["metadata"]["name"]
                 found[asked["name"]] = {"name": asked["name"], "resourceClaimName": name}
         finally:
-            # Otherwise, a refused claim would bring the others again with each new attempt.
+            # Otherwise, each attempt after a refused claim would create the others again.
             if len(found) > known:
                 statuses = list(found.values())
                 self.server.patch_status(key, {**status, "resourceClaimStatuses": statuses})

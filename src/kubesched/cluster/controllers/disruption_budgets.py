@@ -81,7 +81,7 @@ class BudgetedPods:
         self.controllers[controller_of(pod.metadata)] += 1
 
     def remove(self, name: str) -> None:
-        """Count a pod no longer."""
+        """Stop counting a pod."""
         pod = self.pods.pop(name, None)
         if pod is None:
             return
@@ -208,7 +208,7 @@ class DisruptionBudgetController(Controller):
         except _UnknownScaleError as error:
             none = replace(budget.status, disruptions_allowed=0)
             none = replace(none, observed_generation=budget.metadata.generation)
-            return with_allowed_condition(none, budget, now, str(error))
+            return with_allowed_condition(none, now, str(error))
         disrupted = _awaited(budget, selected.pods, self.server.now())
         awaited = sum(_is_healthy(selected.pods[name]) for name in disrupted)
         return counted_status(budget, selected.healthy - awaited, wanted, now, disrupted)
@@ -240,9 +240,9 @@ class DisruptionBudgetController(Controller):
 def wanted_pods(
     spec: PodDisruptionBudgetSpec, selected: int, expected: Callable[[], int]
 ) -> tuple[int, int]:
-    """Return the expected and the desired healthy number of pods of a budget that selects so many.
+    """Return how many pods a budget expects, and how many of them should be healthy.
 
-    `expected` returns how many pods the controllers of these want together.
+    `selected` is how many it selects; `expected` returns how many their controllers want together.
     """
     if spec.max_unavailable is not None:
         number = expected()
@@ -277,7 +277,7 @@ def counted_status(
         expected_pods=expected,
         conditions=budget.status.conditions,
     )
-    return with_allowed_condition(status, budget, now)
+    return with_allowed_condition(status, now)
 
 
 def _is_healthy(pod: Pod) -> bool:

@@ -25,7 +25,7 @@ _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class GarbageCollector(Controller):
-    """Collects objects that have owners."""
+    """Deletes objects whose owners are gone, and dependents that a deletion waits for."""
 
     server: AnyKindServer
 
@@ -190,7 +190,7 @@ class DefinitionController(Controller):
 
 
 class NamespaceController(Controller):
-    """Reconciles Namespaces."""
+    """Deletes the objects of terminating Namespaces, and then the Namespaces."""
 
     server: AnyKindServer
 

@@ -135,7 +135,7 @@ class PoolIndex:
         return known[1]
 
     def has_outgrown(self, nodes: int) -> bool:
-        """Whether most of the nodes asked about must be gone, if there are so many now."""
+        """Whether most of the nodes asked about are gone, given the number of nodes now."""
         return len(self._known) > 2 * nodes + _NODES_GONE_MAX
 
     @property

@@ -78,10 +78,16 @@ def test_empty_documents_are_left_out_but_counted() -> None:
 
 
 def test_aliases_and_merges_are_resolved() -> None:
-    """Earlier merges take precedence over later ones, and the mapping's own keys over both."""
+    """Earlier mappings of a list take precedence, and own keys over merges before them."""
     text = "x: &x {a: 1}\nw: {<<: [*x, {a: 2, b: 3}], b: 4}\nz: [*x, *x]\n"
     ((_, document),) = load_documents(text)
     assert {"x": {"a": 1}, "w": {"a": 1, "b": 4}, "z": [{"a": 1}, {"a": 1}]} == document
+
+
+def test_a_merge_replaces_keys_before_it() -> None:
+    """As for kubectl and kube-scheduler, which read YAML with go-yaml v2."""
+    ((_, document),) = load_documents("{a: 1, b: 1, <<: {a: 2, c: 2}, c: 3}", rejects_repeats=True)
+    assert {"a": 2, "b": 1, "c": 3} == document
 
 
 @pytest.mark.parametrize("key", ["<<", "!!merge <<"])

@@ -196,20 +196,27 @@ class _Builder:
         if event.anchor:
             built = self._anchors[event.anchor] = _Anchored()
         repeated: list[str] = []
-        merged: list[dict[str, Any]] = []
+        merged: set[str] = set()
+        pairs = 0
         while type(at := self._next()) is not yaml.MappingEndEvent:
             is_merge = type(at) is yaml.ScalarEvent and at.value == "<<"
             # yq writes the tag.
             if is_merge and (at.implicit[0] or at.tag == _MERGE_TAG):
-                merged += self._sources(self._next())
+                for source in self._sources(self._next()):
+                    # As for go-yaml v2, what comes later takes precedence.
+                    built.update(source)
+                    merged.update(source)
+                    pairs += _pairs(source)
                 continue
             key = _key(self._value(at), at)
-            if key in built:
+            if key in built and key not in merged:
                 if self._rejects_repeats:
                     raise _error(at, f"the key {key!r} is there twice; write --- between objects")
                 repeated.append(key)
+            merged.discard(key)
             built[key] = self._value(self._next())
-        _merge(built, merged)
+        if isinstance(built, _Anchored):
+            built.pairs = len(built) + pairs
         if repeated:
             built = built if isinstance(built, Repeating) else Repeating(built)
             built.repeated = tuple(dict.fromkeys(repeated))
@@ -226,17 +233,6 @@ class _Builder:
             if self._merged > _NODES_MIN:
                 raise _error(event, "merges (<<) make the document too large")
         return sources
-
-
-def _merge(built: dict[str, Any], merged: list[dict[str, Any]]) -> None:
-    if merged:
-        # They come first, and the mapping's own keys take precedence.
-        own = dict(built)
-        built.clear()
-        for source in (*merged, own):
-            built.update(source)
-    if isinstance(built, _Anchored):
-        built.pairs = len(built) + sum(map(_pairs, merged))
 
 
 def _pairs(merged: dict[str, Any]) -> int:

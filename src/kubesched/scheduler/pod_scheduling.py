@@ -182,7 +182,7 @@ class PodScheduling:
         trace = log_attempt(pod)
         with self.holding_changes():
             decision = await cycle.schedule_with_extenders(pod, snapshot, trace)
-        log_scores(pod, trace, snapshot)
+            log_scores(pod, trace, snapshot)
         return decision
 
     def decide_at_once(self, pod: PodInfo, cycle: SchedulingCycle) -> Decision:

@@ -168,6 +168,7 @@ class PodScheduling:
         """
         if pod.is_terminating:
             self.record_failure(pod, f"skip schedule deleting pod: {pod.key}")
+            self.queue.nominator.strip_pod(pod.uid)
         elif not self.cache.is_assumed(pod.uid):
             return False
         self.done(pod.uid)

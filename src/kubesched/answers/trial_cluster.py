@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from random import Random
@@ -58,6 +59,9 @@ from kubesched.snapshot.pod_info import uid_of
 
 T = TypeVar("T", bound=KubeObject)
 
+_EVICTIONS_MAX: Final = 10
+"""How often a pod is created again at once while the cluster settles."""
+
 _BINDINGS: Final[Mapping[type, tuple[str, ...]]] = {
     PersistentVolumeClaim: ("volume_name", "storage_class_name"),
     PersistentVolume: ("claim_ref",),
@@ -99,6 +103,8 @@ class TrialCluster:
         self._keys = {uid_of(pod): key_of(pod) for pod in self.server.all(Pod)}
         self._templates = dict(self._templates_in_use())
         self._new_claims: list[Key] = []
+        self._evicted_before: Counter[str] = Counter()
+        self._late: list[Callable[[], None]] = []
         self._volumes = InstantVolumeWriter(self.server)
         self._journal: dict[Key, KubeObject | None] | None = None
         self._before: tuple[dict[str, str], int] = ({}, 0)
@@ -109,10 +115,14 @@ class TrialCluster:
 
     async def settle(self) -> None:
         """Schedule, create pods again and bind claims until nothing changes any more."""
+        self._evicted_before.clear()
         await self._bind_claims()
         await self.rehearsal.settle()
-        while self._new_claims:
+        while self._new_claims or self._late:
             await self._bind_claims()
+            late, self._late = self._late, []
+            for create in late:
+                self.server.soon(create)
             await self.rehearsal.settle()
 
     async def place_pending(self) -> None:
@@ -184,11 +194,20 @@ class TrialCluster:
             self._forget_claims_of(pod)
             self._succeed(pod, replacement)
 
-        self.server.soon(create)
+        if self._evicted_before[uid_of(pod)] < _EVICTIONS_MAX:
+            self.server.soon(create)
+            return
+        # Its preemptor may evict it again and again: it would never get its place otherwise.
+        self._late.append(create)
+        owner = controller_of(pod.metadata)
+        whose = f"{owner.kind} {pod.metadata.namespace}/{owner.name}" if owner else pod.metadata.key
+        text = f"Preemption evicted pods of {whose} {_EVICTIONS_MAX} times in a row"
+        self.notes[f"{text}; then they were created after all other pods had been tried."] = None
 
     def _succeed(self, pod: Pod, replacement: Pod) -> None:
         uid = uid_of(self.create_pod(replacement))
         self.successors[uid_of(pod)] = uid
+        self._evicted_before[uid] = self._evicted_before[uid_of(pod)] + 1
         if uid_of(pod) in self.placed_first:
             self.placed_first.add(uid)
 

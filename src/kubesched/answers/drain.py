@@ -11,8 +11,9 @@ Upstream: staging/src/k8s.io/kubectl/pkg/drain (v1.36)
 Differs:  if pods of a node wait for a budget, the next nodes are drained meanwhile, and its pods
           are tried again later. Flags that kubectl drain would need are assumed and reported. A new
           node equals the drained one, with the pods of DaemonSets that it had; a pool's nodes are
-          tried in the order of their names, so a better order may exist. To do without a node, no
-          pod is preempted, and pods that were pending before are not tried.
+          tried in the order of their names, so a better order may exist. Pods that were pending
+          before are tried when new nodes are there. To do without a node, no pod is preempted, and
+          pods that were pending before are not tried.
 """
 
 from __future__ import annotations
@@ -413,6 +414,7 @@ async def upgrade(
     blocked: dict[str, NodeThatBlocks] = {}
     unknown: dict[str, Unknown] = {}
     done = 0
+    held = cluster.hold_pending()
     while waiting:
         blocked = {}
         gone = NodesAtOnce((), 0)
@@ -425,7 +427,9 @@ async def upgrade(
                 done += 1
             if len(gone.nodes) == at_once or (gone.nodes and name == waiting[-1]):
                 steps.append(gone)
+                cluster.release(held)
                 await _bring_back(cluster, gone.nodes, cordoned)
+                held = cluster.hold_pending()
                 gone = NodesAtOnce((), 0)
             if watch is not None:
                 watch(done + len(blocked), number, done)

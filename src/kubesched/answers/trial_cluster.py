@@ -55,7 +55,7 @@ from kubesched.simulator.instant_server import InstantVolumeWriter
 from kubesched.simulator.object_server import NODES, key_of
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Eviction
-from kubesched.snapshot.pod_info import uid_of
+from kubesched.snapshot.pod_info import PodInfo, uid_of
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -223,21 +223,30 @@ class TrialCluster:
     @contextmanager
     def moving_only(self) -> Iterator[None]:
         """Schedule no pods but new ones, and those nominated to a node; evict none for them."""
-        now = asyncio.get_running_loop().time
-        scheduler = self.rehearsal.scheduler
-        queue = scheduler.queue
-        waiting = [*queue.pods(QueuePlace.UNSCHEDULABLE), *queue.pods(QueuePlace.BACKOFF)]
-        held = [one.pod_info for one in waiting if not queue.nominator.node_of(one.pod_info.uid)]
-        for info in held:
-            queue.delete(info, now())
+        held = self.hold_pending()
         try:
             with ExitStack() as stack:
-                for cycle in scheduler.cycles.values():
+                for cycle in self.rehearsal.scheduler.cycles.values():
                     stack.enter_context(cycle.restriction.without_post_filters())
                 yield
         finally:
-            for info in held:
-                queue.add(info, now())
+            self.release(held)
+
+    def hold_pending(self) -> list[PodInfo]:
+        """Take the pending pods out of the queue, but for nominated ones; return them."""
+        queue = self.rehearsal.scheduler.queue
+        waiting = [*queue.pods(QueuePlace.UNSCHEDULABLE), *queue.pods(QueuePlace.BACKOFF)]
+        held = [one.pod_info for one in waiting if not queue.nominator.node_of(one.pod_info.uid)]
+        for info in held:
+            queue.delete(info, asyncio.get_running_loop().time())
+        return held
+
+    def release(self, held: Iterable[PodInfo]) -> None:
+        """Schedule held pods again."""
+        scheduler = self.rehearsal.scheduler
+        for info in held:
+            scheduler.queue.add(info, asyncio.get_running_loop().time())
+        scheduler.wake()
 
     # Undo.
 

@@ -20,10 +20,19 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from kubesched.api.apps import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    StatefulSet,
+    StatefulSetOrdinals,
+    StatefulSetSpec,
+)
 from kubesched.api.codec import Loaded, Source, objects_in
 from kubesched.api.conditions import find_condition
-from kubesched.api.core import CoreEvent, Node, Pod, PodSpec, ReplicationController
+from kubesched.api.core import CoreEvent, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
 from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.api.scheme import kind_of
@@ -167,6 +176,35 @@ def _stateful(owner: Plain, number: int, taken: frozenset[str]) -> Made:
         made.claims.extend(msgspec.convert(claim, PersistentVolumeClaim) for claim in found)
         made.pods.append(_owned(owner, pod_at(owner, at)))
     return made
+
+
+def stateful_set_of(pods: Iterable[Pod], claims: Iterable[PersistentVolumeClaim]) -> StatefulSet:
+    """Return a StatefulSet as its pods and the claims show it, for an input that lacks it."""
+    first = min(pods, key=ordinal_of)
+    metadata, owner = first.metadata, controller_of(first.metadata)
+    assert owner is not None, "the pods belong to a StatefulSet"
+    own = {f"{volume.name}-{metadata.name}": volume.name for volume in first.spec.volumes}
+    templates = tuple(
+        replace(
+            claim,
+            metadata=replace(claim.metadata, name=own[claim.metadata.name]),
+            spec=replace(claim.spec, volume_name=""),
+        )
+        for claim in claims
+        if claim.metadata.namespace == metadata.namespace and claim.metadata.name in own
+    )
+    template = PodTemplateSpec(metadata=metadata, spec=replace(first.spec, node_name=""))
+    start = StatefulSetOrdinals(start=ordinal_of(first))
+    return StatefulSet(
+        metadata=ObjectMeta(name=owner.name, namespace=metadata.namespace, uid=owner.uid),
+        spec=StatefulSetSpec(template=template, ordinals=start, volume_claim_templates=templates),
+    )
+
+
+def ordinal_of(pod: Pod) -> int:
+    """Return the number at the end of a pod's name, -1 if there is none."""
+    text = pod.metadata.name.rpartition("-")[2]
+    return int(text) if text.isdecimal() else -1
 
 
 def _plain(item: Scaled | DaemonSet) -> Plain:

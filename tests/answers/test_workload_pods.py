@@ -99,6 +99,18 @@ def test_a_cron_job_has_one_run() -> None:
     assert made.pods[0].metadata.labels["job-name"] == "web-1"
 
 
+def test_the_pods_of_a_job_have_its_labels() -> None:
+    """Affinity and spread may select them; indexes follow those of the pods that it has."""
+    spec = {"parallelism": 2, "completions": 3, "completionMode": "Indexed"}
+    made = make(workload("Job", "batch/v1", template=TEMPLATE, **spec), 2, ["web-0-x"])
+    index = "batch.kubernetes.io/job-completion-index"
+    named = {"batch.kubernetes.io/job-name": "web", "job-name": "web"}
+    owned = {"batch.kubernetes.io/controller-uid": "u", "controller-uid": "u"}
+    assert [{"app": "web", **named, **owned, index: at} for at in "12"] == [
+        pod.metadata.labels for pod in made.pods
+    ]
+
+
 def test_copies_of_a_pod() -> None:
     """The first one has the pod's own name."""
     pod = make_pod("probe")

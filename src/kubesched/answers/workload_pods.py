@@ -40,7 +40,7 @@ from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.cluster.controllers.controller import is_active, pod_of, with_owner
 from kubesched.cluster.controllers.daemon_sets import daemons_of
 from kubesched.cluster.controllers.deployments import current_replica_set
-from kubesched.cluster.controllers.jobs import job_of
+from kubesched.cluster.controllers.jobs import indexed_pod, job_of
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.server import Plain
 from kubesched.explain.sentences import count, names
@@ -53,7 +53,10 @@ from kubesched.simulator.simulated_api import plain_workload
 from kubesched.simulator.soundness import spec_errors
 from kubesched.snapshot.pod_info import PodInfo
 
-_JOB_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
+_JOB_LABELS: Final = {
+    "name": ("batch.kubernetes.io/job-name", "job-name"),
+    "uid": ("batch.kubernetes.io/controller-uid", "controller-uid"),
+}
 _ONE_RUN: Final = "1"
 _LIMITS: Final = ("v1/LimitRange", "v1/ResourceQuota")
 
@@ -151,11 +154,15 @@ def make(
         case CronJob():
             between = [_between(plain, job_of(plain, f"{item.metadata.name}-{_ONE_RUN}"), Job)]
     owner = _plain(between[0]) if between else plain
-    pod = pod_of(owner["spec"]["template"], owner["metadata"]["name"])
+    template, metadata = owner["spec"]["template"], owner["metadata"]
     if owner["kind"] == "Job":
-        named = dict.fromkeys(_JOB_LABELS, owner["metadata"]["name"])
-        pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **named}
-    return Made(between, [], [_owned(owner, pod)] * number)
+        named = {label: metadata[of] for of, labels in _JOB_LABELS.items() for label in labels}
+        template["metadata"]["labels"] = {**template["metadata"].get("labels", {}), **named}
+    if owner["spec"].get("completionMode") == "Indexed":
+        first = len(list(taken))
+        pods = [indexed_pod(owner, at, 0) for at in range(first, first + number)]
+        return Made(between, [], [_owned(owner, pod) for pod in pods])
+    return Made(between, [], [_owned(owner, pod_of(template, metadata["name"]))] * number)
 
 
 def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:

@@ -26,9 +26,10 @@ from msgspec.structs import replace
 from kubesched.answers.budgets import BudgetStatuses
 from kubesched.answers.workload_pods import make, replacement_of
 from kubesched.api.apps import DaemonSet
-from kubesched.api.core import Node, Pod, PodResourceClaimStatus
+from kubesched.api.core import Node, NodeStatus, Pod, PodResourceClaimStatus
 from kubesched.api.errors import AlreadyExistsError
 from kubesched.api.meta import KubeObject, ObjectMeta, controller_of
+from kubesched.api.names import PODS
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.requirements import SelectorError, parse_selector
 from kubesched.api.resource import (
@@ -105,6 +106,7 @@ class TrialCluster:
         self._new_claims: list[Key] = []
         self._evicted_before: Counter[str] = Counter()
         self._late: list[Callable[[], None]] = []
+        self._closed: dict[str, NodeStatus] = {}
         self._volumes = InstantVolumeWriter(self.server)
         self._journal: dict[Key, KubeObject | None] | None = None
         self._before: tuple[dict[str, str], int] = ({}, 0)
@@ -426,7 +428,16 @@ class TrialCluster:
     def cordon(self, name: str, *, on: bool = True) -> None:
         """Make a node unschedulable, or schedulable."""
         node = self.server.get(Node, "", name)
-        self.write_node(replace(node, spec=replace(node.spec, unschedulable=on)))
+        status = self._closed.pop(name, node.status)
+        spec = replace(node.spec, unschedulable=on)
+        self.write_node(replace(node, spec=spec, status=status))
+
+    def close(self, name: str) -> None:
+        """Let a node take no more pods, whatever they tolerate, until `cordon` is called again."""
+        node = self.server.get(Node, "", name)
+        self._closed[name] = node.status
+        allocatable = {**node.status.allocatable, PODS: "0"}
+        self.write_node(replace(node, status=replace(node.status, allocatable=allocatable)))
 
     def remove_node(self, name: str) -> list[Pod]:
         """Remove a node with its pods; return them."""

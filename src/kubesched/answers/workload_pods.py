@@ -157,7 +157,8 @@ def make(
     template, metadata = owner["spec"]["template"], owner["metadata"]
     if owner["kind"] == "Job":
         named = {label: metadata[of] for of, labels in _JOB_LABELS.items() for label in labels}
-        template["metadata"]["labels"] = {**template["metadata"].get("labels", {}), **named}
+        own = template.setdefault("metadata", {})
+        own["labels"] = {**own.get("labels", {}), **named}
     if owner["spec"].get("completionMode") == "Indexed":
         first = len(list(taken))
         pods = [indexed_pod(owner, at, 0) for at in range(first, first + number)]

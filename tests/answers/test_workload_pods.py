@@ -194,6 +194,20 @@ def test_quotas_and_limit_ranges_are_named() -> None:
     ] == read_manifests(manifests, "default")[1]
 
 
+def test_runtime_classes_of_manifests_are_named() -> None:
+    """The API server adds their overhead, node selector and tolerations to pods."""
+    template = {"spec": {**SPEC, "runtimeClassName": "kata"}}
+    manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "web"},
+        "spec": {"template": template},
+    }
+    assert [
+        "not read: RuntimeClass kata; write the overhead, nodeSelector and tolerations into pods"
+    ] == read_manifests([manifest], "default")[1]
+
+
 # Owners.
 
 

@@ -44,7 +44,7 @@ from kubesched.cluster.controllers.jobs import indexed_pod, job_of
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.server import Plain
 from kubesched.explain.sentences import count, names
-from kubesched.inputs.completed_input import completed, not_read, unknown_fields
+from kubesched.inputs.completed_input import completed, not_read, on_runtime_classes, unknown_fields
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.inputs.pod_names import belongs_to, find_pod, workload_named, workloads_of
@@ -351,7 +351,15 @@ def read_manifests(
             f"{where}: no workload in it; name files with Deployments, StatefulSets, DaemonSets, "
             "Jobs, CronJobs, ReplicaSets, ReplicationControllers or Pods"
         )
-    return own, [*unknown_fields(files), *not_read(own, skipped), *_limits(skipped)]
+    warnings = [*unknown_fields(files), *not_read(own, skipped), *_limits(skipped)]
+    return own, [*warnings, *on_runtime_classes(_specs(own))]
+
+
+def _specs(items: Iterable[KubeObject]) -> Iterator[PodSpec]:
+    """Yield the specifications of pods that workloads create."""
+    for item in items:
+        if isinstance(item, Workload):
+            yield item.spec if isinstance(item, Pod) else _template(item)[1]
 
 
 def _limits(skipped: Counter[str]) -> Iterator[str]:

@@ -180,8 +180,8 @@ def test_a_pod_without_a_controller_is_not_replaced(owner: str) -> None:
     assert replacement_of(running("x", "n", owner=owner and "n", kind=owner)) is None
 
 
-def test_quotas_and_limit_ranges_are_named() -> None:
-    """They are not read, and may keep pods from being created."""
+def test_quotas_limit_ranges_and_autoscalers_are_named() -> None:
+    """They are not read, and the number of pods depends on them."""
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     manifests: list[dict[str, Any]] = [{**pod, "spec": {"containers": [{"name": "c"}]}}]
     assert [] == read_manifests(manifests, "default")[1]
@@ -189,8 +189,11 @@ def test_quotas_and_limit_ranges_are_named() -> None:
         {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}}
         for kind in ("ResourceQuota", "LimitRange", "Secret")
     ]
+    scaler = {"kind": "HorizontalPodAutoscaler", "metadata": {"name": "x"}}
+    manifests.append({"apiVersion": "autoscaling/v2", **scaler})
     assert [
-        "not read: LimitRange and ResourceQuota, which may keep pods from being created"
+        "not read: LimitRange and ResourceQuota, which may keep pods from being created",
+        "not read: HorizontalPodAutoscaler, which may want more pods; give their number",
     ] == read_manifests(manifests, "default")[1]
 
 

@@ -363,10 +363,12 @@ def _specs(items: Iterable[KubeObject]) -> Iterator[PodSpec]:
 
 
 def _limits(skipped: Counter[str]) -> Iterator[str]:
-    """Yield a warning about skipped objects because of which pods may not be created."""
+    """Yield warnings about skipped objects on which it depends how many pods are created."""
     found = [name.partition("/")[2] for name in _LIMITS if skipped[name]]
     if found:
         yield f"not read: {names(found)}, which may keep pods from being created"
+    if any(name.endswith("/HorizontalPodAutoscaler") for name in skipped):
+        yield "not read: HorizontalPodAutoscaler, which may want more pods; give their number"
 
 
 def decoded(

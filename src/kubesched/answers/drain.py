@@ -468,7 +468,9 @@ async def upgrade(
 
 async def _bring_back(cluster: TrialCluster, names: Iterable[str], cordoned: set[str]) -> None:
     for name in names:
-        cluster.cordon(name, on=name in cordoned)
+        cluster.cordon(name, on=False)
+        if name in cordoned:
+            cluster.cordon(name)
     await cluster.settle()
 
 

@@ -428,14 +428,14 @@ class TrialCluster:
     def cordon(self, name: str, *, on: bool = True) -> None:
         """Make a node unschedulable, or schedulable."""
         node = self.server.get(Node, "", name)
-        status = self._closed.pop(name, node.status)
+        status = node.status if on else self._closed.pop(name, node.status)
         spec = replace(node.spec, unschedulable=on)
         self.write_node(replace(node, spec=spec, status=status))
 
     def close(self, name: str) -> None:
-        """Let a node take no more pods, whatever they tolerate, until `cordon` is called again."""
+        """Let a node take no more pods, whatever they tolerate, until it is uncordoned."""
         node = self.server.get(Node, "", name)
-        self._closed[name] = node.status
+        self._closed.setdefault(name, node.status)
         allocatable = {**node.status.allocatable, PODS: "0"}
         self.write_node(replace(node, status=replace(node.status, allocatable=allocatable)))
 

@@ -216,6 +216,16 @@ def test_scaling_up_and_down() -> None:
     assert {"default/db-1", "default/db-2"} == {one.pod for one in report.removed}
 
 
+def test_a_drained_node_takes_pods_again_when_it_is_uncordoned() -> None:
+    """Until then not even pods that tolerate the cordon, as it is about to go."""
+    tolerations = [{"operator": "Exists"}]
+    objects = [node("a"), running("web-0", "a", owner="web", tolerations=tolerations)]
+    report = planned(objects, {"drain": "a"})
+    assert [("default/web-00002",)] == [one.pods for one in report.now_pending]
+    report = planned(objects, {"drain": "a"}, {"uncordon": "a"})
+    assert ["a"] == [one.new_node for one in report.moved]
+
+
 def test_a_manifest_with_fewer_replicas_removes_pods() -> None:
     """As `scale` does."""
     objects = [node("a"), *(running(f"web-{at}", "a", owner="web") for at in range(3))]

@@ -445,6 +445,7 @@ async def upgrade(
             if len(gone.nodes) == at_once or (gone.nodes and name == waiting[-1]):
                 steps.append(gone)
                 cluster.release(held)
+                cluster.rehearsal.scheduler.wake()
                 await _bring_back(cluster, gone.nodes, cordoned)
                 held = cluster.hold_pending()
                 gone = NodesAtOnce((), 0)

@@ -244,11 +244,9 @@ class TrialCluster:
         return held
 
     def release(self, held: Iterable[PodInfo]) -> None:
-        """Schedule held pods again."""
-        scheduler = self.rehearsal.scheduler
+        """Put held pods back into the queue; they are tried once something wakes the scheduler."""
         for info in held:
-            scheduler.queue.add(info, asyncio.get_running_loop().time())
-        scheduler.wake()
+            self.rehearsal.scheduler.queue.add(info, asyncio.get_running_loop().time())
 
     # Undo.
 

@@ -248,3 +248,12 @@ def test_pods_that_tolerate_a_cordon_do_not_come_back(
     report = drained([node("a"), node("b"), pod, full], *names)
     assert (fate, new_node) == fates(report)["web-0"]
     assert "ReplicaSet web tolerates cordons" in report.notes[0]
+
+
+def test_a_pod_that_came_back_may_wait_for_a_budget() -> None:
+    """It does not move to the node that is drained."""
+    pods = [
+        running(f"web-{at}", "a", owner="web", tolerations=[{"operator": "Exists"}]) for at in "01"
+    ]
+    report = drained([node("a"), *pods, budget("web", "web", minAvailable=1)], "a")
+    assert {"web-0": (PodFate.PENDING, ""), "web-1": (PodFate.WAITS, "")} == fates(report)

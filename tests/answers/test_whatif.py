@@ -17,6 +17,7 @@ from kubesched.answers.whatif import WhatIfReport, what_if
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.scheduling import PriorityClass
+from kubesched.api.well_known import SELECTED_NODE
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_pod
 from tests.plugins.dynamic_resources import objects as dra
@@ -226,6 +227,29 @@ def test_a_drained_node_takes_pods_again_when_it_is_uncordoned() -> None:
     assert ["a"] == [one.new_node for one in report.moved]
 
 
+def test_a_closed_node_is_otherwise_the_node_that_it_was() -> None:
+    """It is closed because a pod came back; nodes are added like it, and it may be resized."""
+    tolerations = [{"operator": "Exists"}]
+    objects = [node("a"), running("web-0", "a", owner="web", tolerations=tolerations)]
+    report = planned(objects, {"drain": "a"}, {"addNodes": {"count": 1, "like": "a"}})
+    assert ["a-new-1"] == [one.new_node for one in report.moved]
+    assert [220] == [use.allocatable for use in report.after.resources if use.resource == "pods"]
+    steps = {"drain": "a"}, {"resize": {"nodes": "a", "capacity": {"cpu": 8}}}, {"uncordon": "a"}
+    report = planned(objects, *steps)
+    assert [8000] == [use.allocatable for use in report.after.resources if use.resource == "cpu"]
+
+
+def test_pods_do_not_go_to_nodes_that_were_drained_before() -> None:
+    """Even if they tolerate the cordon."""
+    tolerations = [{"operator": "Exists"}]
+    pods = [running("old-0", "a", owner="old"), running("log-0", "c", "3", owner="log")]
+    last = running("web-0", "b", "1", owner="web", tolerations=tolerations)
+    report = planned(
+        [node("a"), node("b", "1"), node("c", "8"), *pods, last], {"drain": "a"}, {"drain": "b"}
+    )
+    assert {"c"} == {one.new_node for one in report.moved}
+
+
 def test_a_manifest_with_fewer_replicas_removes_pods() -> None:
     """As `scale` does."""
     objects = [node("a"), *(running(f"web-{at}", "a", owner="web") for at in range(3))]
@@ -252,7 +276,9 @@ def test_new_pods_of_a_stateful_set_have_claims_of_their_own(has_set: bool) -> N
         node("b"),
         make_class("fast"),
         make_volume("disk", storage_class="fast", nodes={"kubernetes.io/hostname": ["a"]}),
-        make_claim("data-web-5", storage_class="fast", volume="disk"),
+        make_claim(
+            "data-web-5", storage_class="fast", volume="disk", annotations={SELECTED_NODE: "a"}
+        ),
         running("web-5", "a", owner="web", kind="StatefulSet", volumes=[volume]),
     ]
     if has_set:

@@ -19,7 +19,7 @@ Differs:  if pods of a node wait for a budget, the next nodes are drained meanwh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from kubesched.answers.pod_outcomes import GONE, ClusterUse, PodOutcomes, PreemptedPod, use_of
 from kubesched.answers.trial_cluster import TrialCluster, WatchSteps
-from kubesched.api.core import FINISHED, Node, Pod
+from kubesched.api.core import FINISHED, Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.eviction import is_mirror, stays_in_drain
@@ -144,7 +144,7 @@ async def drain(
 
 def _is_cordoned(cluster: TrialCluster, name: str) -> bool:
     """Whether a node is unschedulable."""
-    return cluster.server.get(Node, "", name).spec.unschedulable
+    return cluster.node(name).spec.unschedulable
 
 
 class Drained(NamedTuple):
@@ -194,8 +194,11 @@ class _DrainTrial:
 
     async def run(self, after_node: Callable[[], None]) -> None:
         """Cordon the nodes, and evict their pods as far as budgets allow."""
+        cluster = self._cluster
         for name in self._on_node:
-            self._cluster.cordon(name)
+            cluster.cordon(name)
+            cluster.drained.setdefault(name, "")
+        there = {uid_of(pod) for name in cluster.drained for pod in cluster.pods_on(name)}
         waiting: list[Pod] = []
         for pods in self._on_node.values():
             leaving = [pod for pod in pods if not stays_in_drain(pod)]
@@ -206,17 +209,19 @@ class _DrainTrial:
             if len(left) == len(waiting):
                 break
             waiting = left
-        await self._evict_those_that_came_back()
+        await self._evict_those_that_came_back(there)
 
-    async def _evict_those_that_came_back(self) -> None:
-        """Evict the pods that tolerate a cordon once more, from nodes that take no pods at all."""
+    async def _evict_those_that_came_back(self, there: Container[str]) -> None:
+        """Evict the pods that tolerate a cordon once more, from nodes that take no pods at all.
+
+        `there` are the uids of the pods that drained nodes had at the beginning.
+        """
         cluster = self._cluster
-        drained = {uid_of(pod) for pods in self._on_node.values() for pod in pods}
-        on_nodes = [pod for name in self._on_node for pod in cluster.pods_on(name)]
-        back = [pod for pod in on_nodes if not stays_in_drain(pod) and uid_of(pod) not in drained]
+        on_nodes = [pod for name in cluster.drained for pod in cluster.pods_on(name)]
+        back = [pod for pod in on_nodes if not stays_in_drain(pod) and uid_of(pod) not in there]
         if not back:
             return
-        for name in self._on_node:
+        for name in cluster.drained:
             cluster.close(name)
         for whose in dict.fromkeys(_workload_name(pod) or pod.metadata.key for pod in back):
             text = f"{whose} tolerates cordons, so that its pods come back to drained nodes"
@@ -279,6 +284,9 @@ class _DrainTrial:
         if self._cluster.last_successor(uid) == uid:
             return replace(found, fate=PodFate.LOST)
         now = outcomes.of(uid, found.pod)
+        if now.node in self._cluster.drained:
+            budgets, why = self._why_it_waits(pod)
+            return replace(found, fate=PodFate.WAITS, budgets=budgets, message=why)
         return replace(
             found,
             fate=PodFate.MOVED if now.node else PodFate.PENDING,

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import count
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count, islice
 from pathlib import Path
 from typing import Final, cast
 
@@ -24,14 +24,14 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.answers.pod_outcomes import PodOutcomeNow, PodOutcomes, PodsWithoutNode, grouped
-from kubesched.answers.trial_cluster import TrialCluster, names_of, new_nodes
+from kubesched.answers.trial_cluster import TrialCluster, names_of
 from kubesched.api.core import Node, NodeSpec, NodeStatus, Taint
 from kubesched.api.decode import load
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.names import label_key_errors, label_value_errors
 from kubesched.api.quantity import parse_quantity, resource_values
 from kubesched.api.tolerations import HARD_EFFECTS
-from kubesched.api.well_known import ZONE
+from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.cluster.nodes import STATE_TAINTS
 from kubesched.explain.document import DocumentPart
 from kubesched.inputs.errors import UserError
@@ -174,6 +174,17 @@ def shape_of(node: Node, price: float | None = None) -> NodeShape:
         price,
         name,
     )
+
+
+def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
+    """Return empty nodes of a shape, with names that are not taken."""
+    used, found = set(taken), []
+    names = (f"{model.metadata.name}-{at}" for at in count(1))
+    for name in islice((name for name in names if name not in used), number):
+        labels = {**model.metadata.labels, HOSTNAME: name}
+        metadata = replace(model.metadata, name=name, uid="", labels=labels)
+        found.append(replace(model, metadata=metadata))
+    return found
 
 
 def parse_taint(text: str) -> Taint:

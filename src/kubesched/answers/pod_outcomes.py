@@ -8,12 +8,14 @@ from typing import Final, NamedTuple
 
 from kubesched.answers.top import ResourceRequests
 from kubesched.answers.trial_cluster import TrialCluster
+from kubesched.api.names import PODS
+from kubesched.api.quantity import value
 from kubesched.cluster.controllers.controller import is_active
 from kubesched.explain.document import DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import grouped_by, largest_first
 from kubesched.explain.unknown import UnknownOutcomes
-from kubesched.simulator.report import Gated, Unplaced
+from kubesched.simulator.report import Gated, Unplaced, resource_use
 from kubesched.simulator.utilisation import Utilisation
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -195,7 +197,14 @@ def use_of(cluster: TrialCluster) -> ClusterUse:
     """Return how full a settled cluster is."""
     rehearsal = cluster.rehearsal
     nodes = rehearsal.scheduler.cache.nodes
-    total = Utilisation(nodes).total()
+    # Drained nodes that are closed allow no pods, but only until they are uncordoned.
+    closed = sum(value(pods) for pods in cluster.drained.values() if pods)
+    total = [
+        resource_use(one.resource, one.allocatable + closed, 0, one.requested_after)
+        if one.resource == PODS
+        else one
+        for one in Utilisation(nodes).total()
+    ]
     return ClusterUse(
         len(nodes),
         int(nodes.pod_counts.sum()),

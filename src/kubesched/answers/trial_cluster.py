@@ -13,7 +13,6 @@ Differs:  pods of a controller of any kind are created again, with the fields of
 from __future__ import annotations
 
 import asyncio
-import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -26,7 +25,7 @@ from msgspec.structs import replace
 from kubesched.answers.budgets import BudgetStatuses
 from kubesched.answers.workload_pods import make, replacement_of
 from kubesched.api.apps import DaemonSet
-from kubesched.api.core import Node, NodeStatus, Pod, PodResourceClaimStatus
+from kubesched.api.core import Node, Pod, PodResourceClaimStatus
 from kubesched.api.errors import AlreadyExistsError
 from kubesched.api.meta import KubeObject, ObjectMeta, controller_of
 from kubesched.api.names import PODS
@@ -41,7 +40,7 @@ from kubesched.api.resource import (
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.storage import CSINode, CSIStorageCapacity, StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
-from kubesched.api.well_known import HOSTNAME, NO_PROVISIONER, SYSTEM_CLASSES
+from kubesched.api.well_known import NO_PROVISIONER, SYSTEM_CLASSES
 from kubesched.cluster.controllers.claims import device_claim_of, has_own_claims, volume_claims_of
 from kubesched.cluster.eviction import is_mirror
 from kubesched.cluster.nodes import with_state_taints
@@ -87,6 +86,7 @@ class TrialCluster:
         successors: The uid of a deleted pod -> the uid of its replacement.
         gone: `namespace/name` -> the uid of the last deleted pod of that name.
         breaks_budget: Whether a pod that a budget protects was deleted since `begin`.
+        drained: Drained node, until it is uncordoned -> its allocatable pods; "" if not closed.
         placed_first: The uids of pods that were pending and have a node, and of their successors.
         notes: What was assumed, one sentence each.
     """
@@ -106,10 +106,10 @@ class TrialCluster:
         self._new_claims: list[Key] = []
         self._evicted_before: Counter[str] = Counter()
         self._late: list[Callable[[], None]] = []
-        self._closed: dict[str, NodeStatus] = {}
+        self.drained: dict[str, str] = {}
         self._volumes = InstantVolumeWriter(self.server)
         self._journal: dict[Key, KubeObject | None] | None = None
-        self._before: tuple[dict[str, str], int] = ({}, 0)
+        self._before: tuple[dict[str, str], int, dict[str, str]] = ({}, 0, {})
         self._random_states: list[tuple[Any, ...]] = []
         self._recreates = True
         self.budgets = BudgetStatuses(self.server)
@@ -254,7 +254,8 @@ class TrialCluster:
         """Record what is changed from now on."""
         self._journal = {}
         self.breaks_budget = False
-        self._before = (dict(self.successors), len(self.rehearsal.outcomes.evictions))
+        evictions = len(self.rehearsal.outcomes.evictions)
+        self._before = (dict(self.successors), evictions, dict(self.drained))
         self._random_states = [random.getstate() for random in self._random_sources()]
 
     def keep(self) -> None:
@@ -266,7 +267,7 @@ class TrialCluster:
         journal, self._journal = self._journal, None
         assert journal is not None, "begin was called"
         outcomes = self.rehearsal.outcomes
-        self.successors, evictions = self._before
+        self.successors, evictions, self.drained = self._before
         del outcomes.evictions[evictions:]
         pods = {key: item for key, item in journal.items() if key.kind == kind_name(Pod)}
         with self.deleting_for_good():
@@ -419,27 +420,36 @@ class TrialCluster:
                 for pod in make(item, 0, nodes=[node]).pods:
                     self.create_pod(pod)
 
+    def node(self, name: str) -> Node:
+        """Return a node as it was written, also if it is closed."""
+        node = self.server.get(Node, "", name)
+        pods = self.drained.get(name)
+        return _with_pods(node, pods) if pods else node
+
     def write_node(self, node: Node) -> None:
-        """Replace a node; its taints follow from its state."""
+        """Replace a node, which stays closed; its taints follow from its state."""
+        if self.drained.get(node.metadata.name):
+            self.drained[node.metadata.name] = str(node.status.allocatable.get(PODS, "0"))
+            node = _with_pods(node, "0")
         self.server.update(with_state_taints(node))
 
     def cordon(self, name: str, *, on: bool = True) -> None:
         """Make a node unschedulable, or schedulable."""
-        node = self.server.get(Node, "", name)
-        status = node.status if on else self._closed.pop(name, node.status)
-        spec = replace(node.spec, unschedulable=on)
-        self.write_node(replace(node, spec=spec, status=status))
+        node = self.node(name)
+        if not on:
+            self.drained.pop(name, None)
+        self.write_node(replace(node, spec=replace(node.spec, unschedulable=on)))
 
     def close(self, name: str) -> None:
         """Let a node take no more pods, whatever they tolerate, until it is uncordoned."""
-        node = self.server.get(Node, "", name)
-        self._closed.setdefault(name, node.status)
-        allocatable = {**node.status.allocatable, PODS: "0"}
-        self.write_node(replace(node, status=replace(node.status, allocatable=allocatable)))
+        node = self.node(name)
+        self.drained[name] = "0"
+        self.write_node(node)
 
     def remove_node(self, name: str) -> list[Pod]:
         """Remove a node with its pods; return them."""
         pods = self.pods_on(name)
+        self.drained.pop(name, None)
         self.server.delete(self.server.get(Node, "", name))
         for pod in pods:
             self.delete_pod(pod, for_good=is_daemon(pod))
@@ -522,17 +532,6 @@ def is_daemon(pod: Pod) -> bool:
     return is_mirror(pod) or (owner is not None and owner.kind in ("DaemonSet", "Node"))
 
 
-def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
-    """Return empty nodes of a shape, with names that are not taken."""
-    used, found = set(taken), []
-    names = (f"{model.metadata.name}-{at}" for at in itertools.count(1))
-    for name in itertools.islice((name for name in names if name not in used), number):
-        labels = {**model.metadata.labels, HOSTNAME: name}
-        metadata = replace(model.metadata, name=name, uid="", labels=labels)
-        found.append(replace(model, metadata=metadata))
-    return found
-
-
 def published_by(node: Node, like: str, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:
     """Yield what the drivers of a new node publish, as they did for the node that it is like.
 
@@ -581,6 +580,11 @@ def _near_label(selector: str, labels: Mapping[str, Mapping[str, str]]) -> str:
     pairs = {f"{key}={value}" for own in labels.values() for key, value in own.items()}
     hint = did_you_mean(selector, sorted(pairs), "", most=1)
     return f"; {hint}" if hint else ""
+
+
+def _with_pods(node: Node, pods: str) -> Node:
+    allocatable = {**node.status.allocatable, PODS: pods}
+    return replace(node, status=replace(node.status, allocatable=allocatable))
 
 
 def _is_going(pod: Pod) -> bool:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from kubesched.answers.drain import DrainedPod, PodFate, drain_nodes
 from kubesched.answers.fit import create_all, create_made, create_workload, scaled
-from kubesched.answers.node_shapes import shape_of
+from kubesched.answers.node_shapes import new_nodes, shape_of
 from kubesched.answers.plan import (
     AddNodes,
     ApplyManifest,
@@ -49,7 +49,6 @@ from kubesched.answers.trial_cluster import (
     WatchSteps,
     is_daemon,
     names_of,
-    new_nodes,
     selected_nodes,
 )
 from kubesched.answers.workload_pods import (
@@ -403,7 +402,7 @@ class _PlanRun:
         return f"resize {names(nodes)} to {size}"
 
     def _nodes(self, wanted: Sequence[str]) -> list[Node]:
-        return [self._cluster.server.get(Node, "", name) for name in wanted]
+        return [self._cluster.node(name) for name in wanted]
 
     def _names(self, written: Names) -> list[str]:
         """Return the nodes that a step names; raises QuestionError if one does not exist."""

@@ -37,6 +37,7 @@ from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.api.scheme import kind_of
 from kubesched.api.volume import PersistentVolumeClaim
+from kubesched.api.well_known import SELECTED_NODE
 from kubesched.cluster.controllers.controller import is_active, pod_of, with_owner
 from kubesched.cluster.controllers.daemon_sets import daemons_of
 from kubesched.cluster.controllers.deployments import current_replica_set
@@ -195,7 +196,16 @@ def stateful_set_of(pods: Iterable[Pod], claims: Iterable[PersistentVolumeClaim]
     templates = tuple(
         replace(
             claim,
-            metadata=replace(claim.metadata, name=own[claim.metadata.name]),
+            metadata=replace(
+                claim.metadata,
+                name=own[claim.metadata.name],
+                # Otherwise all new pods would have to go to the node of the first one.
+                annotations={
+                    key: text
+                    for key, text in claim.metadata.annotations.items()
+                    if key != SELECTED_NODE
+                },
+            ),
             spec=replace(claim.spec, volume_name=""),
         )
         for claim in claims

@@ -239,6 +239,14 @@ def test_a_closed_node_is_otherwise_the_node_that_it_was() -> None:
     assert [8000] == [use.allocatable for use in report.after.resources if use.resource == "cpu"]
 
 
+def test_a_pod_that_came_back_may_wait_for_a_budget() -> None:
+    """It has not moved."""
+    tolerations = [{"operator": "Exists"}]
+    pods = [running(f"web-{at}", "a", owner="web", tolerations=tolerations) for at in "01"]
+    report = planned([node("a"), *pods, budget("web", "web", minAvailable=1)], {"drain": "a"})
+    assert ((), ["default/web-1"]) == (report.moved, [one.pod for one in report.waiting])
+
+
 def test_pods_do_not_go_to_nodes_that_were_drained_before() -> None:
     """Even if they tolerate the cordon."""
     tolerations = [{"operator": "Exists"}]

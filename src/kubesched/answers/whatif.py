@@ -158,7 +158,7 @@ async def what_if(
     for path, step in steps:
         done.append(await run.carry_out(path, step))
         after_step()
-    difference = _Difference(cluster, pods, placed_first, run.removed)
+    difference = _Difference(cluster, pods, placed_first, run)
     # A later step may have let a pod go that waited for a budget.
     waiting = tuple(pod for pod in run.waiting if pod.pod in difference.unmoved)
     preempted = difference.outcomes.evicted(earlier)
@@ -190,9 +190,11 @@ class _Difference:
         cluster: TrialCluster,
         before: Mapping[str, Pod],
         placed_first: Collection[str],
-        removed: Collection[str],
+        run: _PlanRun,
     ) -> None:
         self.outcomes = PodOutcomes(cluster)
+        self._drained = cluster.drained
+        self._waiting = {pod.pod for pod in run.waiting}
         self.moved: list[MovedPod] = []
         self.lost: list[MovedPod] = []
         self.removed: list[MovedPod] = []
@@ -209,7 +211,7 @@ class _Difference:
             if pod is not None:
                 found = MovedPod(key, node, pod.metadata.key, pod.spec.node_name)
                 self._add(uid, last, found, was_first=was_first)
-            elif uid in removed or last in removed:
+            elif uid in run.removed or last in run.removed:
                 self.removed.append(MovedPod(key, node, "", ""))
             elif not (is_daemon(was) or was.metadata.deletion_timestamp):
                 self.lost.append(MovedPod(key, node, "", ""))
@@ -228,7 +230,7 @@ class _Difference:
             self.pending.append(self.outcomes.of(uid, found.pod))
         elif was_first:
             return
-        elif last != uid:
+        elif last != uid and not (found.new_node in self._drained and found.pod in self._waiting):
             self.moved.append(found)
         else:
             self.unmoved.add(found.pod)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from hypothesis import given, settings
@@ -17,9 +17,12 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import ZONE
+from kubesched.framework import SUCCESS, CycleState, PodInfo, ReservePlugin, Status, unschedulable
+from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.testing.builders import make_pod
 from tests.plugins.dynamic_resources import objects as dra
 from tests.plugins.volume_objects import make_claim, make_class, make_volume
+from tests.simulator.clusters import rehearse
 
 from .trials import budget, node, owner_metadata, random_cluster, running, state_of, tried
 
@@ -73,6 +76,33 @@ def test_preemption_of_pods_that_are_created_again_at_once_ends() -> None:
     placed, notes = tried(objects, ask)
     assert ["default/web-1"] == placed
     assert "Preemption evicted pods of ReplicaSet default/low 10 times in a row" in notes[0]
+
+
+class Refusing(ReservePlugin):
+    """Refuses pods of high priority."""
+
+    name: ClassVar = "Refusing"
+
+    def reserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Refuse it where Filter did not."""
+        return unschedulable("no") if pod.priority else SUCCESS
+
+    def unreserve(self, cycle: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Do nothing."""
+
+
+def test_preemption_of_a_pod_that_does_not_get_the_place_ends() -> None:
+    """Not even when all other pods have been tried."""
+    high = make_pod("high", requests={"cpu": 2}, priority=10)
+    objects = [node("a", "2"), running("low-0", "a", "2", owner="low"), high]
+
+    async def ask(rehearsal: Rehearsal) -> list[str]:
+        rehearsal.load(objects)
+        cluster = TrialCluster(rehearsal)
+        await cluster.place_pending()
+        return [pod.spec.node_name for pod in cluster.pods().values()]
+
+    assert ["", "a"] == sorted(rehearse(ask, Refusing))
 
 
 @pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])

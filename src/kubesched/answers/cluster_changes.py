@@ -19,7 +19,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
-from kubesched.answers.trial_cluster import is_daemon, published_by
+from kubesched.answers.trial_cluster import published_by
+from kubesched.answers.workload_pods import is_daemon
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.api.quantity import canonical

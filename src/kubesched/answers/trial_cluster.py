@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.answers.budgets import BudgetStatuses
-from kubesched.answers.workload_pods import make, replacement_of
+from kubesched.answers.workload_pods import is_daemon, make, replacement_of
 from kubesched.api.apps import DaemonSet
 from kubesched.api.core import Node, Pod, PodResourceClaimStatus
 from kubesched.api.errors import AlreadyExistsError
@@ -42,7 +42,6 @@ from kubesched.api.storage import CSINode, CSIStorageCapacity, StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import NO_PROVISIONER, SYSTEM_CLASSES
 from kubesched.cluster.controllers.claims import device_claim_of, has_own_claims, volume_claims_of
-from kubesched.cluster.eviction import is_mirror
 from kubesched.cluster.nodes import with_state_taints
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Change, ChangeType, Key
@@ -120,12 +119,18 @@ class TrialCluster:
         self._evicted_before.clear()
         await self._bind_claims()
         await self.rehearsal.settle()
-        while self._new_claims or self._late:
-            await self._bind_claims()
-            late, self._late = self._late, []
-            for create in late:
-                self.server.soon(create)
-            await self.rehearsal.settle()
+        evicted_late = 0
+        with ExitStack() as stack:
+            while self._new_claims or self._late:
+                await self._bind_claims()
+                late, self._late = self._late, []
+                for create in late:
+                    self.server.soon(create)
+                evicted_late += bool(late)
+                if evicted_late == _EVICTIONS_MAX:
+                    # Their preemptor does not get the place, as when Reserve refuses it.
+                    self._stop_preemption(stack)
+                await self.rehearsal.settle()
 
     async def place_pending(self) -> None:
         """Settle the cluster before it is changed: placing its pending pods is not a change."""
@@ -228,11 +233,14 @@ class TrialCluster:
         held = self.hold_pending()
         try:
             with ExitStack() as stack:
-                for cycle in self.rehearsal.scheduler.cycles.values():
-                    stack.enter_context(cycle.restriction.without_post_filters())
+                self._stop_preemption(stack)
                 yield
         finally:
             self.release(held)
+
+    def _stop_preemption(self, stack: ExitStack) -> None:
+        for cycle in self.rehearsal.scheduler.cycles.values():
+            stack.enter_context(cycle.restriction.without_post_filters())
 
     def hold_pending(self) -> list[PodInfo]:
         """Take the pending pods out of the queue, but for nominated ones; return them."""
@@ -254,8 +262,7 @@ class TrialCluster:
         """Record what is changed from now on."""
         self._journal = {}
         self.breaks_budget = False
-        evictions = len(self.rehearsal.outcomes.evictions)
-        self._before = (dict(self.successors), evictions, dict(self.drained))
+        self._before = (dict(self.successors), len(self.evictions), dict(self.drained))
         self._random_states = [random.getstate() for random in self._random_sources()]
 
     def keep(self) -> None:
@@ -524,12 +531,6 @@ def _applied(item: T, known: KubeObject) -> T:
             kept = {field: getattr(cast("Any", known).spec, field)}
             changed = replace(changed, spec=replace(changed.spec, **kept))
     return cast("T", changed)
-
-
-def is_daemon(pod: Pod) -> bool:
-    """Whether a pod belongs to its node: a DaemonSet's pod, or a static one."""
-    owner = controller_of(pod.metadata)
-    return is_mirror(pod) or (owner is not None and owner.kind in ("DaemonSet", "Node"))
 
 
 def published_by(node: Node, like: str, objects: Iterable[KubeObject]) -> Iterator[KubeObject]:

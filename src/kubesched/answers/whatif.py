@@ -47,12 +47,12 @@ from kubesched.answers.trial_cluster import (
     QuestionError,
     TrialCluster,
     WatchSteps,
-    is_daemon,
     names_of,
     selected_nodes,
 )
 from kubesched.answers.workload_pods import (
     Scaled,
+    is_daemon,
     make,
     ordinal_of,
     replacement_of,

@@ -43,6 +43,7 @@ from kubesched.cluster.controllers.daemon_sets import daemons_of
 from kubesched.cluster.controllers.deployments import current_replica_set
 from kubesched.cluster.controllers.jobs import indexed_pod, job_of
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
+from kubesched.cluster.eviction import is_mirror
 from kubesched.cluster.server import Plain
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.completed_input import completed, not_read, on_runtime_classes, unknown_fields
@@ -264,6 +265,12 @@ def replacement_of(pod: Pod) -> Pod | None:
     )
     spec = replace(pod.spec, node_name="")
     return Pod(api_version="v1", kind="Pod", metadata=kept, spec=spec)
+
+
+def is_daemon(pod: Pod) -> bool:
+    """Whether a pod belongs to its node: a DaemonSet's pod, or a static one."""
+    owner = controller_of(pod.metadata)
+    return is_mirror(pod) or (owner is not None and owner.kind in ("DaemonSet", "Node"))
 
 
 # Owners of pods.

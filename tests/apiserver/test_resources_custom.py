@@ -277,6 +277,39 @@ async def test_watches_lists_and_tables() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "kind", "expected"),
+    [
+        ('.spec.toys[?(@.name=="ball")].size', "integer", 2),
+        (".spec.toys[?(@.name == 'bone')].size", "integer", None),
+        (".spec.toys[0].name", "string", "mouse"),
+        (".spec.toys[-1:].name", "string", "ball"),
+        (".spec.toys[*].size", "number", 2),
+        (".spec.toys[5].name", "string", None),
+        (".spec.toys[0]", "string", '{"name":"mouse"}'),
+        (".spec.tame", "string", "true"),
+        (r".metadata.annotations.example\.com/owner", "string", "ann"),
+        (".metadata.annotations['example.com/owner']", "string", "ann"),
+        (".spec.lives", "integer", None),
+        (".spec.born", "date", "<invalid>"),
+        (".spec.died", "date", None),
+        ("..name", "string", None),
+    ],
+)
+@on_virtual_time
+async def test_columns_show_what_is_at_their_paths(path: str, kind: str, expected: Any) -> None:
+    """Conditions and positions select items of lists; what is missing is null, not a zero."""
+    column = {"name": "Shown", "type": kind, "jsonPath": path}
+    server = await with_cats(additionalPrinterColumns=[column])
+    toys = [{"name": "mouse"}, {"name": "ball", "size": 2}]
+    tom = cat(toys=toys, lives=None, tame=True, born="in May")
+    tom["metadata"]["annotations"] = {"example.com/owner": "ann"}
+    await ask(server, "POST", CATS, tom)
+    table = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    shown = body(await ask(server, "GET", CATS, headers=table))
+    assert [["tom", expected]] == [row["cells"] for row in shown["rows"]]
+
+
+@pytest.mark.parametrize(
     ("selector", "expected"),
     [
         ("spec.lives=9", ["tom"]),

@@ -252,6 +252,54 @@ async def test_server_side_apply() -> None:
     assert {"bed": {"color": "red", "soft": True}} == left["spec"]
 
 
+def listed(kind: str, **options: Any) -> Json:
+    """The schema of a list."""
+    return {"type": "array", "x-kubernetes-list-type": kind, **options}
+
+
+KEYED = listed(
+    "map",
+    items={"type": "object", "properties": {"tags": listed("set")}},
+    **{"x-kubernetes-list-map-keys": ["name"]},
+)
+ATOMIC = {"type": "object", "x-kubernetes-map-type": "atomic"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "first", "second", "expected"),
+    [
+        (KEYED, [{"name": "a"}], [{"name": "b"}], [{"name": "a"}, {"name": "b"}]),
+        (
+            KEYED,
+            [{"name": "a", "tags": ["x"]}],
+            [{"name": "a", "tags": ["y"]}],
+            [{"name": "a", "tags": ["x", "y"]}],
+        ),
+        (KEYED, [{"name": "a", "size": 1}], [{"name": "a", "size": 2}], 'toys[name="a"].size'),
+        (KEYED, [], [{"size": 2}], "toys: element 0: associative list with keys has an element"),
+        (listed("set"), ["x"], ["y", "x"], ["y", "x"]),
+        (listed("atomic"), ["x"], ["y"], ".spec.toys"),
+        (ATOMIC, {"a": 1}, {"b": 2}, ".spec.toys"),
+        ({"additionalProperties": KEYED}, {"a": []}, {"a": [{"size": 2}]}, "toys.a: element 0"),
+    ],
+)
+@in_real_time
+async def test_schemas_divide_what_is_applied(
+    schema: Json, first: Any, second: Any, expected: Any
+) -> None:
+    """Managers share lists and maps as the definition says."""
+    properties = {"spec": {"type": "object", "properties": {"toys": schema}}}
+    server = await with_cats(schema={"openAPIV3Schema": {"properties": properties}})
+    for manager, toys in (("a", first), ("b", second)):
+        headers, query = {"content-type": APPLY}, {"fieldManager": (manager,)}
+        wanted = cat(toys=toys)
+        answer = await ask(server, "PATCH", f"{CATS}/tom", wanted, query, headers)
+    if isinstance(expected, str):
+        assert expected in json.loads(answer.body)["message"]
+    else:
+        assert expected == body(answer)["spec"]["toys"]
+
+
 @on_virtual_time
 async def test_watches_lists_and_tables() -> None:
     """Custom resources are selected, watched and printed like other kinds."""

@@ -191,7 +191,7 @@ _FORMS: Final[Mapping[str, tuple[str, Any]]] = {
 
 def type_errors(value: Any, value_type: ValueType, path: Path = ()) -> Iterator[str]:
     """Yield why a value does not fit its type, each reason with its path."""
-    if value is None or isinstance(value_type, Untyped):
+    if value is None or (isinstance(value_type, Untyped) and value_type.is_whole(value)):
         return
     if isinstance(value_type, Scalar):
         wanted = _scalar_error(value, value_type.form)

@@ -304,13 +304,8 @@ def _column(line: str, shared: Mapping[str, str]) -> TableColumn:
 @cache
 def _defined_columns(resource: Resource) -> tuple[TableColumn, ...]:
     """Return the columns that a CustomResourceDefinition lists, or the age."""
-    assert resource.definition is not None, "asked before"
     name = _tables()[_DEFAULT][0]
-    listed = next(
-        version.get("additionalPrinterColumns") or ()
-        for version in resource.definition["spec"]["versions"]
-        if version["name"] == resource.version
-    )
+    listed = resource.defined_version.get("additionalPrinterColumns")
     age = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
     columns = [name]
     for one in listed or (age,):

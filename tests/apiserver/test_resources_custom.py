@@ -300,6 +300,44 @@ async def test_schemas_divide_what_is_applied(
         assert expected == body(answer)["spec"]["toys"]
 
 
+LIVES = {"properties": {"lives": {"default": 9}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent", "expected"),
+    [
+        (LIVES, {}, {"lives": 9}),
+        (LIVES, {"lives": 0}, {"lives": 0}),
+        (LIVES, {"lives": None}, {"lives": 9}),
+        ({"properties": {"lives": {"default": 9, "nullable": True}}}, {"lives": None}, None),
+        ({"properties": {"next": {"default": {}, **LIVES}}}, {}, {"next": {"lives": 9}}),
+        ({"properties": {"kittens": {"items": LIVES}}}, {"kittens": [{}]}, [{"lives": 9}]),
+        ({"additionalProperties": LIVES}, {"kitty": {}}, {"kitty": {"lives": 9}}),
+        ({"default": {"lives": 9}}, None, {"lives": 9}),
+    ],
+)
+@on_virtual_time
+async def test_schemas_fill_in_defaults(schema: Json, sent: Any, expected: Any) -> None:
+    """Where a value is missing, or null though it may not be."""
+    server = await with_cats(schema={"openAPIV3Schema": {"properties": {"spec": schema}}})
+    created = body(await ask(server, "POST", CATS, {**cat(), "spec": sent}))
+    found = created["spec"]
+    assert expected in (found, *found.values())
+
+
+@on_virtual_time
+async def test_keys_of_entries_have_defaults() -> None:
+    """An entry that is applied again without its key is the same one."""
+    entries = {"properties": {"name": {"default": "mouse"}}}
+    properties = {"spec": {"properties": {"toys": {**KEYED, "items": entries}}}}
+    server = await with_cats(schema={"openAPIV3Schema": {"properties": properties}})
+    headers, query = {"content-type": APPLY}, {"fieldManager": ("a",)}
+    for size in (1, 2):
+        wanted = {**cat(), "spec": {"toys": [{"size": size}]}}
+        applied = body(await ask(server, "PATCH", f"{CATS}/tom", wanted, query, headers))
+    assert [{"name": "mouse", "size": 2}] == applied["spec"]["toys"]
+
+
 @on_virtual_time
 async def test_watches_lists_and_tables() -> None:
     """Custom resources are selected, watched and printed like other kinds."""

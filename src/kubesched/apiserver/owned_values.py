@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kubesched.apiserver.plain import Plain, without
+from kubesched.apiserver.plain import Plain, get, without
 from kubesched.apiserver.schema import ListType, MapType, ObjectType, Untyped
 from kubesched.apiserver.values import Scalar, ValueType
 
@@ -154,6 +154,9 @@ def _keys_of(list_type: ListType, entry: Plain) -> Plain:
     for name in list_type.keys:
         if name in entry:
             keys[name] = entry[name]
+        elif isinstance(list_type.element, Untyped):
+            if (default := get(list_type.element.properties, name, "default")) is not None:
+                keys[name] = default
         elif isinstance(list_type.element, ObjectType):
             field = list_type.element.fields[name]
             if field.default is not None:

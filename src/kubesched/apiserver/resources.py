@@ -25,8 +25,9 @@ A line of the table is a kind, indented lines below it are its subresources:
 Upstream: pkg/controlplane/instance.go, pkg/registry/*/*/strategy.go,
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (APIResource),
           staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver (v1.36)
-Differs:  objects of custom resources are stored as they are sent: their schemas do not validate,
-          default or prune. Aggregated API servers are not served.
+Differs:  objects of custom resources are stored as they are sent: their schemas fill in defaults
+          when they are written, but do not validate or prune. Aggregated API servers are not
+          served.
 """
 
 from __future__ import annotations

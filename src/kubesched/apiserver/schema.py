@@ -188,6 +188,8 @@ class ObjectType(ValueType):
             reading.note_type_error(value, "object", place)
             return self.zero()
         reading.note_repeated(value, place, self.fields)
+        if self.others:
+            value = self.others.read(value, place, reading)
         read: Plain = {}
         for name, one in value.items():
             field = self.fields.get(name)
@@ -227,25 +229,39 @@ class ObjectType(ValueType):
 
 
 class Untyped(ValueType):
-    """A value without a table, as in custom resources; it is stored as it is sent.
+    """A value without a table, as in custom resources; it is stored as it is sent, with defaults.
 
-    Its schema, as in a CustomResourceDefinition, says how server-side apply divides it.
+    Attributes:
+        properties: The schemas of its fields, as in a CustomResourceDefinition.
     """
 
     is_struct = True
 
     def __init__(self, schema: Plain) -> None:
+        self.properties: Plain = schema.get("properties") or {}
         self._schema = schema
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
-        """Return the value itself."""
-        return value
+        """Return the value with the defaults of its schema."""
+        if isinstance(value, list):
+            items = Untyped(self._schema.get("items") or {})
+            return [items.read(one, place, reading) for one in value]
+        if not isinstance(value, dict):
+            return value
+        defaults = {
+            name: schema["default"]
+            for name, schema in self.properties.items()
+            if "default" in schema
+            and (name not in value or (value[name] is None and not schema.get("nullable")))
+        }
+        return {
+            name: Untyped(self._below(name)).read(one, place, reading)
+            for name, one in (value | defaults).items()
+        }
 
     def child(self, name: str) -> ValueType | None:
-        """Return the type of a field."""
-        schema = (self._schema.get("properties") or {}).get(name)
-        schema = schema or self._schema.get("additionalProperties")
-        schema = schema if isinstance(schema, dict) else {}
+        """Return the type of a field: how server-side apply divides it."""
+        schema = self._below(name)
         form, keys = (schema.get(f"x-kubernetes-list-{one}") for one in ("type", "map-keys"))
         if form in ("map", "set"):
             element = Untyped(schema.get("items") or {})
@@ -256,6 +272,10 @@ class Untyped(ValueType):
         """Return whether it is atomic or not an object; the fields of others have owners."""
         is_atomic = self._schema.get("x-kubernetes-map-type") == "atomic"
         return is_atomic or not all(isinstance(value, dict) for value in values)
+
+    def _below(self, name: str) -> Plain:
+        schema = self.properties.get(name) or self._schema.get("additionalProperties")
+        return schema if isinstance(schema, dict) else {}
 
 
 def custom_type(kind: str, schema: Plain) -> ObjectType:

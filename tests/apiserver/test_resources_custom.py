@@ -30,7 +30,8 @@ STRATEGIC = "application/strategic-merge-patch+json"
 def definition(*, status: bool = True, **version: Any) -> Json:
     """The definition of cats."""
     names = {"plural": "cats", "kind": "Cat", "shortNames": ["meow"], "categories": ["all"]}
-    below: Json = {"subresources": {"status": {}, "scale": {}}} if status else {}
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    below: Json = {"subresources": {"status": {}, "scale": scale}} if status else {}
     served = {"name": "v1", "served": True, "storage": True, "schema": {}, **below, **version}
     return {
         "metadata": {"name": "cats.example.com"},
@@ -442,6 +443,29 @@ async def test_a_scale() -> None:
     merge = {"content-type": MERGE}
     body(await ask(server, "PATCH", f"{CATS}/tom/scale", patch, headers=merge))
     assert 5 == body(await ask(server, "GET", f"{CATS}/tom"))["spec"]["replicas"]
+
+
+@on_virtual_time
+async def test_a_scale_at_paths_of_its_own() -> None:
+    """The definition says where replicas and the selector of pods are."""
+    paths = {
+        "specReplicasPath": ".spec.kittens.wanted",
+        "statusReplicasPath": ".status.kittens",
+        "labelSelectorPath": ".status.pods",
+    }
+    server = await with_cats(subresources={"scale": paths})
+    status = {"kittens": 2, "pods": "of=tom"}
+    tom = {**cat(kittens={"wanted": 3, "names": ["a"]}), "status": status}
+    await ask(server, "POST", CATS, tom)
+    before = body(await ask(server, "GET", f"{CATS}/tom/scale"))
+    patch = {"spec": {"replicas": 5}}
+    await ask(server, "PATCH", f"{CATS}/tom/scale", patch, headers={"content-type": MERGE})
+    spec = body(await ask(server, "GET", f"{CATS}/tom"))["spec"]
+    assert ({"replicas": 3}, {"replicas": 2, "selector": "of=tom"}) == (
+        before["spec"],
+        before["status"],
+    )
+    assert {"wanted": 5, "names": ["a"]} == spec["kittens"]
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,7 @@ class Handler:
             scale = patch.apply(scale_of(resource, current))
         same_object(operation, scale)
         check_scale(resource, current, scale)
-        changed = scaled(current, scale)
+        changed = scaled(resource, current, scale)
         # Upstream records no time for the manager of a scale.
         if patch is None or not patch.is_apply:
             return self._registry.tracked(operation, current, changed, has_time=False)

@@ -378,6 +378,7 @@ async def test_watches_lists_and_tables() -> None:
         (".metadata.annotations['example.com/owner']", "string", "ann"),
         (".spec.lives", "integer", None),
         (".spec.born", "date", "<invalid>"),
+        (".spec.born", "integer", None),
         (".spec.died", "date", None),
         ("..name", "string", None),
     ],

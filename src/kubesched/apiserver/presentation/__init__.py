@@ -334,6 +334,9 @@ _STEP: Final = re.compile(
 )
 
 
+_FORMS: Final = {"integer": int, "number": int | float, "boolean": bool}
+
+
 def _defined_cell(path: str, kind: str) -> Cell:
     """Return the function of a cell that shows the first value at a JSONPath."""
     steps = list(_STEP.finditer(path))
@@ -366,7 +369,7 @@ def _of_kind(kind: str, value: Any, now: datetime) -> Any:
             return since(value, now)
         except (TypeError, ValueError):
             return "<invalid>"
-    return value
+    return value if isinstance(value, _FORMS.get(kind, object)) else None
 
 
 # Cells.

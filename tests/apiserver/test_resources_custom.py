@@ -470,6 +470,29 @@ async def test_a_scale_at_paths_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
+    ("method", "headers"), [("PUT", {}), ("PATCH", {"content-type": APPLY})], ids=["put", "apply"]
+)
+@on_virtual_time
+async def test_whole_scales(method: str, headers: dict[str, str]) -> None:
+    """A scale may come without a version, and may be applied."""
+    paths = {"specReplicasPath": ".spec.kittens.wanted", "statusReplicasPath": ".status.kittens"}
+    server = await with_cats(subresources={"scale": paths})
+    await ask(server, "POST", CATS, cat())
+    scale = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "tom", "namespace": "default"},
+        "spec": {"replicas": 5},
+    }
+    query = {"fieldManager": ("a",)}
+    scaled = body(await ask(server, method, f"{CATS}/tom/scale", scale, query, headers))
+    found = body(await ask(server, "GET", f"{CATS}/tom"))
+    assert (5, {"wanted": 5}) == (scaled["spec"]["replicas"], found["spec"]["kittens"])
+    owners = {one.get("subresource") for one in found["metadata"]["managedFields"]}
+    assert {None, "scale"} == owners
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"metadata": {"name": "dogs.example.com"}},

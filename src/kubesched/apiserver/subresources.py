@@ -257,14 +257,10 @@ def scaled(resource: Resource, workload: Plain, scale: Plain) -> Plain:
         errors = FieldErrors()
         errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_kind(_GROUP, "Scale", workload["metadata"]["name"], errors)
-    kept = dict(workload["metadata"])
     # The scale's version and uid are preconditions on the workload.
-    kept.pop("resourceVersion", None)
-    for name in ("uid", "resourceVersion"):
-        if metadata.get(name):
-            kept[name] = metadata[name]
+    given = {name: metadata[name] for name in ("uid", "resourceVersion") if metadata.get(name)}
     changed = _with(workload, _scale_paths(resource)["specReplicasPath"], replicas)
-    return changed | {"metadata": kept}
+    return changed | {"metadata": {**workload["metadata"], **given}}
 
 
 def _with(obj: Plain, path: Sequence[str], value: Any) -> Plain:

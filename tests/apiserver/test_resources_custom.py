@@ -159,11 +159,12 @@ async def test_a_body_that_is_no_object_of_the_kind_is_refused() -> None:
     wrong_name = cat("Bad_Name")
     wrong_kind = cat() | {"kind": "Dog"}
     wrong_metadata = cat() | {"metadata": {"name": "a", "labels": {"a": 1}}}
+    no_kind, no_version = ({**cat(), name: ""} for name in ("kind", "apiVersion"))
     found = [
         await ask(server, "POST", CATS, one)
-        for one in (held, wrong_name, wrong_kind, wrong_metadata)
+        for one in (held, wrong_name, wrong_kind, wrong_metadata, no_kind, no_version)
     ]
-    assert [201, 422, 400, 400] == [answer.status for answer in found]
+    assert [201, 422, 400, 400, 400, 400] == [answer.status for answer in found]
 
 
 @in_real_time

@@ -312,6 +312,7 @@ LIVES = {"properties": {"lives": {"default": 9}}}
         (LIVES, {"lives": 0}, {"lives": 0}),
         (LIVES, {"lives": None}, {"lives": 9}),
         ({"properties": {"lives": {"default": 9, "nullable": True}}}, {"lives": None}, None),
+        ({"properties": {"lives": {"type": "integer"}}}, {"lives": None, "a": None}, {"a": None}),
         ({"properties": {"next": {"default": {}, **LIVES}}}, {}, {"next": {"lives": 9}}),
         ({"properties": {"kittens": {"items": LIVES}}}, {"kittens": [{}]}, [{"lives": 9}]),
         ({"additionalProperties": LIVES}, {"kitty": {}}, {"kitty": {"lives": 9}}),
@@ -320,11 +321,14 @@ LIVES = {"properties": {"lives": {"default": 9}}}
 )
 @on_virtual_time
 async def test_schemas_fill_in_defaults(schema: Json, sent: Any, expected: Any) -> None:
-    """Where a value is missing, or null though it may not be."""
-    server = await with_cats(schema={"openAPIV3Schema": {"properties": {"spec": schema}}})
-    created = body(await ask(server, "POST", CATS, {**cat(), "spec": sent}))
+    """Where a value is missing, or null though it may not be; a status that is sent is dropped."""
+    properties = {"spec": schema, "status": {"default": {"mood": "new"}}}
+    server = await with_cats(schema={"openAPIV3Schema": {"properties": properties}})
+    tom = {**cat(), "spec": sent, "status": {"mood": "good"}}
+    created = body(await ask(server, "POST", CATS, tom))
     found = created["spec"]
     assert expected in (found, *found.values())
+    assert {"mood": "new"} == created["status"]
 
 
 @on_virtual_time

@@ -242,21 +242,25 @@ class Untyped(ValueType):
         self._schema = schema
 
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
-        """Return the value with the defaults of its schema."""
+        """Return the value with defaults, and without null where its schema allows none."""
         if isinstance(value, list):
             items = Untyped(self._schema.get("items") or {})
             return [items.read(one, place, reading) for one in value]
         if not isinstance(value, dict):
             return value
+        kept = {
+            name: one
+            for name, one in value.items()
+            if one is not None or self._below(name).get("nullable", not self._below(name))
+        }
         defaults = {
             name: schema["default"]
             for name, schema in self.properties.items()
-            if "default" in schema
-            and (name not in value or (value[name] is None and not schema.get("nullable")))
+            if "default" in schema and name not in kept
         }
         return {
             name: Untyped(self._below(name)).read(one, place, reading)
-            for name, one in (value | defaults).items()
+            for name, one in (kept | defaults).items()
         }
 
     def child(self, name: str) -> ValueType | None:

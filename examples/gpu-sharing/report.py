@@ -165,7 +165,7 @@ body{font:15px/1.5 system-ui,sans-serif;color:var(--text);background:var(--back)
 margin:2rem auto;padding:0 1rem}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin:2.2rem 0 .4rem}p{max-width:44rem}
 .dim{color:var(--dim)}figure{margin:0;overflow-x:auto}
-svg{width:100%;min-width:36rem;height:auto;display:block}
+svg{width:100%;min-width:36rem;height:auto;display:block;overflow:visible}
 svg text{fill:var(--dim);font:12px system-ui,sans-serif}svg .name{font-weight:600}
 .grid{stroke:var(--rule)}.all{stroke:var(--dim);stroke-dasharray:4 4}
 .line{fill:none;stroke-width:2;stroke-linejoin:round}.band{opacity:.16}.leader{opacity:.6}

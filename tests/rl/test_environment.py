@@ -131,6 +131,18 @@ def test_a_step_without_a_pod() -> None:
         env.step(0)
 
 
+@pytest.mark.parametrize(("pods", "expected"), [([], 0.0), ([pod("huge", "60")], -1.0)])
+def test_an_episode_of_no_pod_that_fits(pods: list[dict[str, Any]], expected: float) -> None:
+    """Its first step ends it, so that vectorised environments go on."""
+    env = SchedulingEnv(NODES, lambda _random: pods)
+    check_env(env, skip_render_check=True)
+    env.reset(seed=1)
+    _, reward, terminated, _, _ = env.step(0)
+    assert (expected, True) == (reward, terminated)
+    with pytest.raises(ResetNeeded):
+        env.step(0)
+
+
 @pytest.mark.parametrize("found", [None, "much"])
 def test_a_reward_that_is_no_number(found: Any) -> None:
     """The error names the pod; the next episode can begin."""

@@ -154,6 +154,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self._placer = Placer(self._cluster.cache, self._cluster.nominator)
         self._undo: list[Callable[[], object]] = []
         self._decision: Placed | None = None
+        self._reward_of_empty: float | None = None
         self._mask = np.zeros(rows, np.int8)
         self._unplaced = 0
 
@@ -174,18 +175,20 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         while self._undo:
             self._undo.pop()()
         if self._decision is not None:
-            self._cluster.pending.pop(self._decision.pod.uid, None)
+            self._cluster.pending.pop(self._decision.pod.uid)
         self._unplaced = 0
         self._cluster.random.seed(self._options.seed)
         random = Random(int(self.np_random.integers(1 << 31)))  # noqa: S311 - pods of an episode
         self._coming = iter(_pods(self._make_pods(random), self._options.profile))
-        self._next()
+        skipped = self._next()
+        self._reward_of_empty = skipped if self._decision is None else None
         return self._observe(), self._info()
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Place the pod on a node; return what `gymnasium.Env.step` does.
 
-        Without a pod that is left to place, gymnasium's ResetNeeded is raised.
+        If no pod of the episode fits anywhere, the first step ends it, with their reward. Without a
+        pod that is left to place, gymnasium's ResetNeeded is raised.
 
         Raises:
             ValueError: The action is no row.
@@ -193,16 +196,20 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             PluginError: A plugin of the scheduler raises, here or in `reset`.
         """
         if self._decision is None:
-            raise ResetNeeded("no pod is left to place: call reset")
+            if self._reward_of_empty is None:
+                raise ResetNeeded("no pod is left to place: call reset")
+            reward, self._reward_of_empty = self._reward_of_empty, None
+            return self._observe(), reward, True, False, self._info()
         if not self.action_space.contains(action):
             rows = f"an integer from 0 to {len(self.node_names) - 1}, a row of node_names"
             raise ValueError(f"action {action!r}: it must be {rows}")
-        pod, row = self._decision.pod, int(action)
-        self._cluster.pending.pop(pod.uid)
-        if not self._mask[row] or not self._place(self._decision, row):
+        decision, self._decision = self._decision, None
+        row = int(action)
+        self._cluster.pending.pop(decision.pod.uid)
+        if not self._mask[row] or not self._place(decision, row):
             self._unplaced += 1
             row = UNPLACED
-        reward = self._rewarded(pod, row) + self._next()
+        reward = self._rewarded(decision.pod, row) + self._next()
         return self._observe(), reward, self._decision is None, False, self._info()
 
     def _place(self, decision: Placed, row: int) -> bool:

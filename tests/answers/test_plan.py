@@ -39,6 +39,13 @@ def test_steps_keep_their_order() -> None:
         ({"addNodes": {"template": "cpu=1"}}, "steps[0].addNodes.template: memory missing"),
         ({"addNodes": "a"}, "steps[0].addNodes: write a mapping with the fields count"),
         ({"taint": {"nodes": "a", "add": ["x"]}}, "steps[0].taint.add: x: write a taint as"),
+        ({"taint": {"nodes": "a"}}, "steps[0].taint.add: write the taints to add, or remove"),
+        ({"label": {"nodes": "a"}}, "steps[0].label.set: write the labels to set, or remove"),
+        ({"label": {"nodes": "a", "set": {"b c": ""}}}, "steps[0].label.set: b c=: name part"),
+        (
+            {"setPriority": {"workload": "deploy/web", "priority": 5_000_000_000}},
+            "steps[0].setPriority.priority: expected `int` <= 2147483647",
+        ),
         ({"resize": {"nodes": "a", "capacity": {"cpu": "x"}}}, "steps[0].resize.capacity.cpu: "),
         (
             {"scale": {"workload": "web", "replicas": 1}},

@@ -116,7 +116,7 @@ def parse_shape(text: str, number: int = 1) -> NodeShape:
             continue
         elif key == "zone" or key.startswith("label."):
             label = ZONE if key == "zone" else key.removeprefix("label.")
-            labels[label] = _checked_label(label, value)
+            labels[label] = checked_label(label, value)
         else:
             amounts[key] = _checked_amount(key, value)
         described.append(word)
@@ -188,7 +188,7 @@ def parse_taint(text: str) -> Taint:
         raise ValueError(
             f"{text}: write a taint as KEY=VALUE:EFFECT, with an effect of {', '.join(_EFFECTS)}"
         )
-    _checked_label(key, value)
+    checked_label(key, value)
     return Taint(key=key, value=value, effect=effect)
 
 
@@ -218,7 +218,8 @@ def _checked_amount(key: str, value: str) -> str:
     return value
 
 
-def _checked_label(key: str, value: str) -> str:
+def checked_label(key: str, value: str) -> str:
+    """Return the value of a label; raises ValueError if the API server would refuse it."""
     errors = [*label_key_errors(key), *label_value_errors(value)]
     if errors:
         raise ValueError(f"{key}={value}: {errors[0]}")

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from kubesched.answers.node_shapes import NodeShape, parse_shape, parse_taint
+from kubesched.answers.node_shapes import NodeShape, checked_label, parse_shape, parse_taint
 from kubesched.answers.workload_pods import read_manifests
 from kubesched.api.codec import field_problem
 from kubesched.api.core import Taint
@@ -36,6 +36,7 @@ from kubesched.inputs.pod_names import Workload, no_such, workload_named
 Names: TypeAlias = str | tuple[str, ...]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 _Replicas = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+_Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class PlanStep(
@@ -106,6 +107,16 @@ class LabelNodes(OfNodes, frozen=True):
     set: dict[str, str] = {}
     remove: tuple[str, ...] = ()
 
+    def check(self) -> None:
+        """Check that a label is named, and that nodes can have those to set."""
+        if not (self.set or self.remove):
+            raise ValueError("set: write the labels to set, or remove with those to remove")
+        try:
+            for key, value in self.set.items():
+                checked_label(key, value)
+        except ValueError as error:
+            raise ValueError(f"set: {error}") from error
+
 
 class TaintNodes(OfNodes, frozen=True):
     """Add and remove taints of nodes; NoExecute evicts pods without asking budgets."""
@@ -114,7 +125,9 @@ class TaintNodes(OfNodes, frozen=True):
     remove: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Check that taints can be parsed."""
+        """Check that a taint is named, and that those to add can be parsed."""
+        if not (self.add or self.remove):
+            raise ValueError("add: write the taints to add, or remove with those to remove")
         self.taints()
 
     def taints(self) -> list[Taint]:
@@ -171,7 +184,7 @@ class ScaleWorkload(OfWorkload, frozen=True, kw_only=True):
 class SetPriority(OfWorkload, frozen=True):
     """Give the pods of a workload another priority; those that run keep running."""
 
-    priority: int | None = None
+    priority: _Priority | None = None
     class_name: str = ""
 
     def check(self) -> None:

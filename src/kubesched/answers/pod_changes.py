@@ -122,7 +122,7 @@ class ContainerRequest(NamedTuple):
             before,
             after,
             sentence,
-            size=1 - milli_value(amount) / milli_value(self.amount),
+            size=len(self.paths) - milli_value(amount) / milli_value(self.amount),
         )
 
 

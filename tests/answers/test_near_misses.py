@@ -158,7 +158,8 @@ def test_pods_to_be_near() -> None:
     near["metadata"] = {"name": "near", "namespace": "shop", "labels": {"app": "web"}}
     elsewhere = pod(nodeName="n")
     elsewhere["metadata"] = {"name": "far", "namespace": "other", "labels": {"app": "wb"}}
-    report = Cluster.from_objects([NODE, asking, near, elsewhere]).why("shop/p")
+    node = {**NODE, "metadata": {"name": "n", "labels": {"kubernetes.io/hostname": "n"}}}
+    report = Cluster.from_objects([node, asking, near, elsewhere]).why("shop/p")
     assert ("pods with app=wbe are asked for; pods have app=web",) == report.near_misses
 
 
@@ -195,6 +196,20 @@ def test_labels_of_another_name_in_the_same_domain_are_not_near(key: str, hint: 
             id="case of a key",
         ),
         pytest.param(
+            {
+                "affinity": {
+                    "podAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [
+                            {"topologyKey": "gpus", "labelSelector": {"matchLabels": {"a": "b"}}}
+                        ]
+                    }
+                }
+            },
+            "pod affinity by gpus is asked for; no node has it; did you mean gpu?",
+            "drop the pod affinity to a=b by gpus",
+            id="topology key",
+        ),
+        pytest.param(
             {"tolerations": [{"key": "example.com/dedicatd", "operator": "Exists"}]},
             "example.com/dedicatd is tolerated; no taint has this key; did you mean "
             "example.com/dedicated?",
@@ -204,7 +219,7 @@ def test_labels_of_another_name_in_the_same_domain_are_not_near(key: str, hint: 
     ],
 )
 def test_labels_and_taints(spec: dict[str, Any], sentence: str, change: str) -> None:
-    """The correction is the first change."""
+    """The first change is a correction, or drops the constraint."""
     taints = [{"key": "example.com/dedicated", "effect": "NoSchedule"}]
     labels = {"node-role.kubernetes.io/worker": "", "gpu": "yes"}
     allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10"}

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Pod, PodAffinityTerm
 from kubesched.api.meta import KubeObject, NodeSelectorTerm
 from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PodGroup
@@ -151,6 +151,10 @@ def _missing_topology_keys(pod: Pod, nodes: NodeTable) -> Iterator[str]:
         key = constraint.topology_key
         if constraint.when_unsatisfiable == "DoNotSchedule" and not _values(nodes, key):
             yield _missing_key(nodes, f"pods are to be spread over {key}", key)
+    for term in _required_neighbours(pod):
+        key = term.topology_key
+        if not _values(nodes, key):
+            yield _missing_key(nodes, f"pod affinity by {key} is asked for", key)
 
 
 def _near_taints(pod: Pod, nodes: NodeTable) -> Iterator[str]:
@@ -195,12 +199,16 @@ def _missing_resources(pod: Pod, nodes: NodeTable) -> Iterator[str]:
             yield f"{resource} is requested; no node has it; did you mean {' or '.join(near)}?"
 
 
-def _missing_neighbours(pod: Pod, nodes: NodeTable) -> Iterator[str]:
-    """Yield labels that pods next to this one must have, if pods only have other values."""
+def _required_neighbours(pod: Pod) -> tuple[PodAffinityTerm, ...]:
     affinity = pod.spec.affinity
     if affinity is None or affinity.pod_affinity is None:
-        return
-    for term in affinity.pod_affinity.required_during_scheduling_ignored_during_execution:
+        return ()
+    return affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+
+
+def _missing_neighbours(pod: Pod, nodes: NodeTable) -> Iterator[str]:
+    """Yield labels that pods next to this one must have, if pods only have other values."""
+    for term in _required_neighbours(pod):
         selector = term.label_selector
         if selector is None or term.namespace_selector is not None:
             continue

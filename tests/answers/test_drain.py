@@ -234,3 +234,17 @@ def test_a_drained_pod_that_is_preempted_is_no_other_pod() -> None:
     report = drained([node("a"), node("b"), node("c", "2"), low, high], "a", "b")
     assert {"low": (PodFate.PENDING, ""), "high": (PodFate.MOVED, "c")} == fates(report)
     assert () == report.preempted
+
+
+@pytest.mark.parametrize(
+    ("names", "fate", "new_node"), [("a", PodFate.MOVED, "b"), ("ab", PodFate.PENDING, "")]
+)
+def test_pods_that_tolerate_a_cordon_do_not_come_back(
+    names: str, fate: PodFate, new_node: str
+) -> None:
+    """The scheduler would place them on the drained nodes again, which are about to go."""
+    pod = running("web-0", "a", owner="web", tolerations=[{"operator": "Exists"}])
+    full = running("log-x", "b", "3", owner="log", kind="DaemonSet")
+    report = drained([node("a"), node("b"), pod, full], *names)
+    assert (fate, new_node) == fates(report)["web-0"]
+    assert "ReplicaSet web tolerates cordons" in report.notes[0]

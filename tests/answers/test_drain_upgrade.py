@@ -191,6 +191,19 @@ def test_preemption_breaks_no_budget_in_an_upgrade() -> None:
     assert ("a", ()) in [(one.node, one.pods) for one in report.blocked]
 
 
+def test_an_upgrade_tries_pending_pods_when_nodes_are_back() -> None:
+    """Not for each node that is drained: it has no room for them."""
+    pods = [running(f"w-{name}", name, owner="w") for name in "ab"]
+    alone = running("alone", "c")
+
+    async def ask(cluster: TrialCluster) -> int:
+        await upgrade(cluster, "abc", 2)
+        return cluster.rehearsal.outcomes.attempts["default/big"]
+
+    big = make_pod("big", requests={"cpu": 8})
+    assert 2 == tried([node("a"), node("b"), node("c"), *pods, alone, big], ask)
+
+
 def test_a_pod_that_ends_does_not_move() -> None:
     """It leaves its node without an eviction."""
     going = {"deletionTimestamp": "2026-01-01T00:00:00Z"}

@@ -16,10 +16,12 @@ from kubesched.api.core import Node, PodResourceClaimStatus
 from kubesched.api.meta import KubeObject
 from kubesched.api.resource import ResourceClaim
 from kubesched.api.volume import PersistentVolumeClaim
+from kubesched.api.well_known import ZONE
+from kubesched.testing.builders import make_pod
 from tests.plugins.dynamic_resources import objects as dra
 from tests.plugins.volume_objects import make_claim, make_class, make_volume
 
-from .trials import budget, node, random_cluster, running, state_of, tried
+from .trials import budget, node, owner_metadata, random_cluster, running, state_of, tried
 
 
 @pytest.mark.slow
@@ -44,6 +46,33 @@ def test_undo_restores_every_object(seed: int) -> None:
         assert [pod.fate for pod in first.pods] == [pod.fate for pod in again.pods]
 
     tried(objects, ask)
+
+
+def test_preemption_of_pods_that_are_created_again_at_once_ends() -> None:
+    """The replacements go to the other node of the zone, where they are in the way again."""
+
+    def apart_from(app: str) -> dict[str, Any]:
+        term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": ZONE}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        return {"affinity": {"podAntiAffinity": required}}
+
+    web = owner_metadata("ReplicaSet", "web", app="web")
+    objects = [
+        *(node("a", "2", zone="z"), node("b", "4", zone="z")),
+        running("low-0", "b", "1", owner="low", priority=5),
+        running("low-1", "b", "2", owner="low"),
+        make_pod("web-0", requests={"cpu": 1}, metadata=web, spec=apart_from("web")),
+        make_pod("web-1", requests={"cpu": 2}, priority=10, metadata=web, spec=apart_from("low")),
+    ]
+
+    async def ask(cluster: TrialCluster) -> tuple[list[str], list[str]]:
+        await cluster.place_pending()
+        placed = [name for name, pod in cluster.pods().items() if pod.spec.node_name]
+        return placed, list(cluster.notes)
+
+    placed, notes = tried(objects, ask)
+    assert ["default/web-1"] == placed
+    assert "Preemption evicted pods of ReplicaSet default/low 10 times in a row" in notes[0]
 
 
 @pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])

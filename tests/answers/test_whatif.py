@@ -226,6 +226,16 @@ def test_scaling_up_and_down() -> None:
     assert {"default/db-1", "default/db-2"} == {one.pod for one in report.removed}
 
 
+def test_a_drained_node_takes_pods_again_when_it_is_uncordoned() -> None:
+    """Until then not even pods that tolerate the cordon, as it is about to go."""
+    tolerations = [{"operator": "Exists"}]
+    objects = [node("a"), running("web-0", "a", owner="web", tolerations=tolerations)]
+    report = planned(objects, {"drain": "a"})
+    assert [("default/web-00002",)] == [one.pods for one in report.now_pending]
+    report = planned(objects, {"drain": "a"}, {"uncordon": "a"})
+    assert ["a"] == [one.new_node for one in report.moved]
+
+
 def test_a_manifest_with_fewer_replicas_removes_pods() -> None:
     """As `scale` does."""
     objects = [node("a"), *(running(f"web-{at}", "a", owner="web") for at in range(3))]
@@ -235,25 +245,34 @@ def test_a_manifest_with_fewer_replicas_removes_pods() -> None:
     assert 2 == len(report.removed)
 
 
-def test_new_pods_of_a_stateful_set_have_claims_of_their_own() -> None:
-    """The first one's volume is on one node; the others go where there is room."""
+@pytest.mark.parametrize("has_set", [True, False])
+def test_new_pods_of_a_stateful_set_have_claims_of_their_own(has_set: bool) -> None:
+    """The first one's volume is on one node; the others go where there is room.
+
+    If the input lacks the StatefulSet, its pods and claims show what it is like.
+    """
     spec = {"storageClassName": "fast", "accessModes": ["ReadWriteOnce"]}
     claim = {
         "metadata": {"name": "data"},
         "spec": {**spec, "resources": {"requests": {"storage": "1Gi"}}},
     }
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-5"}}
     objects = [
         node("a", "1"),
         node("b"),
         make_class("fast"),
         make_volume("disk", storage_class="fast", nodes={"kubernetes.io/hostname": ["a"]}),
-        make_claim("data-web-0", storage_class="fast", volume="disk"),
-        workload("StatefulSet", replicas=1, volumeClaimTemplates=[claim]),
-        running("web-0", "a", owner="web", kind="StatefulSet", volumes=claim_volumes("data-web-0")),
+        make_claim("data-web-5", storage_class="fast", volume="disk"),
+        running("web-5", "a", owner="web", kind="StatefulSet", volumes=[volume]),
     ]
+    if has_set:
+        start = {"start": 5}
+        objects.append(
+            workload("StatefulSet", replicas=1, ordinals=start, volumeClaimTemplates=[claim])
+        )
     report = planned(objects, {"scale": {"workload": "sts/web", "replicas": 3}})
     assert report.works
-    assert [("default/web-1", "b"), ("default/web-2", "b")] == [
+    assert [("default/web-6", "b"), ("default/web-7", "b")] == [
         (one.new_pod, one.new_node) for one in report.created
     ]
 

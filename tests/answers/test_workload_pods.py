@@ -99,6 +99,18 @@ def test_a_cron_job_has_one_run() -> None:
     assert made.pods[0].metadata.labels["job-name"] == "web-1"
 
 
+def test_the_pods_of_a_job_have_its_labels() -> None:
+    """Affinity and spread may select them; indexes follow those of the pods that it has."""
+    spec = {"parallelism": 2, "completions": 3, "completionMode": "Indexed"}
+    made = make(workload("Job", "batch/v1", template=TEMPLATE, **spec), 2, ["web-0-x"])
+    index = "batch.kubernetes.io/job-completion-index"
+    named = {"batch.kubernetes.io/job-name": "web", "job-name": "web"}
+    owned = {"batch.kubernetes.io/controller-uid": "u", "controller-uid": "u"}
+    assert [{"app": "web", **named, **owned, index: at} for at in "12"] == [
+        pod.metadata.labels for pod in made.pods
+    ]
+
+
 def test_copies_of_a_pod() -> None:
     """The first one has the pod's own name."""
     pod = make_pod("probe")
@@ -168,8 +180,8 @@ def test_a_pod_without_a_controller_is_not_replaced(owner: str) -> None:
     assert replacement_of(running("x", "n", owner=owner and "n", kind=owner)) is None
 
 
-def test_quotas_and_limit_ranges_are_named() -> None:
-    """They are not read, and may keep pods from being created."""
+def test_quotas_limit_ranges_and_autoscalers_are_named() -> None:
+    """They are not read, and the number of pods depends on them."""
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
     manifests: list[dict[str, Any]] = [{**pod, "spec": {"containers": [{"name": "c"}]}}]
     assert [] == read_manifests(manifests, "default")[1]
@@ -177,9 +189,26 @@ def test_quotas_and_limit_ranges_are_named() -> None:
         {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x"}}
         for kind in ("ResourceQuota", "LimitRange", "Secret")
     ]
+    scaler = {"kind": "HorizontalPodAutoscaler", "metadata": {"name": "x"}}
+    manifests.append({"apiVersion": "autoscaling/v2", **scaler})
     assert [
-        "not read: LimitRange and ResourceQuota, which may keep pods from being created"
+        "not read: LimitRange and ResourceQuota, which may keep pods from being created",
+        "not read: HorizontalPodAutoscaler, which may want more pods; give their number",
     ] == read_manifests(manifests, "default")[1]
+
+
+def test_runtime_classes_of_manifests_are_named() -> None:
+    """The API server adds their overhead, node selector and tolerations to pods."""
+    template = {"spec": {**SPEC, "runtimeClassName": "kata"}}
+    manifest = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "web"},
+        "spec": {"template": template},
+    }
+    assert [
+        "not read: RuntimeClass kata; write the overhead, nodeSelector and tolerations into pods"
+    ] == read_manifests([manifest], "default")[1]
 
 
 # Owners.

@@ -225,11 +225,14 @@ def test_warnings(tmp_path: Path) -> None:
     """Each pod on an unknown node or with an unknown class has a line."""
     vague = pod("vague", priorityClassName="none")
     del vague["spec"]["priority"]
-    objects = [node("n"), pod("lost", node_name="gone"), vague]
+    heavy = pod("heavy", runtimeClassName="kata")
+    remedy = "write the overhead, nodeSelector and tolerations into pods"
+    objects = [node("n"), pod("lost", node_name="gone"), vague, heavy]
     result = run("simulate", write(tmp_path, objects), "-o", "json")
     assert result.stderr.splitlines() == [
         "kubesched: warning: not counted, because their nodes are not in the input: 1 pod on gone",
         "kubesched: warning: priority 0 is used for pods of PriorityClasses not in the input: none",
+        f"kubesched: warning: not read: RuntimeClass kata; {remedy}",
     ]
 
 

@@ -134,6 +134,14 @@ async def test_messages_are_gos() -> None:
         words = "tls: certificate verify failed: unable to get local issuer certificate"
         assert words == await _dialled(server.url, stranger)
 
+    async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.close()
+
+    async with await asyncio.start_server(leave, "127.0.0.1", 0) as leaving:
+        port = leaving.sockets[0].getsockname()[1]
+        assert "EOF" == await _dialled(f"https://127.0.0.1:{port}", _TLS)
+
 
 @pytest.mark.parametrize(
     ("limit", "words"),

@@ -124,6 +124,9 @@ def test_binding_args_name_pod_and_node() -> None:
         ),
         pytest.param(b'{"Error":"no","Else":1}', FilterResult(error="no"), id="error"),
         pytest.param(b'{"Error":"\xff"}', FilterResult(error="\ufffd"), id="no UTF-8"),
+        pytest.param(
+            rb'{"Error":"\ud800 \ud83d\ude00"}', FilterResult(error="\ufffd \U0001f600"), id="half"
+        ),
     ],
 )
 def test_filter_results_are_decoded_as_in_go(body: bytes, expected: FilterResult) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from kubesched.api.field_errors import ConfigError
+from kubesched.framework.structured_log import FIELDS, V10
 from kubesched.queue.moves import QueuePlace
 from kubesched.testing.builders import make_node, make_pod
 from tests.loops import on_virtual_time
-from tests.scheduler.fake_extender import FakeExtender, keep
+from tests.scheduler.fake_extender import FakeExtender, keep, rate
 from tests.scheduler.running import running
 
 GPU = "example.com/gpu"
@@ -146,6 +147,29 @@ async def test_events_during_a_request_are_handled_after_the_cycle() -> None:
         assert {"b", "c"} == set(table.names)
         assert ["default/other"] == list(table.pods[table.row_of["c"]])
         assert "b" == cluster.nodes["p"]
+
+
+@on_virtual_time
+async def test_scores_of_nodes_that_go_during_a_request_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Their rows are those of the cycle."""
+    thinking = Thinking(rate(a=1))
+    with caplog.at_level(V10, "kubesched.scheduler.scheduling_log"):
+        async with running(**extended(FakeExtender({"prioritize": thinking}))) as cluster:
+            nodes = [make_node(name) for name in "ab"]
+            cluster.api.create(*nodes, make_pod("p"))
+            await thinking.asked.wait()
+            for node in nodes:
+                cluster.api.handlers.deleted(node)
+            thinking.answers.set()
+            await cluster.settle()
+    totals = [
+        getattr(record, FIELDS)["node"]
+        for record in caplog.records
+        if record.getMessage().startswith("Calculated")
+    ]
+    assert ["a", "b"] == totals
 
 
 @on_virtual_time

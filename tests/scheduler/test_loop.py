@@ -238,6 +238,19 @@ async def test_the_end_is_immediate_without_bindings(cluster: Running) -> None:
     assert 0.0 == asyncio.get_running_loop().time() - began
 
 
+@with_scheduler()
+async def test_a_terminating_pod_needs_no_room_on_its_nominated_node(cluster: Running) -> None:
+    """Finalizers may keep it for long."""
+    cluster.api.create(make_node("node", allocatable={"cpu": "1"}))
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    cluster.api.create(
+        make_pod("a", requests={"cpu": "1"}, nominated_node_name="node", metadata=going),
+        make_pod("b", requests={"cpu": "1"}),
+    )
+    await cluster.settle()
+    assert {"b": "node"} == cluster.nodes
+
+
 # No further pod is decided while the API server has many writes to answer.
 
 

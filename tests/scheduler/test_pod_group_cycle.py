@@ -152,6 +152,27 @@ async def test_a_tentative_placement_keeps_the_nomination() -> None:
         assert ["node"] == seen
 
 
+@with_scheduler(gates=GANGS)
+async def test_nominations_of_members_do_not_count_in_the_cycle(cluster: Running) -> None:
+    """Members are in no queue; one that waits for its victim leaves room on its node to another."""
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    preempted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    victim = make_pod(
+        "victim",
+        requests={"cpu": "1"},
+        node_name="node",
+        metadata=going,
+        status={"conditions": [preempted]},
+    )
+    waits: dict[str, Any] = {"requests": {"cpu": "2"}, "nominated_node_name": "node"}
+    cluster.api.create(make_node("node", allocatable={"cpu": "2"}), victim)
+    cluster.api.create(make_group(min_count=1), make_member("waits", priority=9, **waits))
+    cluster.api.create(make_member("small", priority=5))
+    await cluster.settle(0.1)
+    assert {"small": "node", "victim": "node"} == cluster.nodes
+    assert "waits" == cluster.scheduler.queue.nominator.on_node("node")[0].name
+
+
 @on_virtual_time
 async def test_all_members_need_the_same_scheduler() -> None:
     """Otherwise each of them fails with the same error."""

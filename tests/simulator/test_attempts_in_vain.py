@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from kubesched.api.well_known import HOSTNAME
 from kubesched.framework import (
     SUCCESS,
     Code,
@@ -87,3 +88,30 @@ def test_a_scenario_without_latencies_ends(plugin: type[Plugin]) -> None:
     }
     report = simulate(load_scenario(scenario), registry)
     assert (2, 1) == (report.totals.arrived, report.totals.bound)
+
+
+@pytest.mark.slow
+def test_a_scenario_ends_though_the_replacements_of_evicted_pods_come_first() -> None:
+    """The pod evicts them again and again; time passes all the same."""
+    apart = {"labelSelector": {"matchLabels": {"app": "low"}}, "topologyKey": HOSTNAME}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}
+    high = {"spec": {"affinity": {"podAntiAffinity": required}}}
+    scenario = {
+        "version": 1,
+        "duration": "1100ms",
+        "nodes": [{"name": "a", "count": 1, "allocatable": {"cpu": 2}}],
+        "priorityClasses": [{"name": "high", "value": 1}],
+        "workloads": [
+            {"name": "low", "deployment": {}, "requests": {"cpu": 1}, "labels": {"app": "low"}},
+            {
+                "name": "high",
+                "pods": {"at": ["1s"]},
+                "requests": {"cpu": 1},
+                "priorityClassName": "high",
+                "template": high,
+            },
+        ],
+        "latencies": dict.fromkeys(("watch", "request", "podStart", "podStop", "controller"), "0s"),
+    }
+    report = simulate(load_scenario(scenario), in_tree_registry())
+    assert report.totals.pending >= 1

@@ -119,6 +119,19 @@ def test_nominated_pods_that_count() -> None:
     assert ["equal", "high"] == [info.name for info in found]
 
 
+def test_a_stripped_pod_keeps_its_name() -> None:
+    """It counts for pods without priority alone, as a pod that requests nothing."""
+    nominator = Nominator()
+    nominator.add(make_pod_info("p", requests={"cpu": "1"}, priority=5), "a")
+    nominator.strip_pod(PODS["p"].uid)
+    nominator.strip_pod("unknown")
+    nominator.check()
+    assert [] == nominator.ahead_of(make_pod_info("other", priority=1), "a")
+    (left,) = nominator.ahead_of(make_pod_info("other"), "a")
+    assert ("default/p", "a") == (left.key, nominator.node_of(left.uid))
+    assert not left.pod.spec.containers
+
+
 # How a pod is nominated.
 
 

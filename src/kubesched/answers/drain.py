@@ -9,10 +9,12 @@ finds no place or a budget keeps one. So every order that is returned was carrie
 
 Upstream: staging/src/k8s.io/kubectl/pkg/drain (v1.36)
 Differs:  if pods of a node wait for a budget, the next nodes are drained meanwhile, and its pods
-          are tried again later. Flags that kubectl drain would need are assumed and reported. A new
-          node equals the drained one, with the pods of DaemonSets that it had; a pool's nodes are
-          tried in the order of their names, so a better order may exist. To do without a node, no
-          pod is preempted, and pods that were pending before are not tried.
+          are tried again later. Pods that tolerate a cordon do not come back to a drained node.
+          Flags that kubectl drain would need are assumed and reported. A new node equals the
+          drained one, with the pods of DaemonSets that it had; a pool's nodes are tried in the
+          order of their names, so a better order may exist. Pods that were pending before are
+          tried when new nodes are there. To do without a node, no pod is preempted, and pods that
+          were pending before are not tried.
 """
 
 from __future__ import annotations
@@ -202,8 +204,25 @@ class _DrainTrial:
         while waiting:
             left = await self._evict(waiting)
             if len(left) == len(waiting):
-                return
+                break
             waiting = left
+        await self._evict_those_that_came_back()
+
+    async def _evict_those_that_came_back(self) -> None:
+        """Evict the pods that tolerate a cordon once more, from nodes that take no pods at all."""
+        cluster = self._cluster
+        drained = {uid_of(pod) for pods in self._on_node.values() for pod in pods}
+        on_nodes = [pod for name in self._on_node for pod in cluster.pods_on(name)]
+        back = [pod for pod in on_nodes if not stays_in_drain(pod) and uid_of(pod) not in drained]
+        if not back:
+            return
+        for name in self._on_node:
+            cluster.close(name)
+        for whose in dict.fromkeys(_workload_name(pod) or pod.metadata.key for pod in back):
+            why = f"{whose} tolerates cordons, so that its pods come back to drained nodes"
+            effect = "here these have room for no pods, so that they go elsewhere if they can"
+            cluster.notes[f"{why}; {effect}."] = None
+        await self._evict(back)
 
     async def _evict(self, pods: list[Pod]) -> list[Pod]:
         """Evict pods in rounds until no budget lets another one go; return those that are left."""
@@ -413,6 +432,7 @@ async def upgrade(
     blocked: dict[str, NodeThatBlocks] = {}
     unknown: dict[str, Unknown] = {}
     done = 0
+    held = cluster.hold_pending()
     while waiting:
         blocked = {}
         gone = NodesAtOnce((), 0)
@@ -425,7 +445,10 @@ async def upgrade(
                 done += 1
             if len(gone.nodes) == at_once or (gone.nodes and name == waiting[-1]):
                 steps.append(gone)
+                cluster.release(held)
+                cluster.rehearsal.scheduler.wake()
                 await _bring_back(cluster, gone.nodes, cordoned)
+                held = cluster.hold_pending()
                 gone = NodesAtOnce((), 0)
             if watch is not None:
                 watch(done + len(blocked), number, done)
@@ -447,8 +470,9 @@ async def upgrade(
 
 async def _bring_back(cluster: TrialCluster, names: Iterable[str], cordoned: set[str]) -> None:
     for name in names:
-        if name not in cordoned:
-            cluster.cordon(name, on=False)
+        cluster.cordon(name, on=False)
+        if name in cordoned:
+            cluster.cordon(name)
     await cluster.settle()
 
 

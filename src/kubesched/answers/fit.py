@@ -275,7 +275,7 @@ def create_workload(
         wanted = len(had) + len(made.pods)
     else:
         made = make(item, max(wanted - len(had), 0), [pod.metadata.name for pod in had])
-    return AskedWorkload(item, wanted, _keys(had), _keys(_create_all(cluster, made)))
+    return AskedWorkload(item, wanted, _keys(had), _keys(create_made(cluster, made)))
 
 
 def scaled(item: Scaled, number: int) -> Scaled:
@@ -292,7 +292,12 @@ def scaled(item: Scaled, number: int) -> Scaled:
             return replace(item, spec=replace(item.spec, replicas=number))
 
 
-def _create_all(cluster: TrialCluster, made: Made) -> list[Pod]:
+def create_made(cluster: TrialCluster, made: Made) -> list[Pod]:
+    """Create what a controller makes; return the pods.
+
+    Raises:
+        QuestionError: A pod of that name belongs to something else.
+    """
     for owner in made.owners:
         cluster.add(owner)
     for claim in made.claims:
@@ -344,7 +349,7 @@ async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) 
     stopped_by = None
     number = _MORE_FIRST
     while stopped_by is None and len(placed) < _MORE_MAX:
-        pods = _create_all(cluster, make(asked.item, number, taken))
+        pods = create_made(cluster, make(asked.item, number, taken))
         await cluster.settle()
         outcomes = PodOutcomes(cluster)
         keys = _keys(pods)

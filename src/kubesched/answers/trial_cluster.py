@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from random import Random
@@ -25,9 +26,10 @@ from msgspec.structs import replace
 from kubesched.answers.budgets import BudgetStatuses
 from kubesched.answers.workload_pods import make, replacement_of
 from kubesched.api.apps import DaemonSet
-from kubesched.api.core import Node, Pod, PodResourceClaimStatus
+from kubesched.api.core import Node, NodeStatus, Pod, PodResourceClaimStatus
 from kubesched.api.errors import AlreadyExistsError
 from kubesched.api.meta import KubeObject, ObjectMeta, controller_of
+from kubesched.api.names import PODS
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.requirements import SelectorError, parse_selector
 from kubesched.api.resource import (
@@ -54,9 +56,12 @@ from kubesched.simulator.instant_server import InstantVolumeWriter
 from kubesched.simulator.object_server import NODES, key_of
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.report import Eviction
-from kubesched.snapshot.pod_info import uid_of
+from kubesched.snapshot.pod_info import PodInfo, uid_of
 
 T = TypeVar("T", bound=KubeObject)
+
+_EVICTIONS_MAX: Final = 10
+"""How often a pod is created again at once while the cluster settles."""
 
 _BINDINGS: Final[Mapping[type, tuple[str, ...]]] = {
     PersistentVolumeClaim: ("volume_name", "storage_class_name"),
@@ -99,6 +104,9 @@ class TrialCluster:
         self._keys = {uid_of(pod): key_of(pod) for pod in self.server.all(Pod)}
         self._templates = dict(self._templates_in_use())
         self._new_claims: list[Key] = []
+        self._evicted_before: Counter[str] = Counter()
+        self._late: list[Callable[[], None]] = []
+        self._closed: dict[str, NodeStatus] = {}
         self._volumes = InstantVolumeWriter(self.server)
         self._journal: dict[Key, KubeObject | None] | None = None
         self._before: tuple[dict[str, str], int] = ({}, 0)
@@ -109,10 +117,14 @@ class TrialCluster:
 
     async def settle(self) -> None:
         """Schedule, create pods again and bind claims until nothing changes any more."""
+        self._evicted_before.clear()
         await self._bind_claims()
         await self.rehearsal.settle()
-        while self._new_claims:
+        while self._new_claims or self._late:
             await self._bind_claims()
+            late, self._late = self._late, []
+            for create in late:
+                self.server.soon(create)
             await self.rehearsal.settle()
 
     async def place_pending(self) -> None:
@@ -184,11 +196,20 @@ class TrialCluster:
             self._forget_claims_of(pod)
             self._succeed(pod, replacement)
 
-        self.server.soon(create)
+        if self._evicted_before[uid_of(pod)] < _EVICTIONS_MAX:
+            self.server.soon(create)
+            return
+        # Its preemptor may evict it again and again: it would never get its place otherwise.
+        self._late.append(create)
+        owner = controller_of(pod.metadata)
+        whose = f"{owner.kind} {pod.metadata.namespace}/{owner.name}" if owner else pod.metadata.key
+        text = f"Preemption evicted pods of {whose} {_EVICTIONS_MAX} times in a row"
+        self.notes[f"{text}; then they were created after all other pods had been tried."] = None
 
     def _succeed(self, pod: Pod, replacement: Pod) -> None:
         uid = uid_of(self.create_pod(replacement))
         self.successors[uid_of(pod)] = uid
+        self._evicted_before[uid] = self._evicted_before[uid_of(pod)] + 1
         if uid_of(pod) in self.placed_first:
             self.placed_first.add(uid)
 
@@ -204,21 +225,28 @@ class TrialCluster:
     @contextmanager
     def moving_only(self) -> Iterator[None]:
         """Schedule no pods but new ones, and those nominated to a node; evict none for them."""
-        now = asyncio.get_running_loop().time
-        scheduler = self.rehearsal.scheduler
-        queue = scheduler.queue
-        waiting = [*queue.pods(QueuePlace.UNSCHEDULABLE), *queue.pods(QueuePlace.BACKOFF)]
-        held = [one.pod_info for one in waiting if not queue.nominator.node_of(one.pod_info.uid)]
-        for info in held:
-            queue.delete(info, now())
+        held = self.hold_pending()
         try:
             with ExitStack() as stack:
-                for cycle in scheduler.cycles.values():
+                for cycle in self.rehearsal.scheduler.cycles.values():
                     stack.enter_context(cycle.restriction.without_post_filters())
                 yield
         finally:
-            for info in held:
-                queue.add(info, now())
+            self.release(held)
+
+    def hold_pending(self) -> list[PodInfo]:
+        """Take the pending pods out of the queue, but for nominated ones; return them."""
+        queue = self.rehearsal.scheduler.queue
+        waiting = [*queue.pods(QueuePlace.UNSCHEDULABLE), *queue.pods(QueuePlace.BACKOFF)]
+        held = [one.pod_info for one in waiting if not queue.nominator.node_of(one.pod_info.uid)]
+        for info in held:
+            queue.delete(info, asyncio.get_running_loop().time())
+        return held
+
+    def release(self, held: Iterable[PodInfo]) -> None:
+        """Put held pods back into the queue; they are tried once something wakes the scheduler."""
+        for info in held:
+            self.rehearsal.scheduler.queue.add(info, asyncio.get_running_loop().time())
 
     # Undo.
 
@@ -398,7 +426,16 @@ class TrialCluster:
     def cordon(self, name: str, *, on: bool = True) -> None:
         """Make a node unschedulable, or schedulable."""
         node = self.server.get(Node, "", name)
-        self.write_node(replace(node, spec=replace(node.spec, unschedulable=on)))
+        status = node.status if on else self._closed.pop(name, node.status)
+        spec = replace(node.spec, unschedulable=on)
+        self.write_node(replace(node, spec=spec, status=status))
+
+    def close(self, name: str) -> None:
+        """Let a node take no more pods, whatever they tolerate, until it is uncordoned."""
+        node = self.server.get(Node, "", name)
+        self._closed.setdefault(name, node.status)
+        allocatable = {**node.status.allocatable, PODS: "0"}
+        self.write_node(replace(node, status=replace(node.status, allocatable=allocatable)))
 
     def remove_node(self, name: str) -> list[Pod]:
         """Remove a node with its pods; return them."""

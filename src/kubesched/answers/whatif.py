@@ -5,17 +5,15 @@ The steps are carried out in a trial cluster, which settles after each of them.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import singledispatchmethod
-from itertools import islice
 from typing import Final, TypeAlias, get_args
 
 from msgspec.structs import replace
 
 from kubesched.answers.drain import DrainedPod, PodFate, drain_nodes
-from kubesched.answers.fit import create_all, create_workload, scaled
+from kubesched.answers.fit import create_all, create_made, create_workload, scaled
 from kubesched.answers.node_shapes import shape_of
 from kubesched.answers.plan import (
     AddNodes,
@@ -54,13 +52,20 @@ from kubesched.answers.trial_cluster import (
     new_nodes,
     selected_nodes,
 )
-from kubesched.answers.workload_pods import Scaled, replacement_of
+from kubesched.answers.workload_pods import (
+    Scaled,
+    make,
+    ordinal_of,
+    replacement_of,
+    stateful_set_of,
+)
 from kubesched.api.apps import CronJob, StatefulSet
 from kubesched.api.core import Node, Pod, Taint
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.tolerations import NO_EXECUTE, find_untolerated, taint_text
+from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import ZONE
 from kubesched.cluster.controllers.controller import is_active
 from kubesched.cluster.controllers.replica_sets import deletion_rank
@@ -440,7 +445,7 @@ class _PlanRun:
 
     def _shrink(self, kind: str, pods: Iterable[Pod], number: int) -> None:
         if kind == "StatefulSet":
-            ordered = sorted(pods, key=_ordinal, reverse=True)
+            ordered = sorted(pods, key=ordinal_of, reverse=True)
         else:
             ordered = sorted(pods, key=deletion_rank)
         for pod in ordered[:number]:
@@ -452,13 +457,13 @@ class _PlanRun:
         model = next(filter(None, map(replacement_of, pods)), None)
         if model is None:
             raise self._no_pods(step)
-        used = {_ordinal(pod) for pod in pods}
-        for ordinal in islice((at for at in itertools.count() if at not in used), number):
-            metadata = model.metadata
-            if metadata.name:
-                name = f"{metadata.name.rpartition('-')[0]}-{ordinal}"
-                metadata = replace(metadata, name=name)
-            self._cluster.create_pod(replace(model, metadata=metadata))
+        if model.metadata.name:
+            # Those of a StatefulSet have names and claims of their own.
+            item = stateful_set_of(pods, self._cluster.server.all(PersistentVolumeClaim))
+            create_made(self._cluster, make(item, number, [pod.metadata.name for pod in pods]))
+            return
+        for _ in range(number):
+            self._cluster.create_pod(model)
 
     @_do.register
     def _(self, step: SetPriority) -> str:
@@ -568,8 +573,3 @@ def _at(path: str) -> Iterator[None]:
         yield
     except QuestionError as error:
         raise QuestionError(f"{path}: {error}") from error
-
-
-def _ordinal(pod: Pod) -> int:
-    text = pod.metadata.name.rpartition("-")[2]
-    return int(text) if text.isdecimal() else -1

@@ -20,10 +20,19 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
+from kubesched.api.apps import (
+    CronJob,
+    DaemonSet,
+    Deployment,
+    Job,
+    ReplicaSet,
+    StatefulSet,
+    StatefulSetOrdinals,
+    StatefulSetSpec,
+)
 from kubesched.api.codec import Loaded, Source, objects_in
 from kubesched.api.conditions import find_condition
-from kubesched.api.core import CoreEvent, Node, Pod, PodSpec, ReplicationController
+from kubesched.api.core import CoreEvent, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
 from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.api.scheme import kind_of
@@ -31,11 +40,11 @@ from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.cluster.controllers.controller import is_active, pod_of, with_owner
 from kubesched.cluster.controllers.daemon_sets import daemons_of
 from kubesched.cluster.controllers.deployments import current_replica_set
-from kubesched.cluster.controllers.jobs import job_of
+from kubesched.cluster.controllers.jobs import indexed_pod, job_of
 from kubesched.cluster.controllers.stateful_sets import claims_of, pod_at
 from kubesched.cluster.server import Plain
 from kubesched.explain.sentences import count, names
-from kubesched.inputs.completed_input import completed, not_read, unknown_fields
+from kubesched.inputs.completed_input import completed, not_read, on_runtime_classes, unknown_fields
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
 from kubesched.inputs.pod_names import belongs_to, find_pod, workload_named, workloads_of
@@ -44,7 +53,10 @@ from kubesched.simulator.simulated_api import plain_workload
 from kubesched.simulator.soundness import spec_errors
 from kubesched.snapshot.pod_info import PodInfo
 
-_JOB_LABELS: Final = ("batch.kubernetes.io/job-name", "job-name")
+_JOB_LABELS: Final = {
+    "name": ("batch.kubernetes.io/job-name", "job-name"),
+    "uid": ("batch.kubernetes.io/controller-uid", "controller-uid"),
+}
 _ONE_RUN: Final = "1"
 _LIMITS: Final = ("v1/LimitRange", "v1/ResourceQuota")
 
@@ -142,11 +154,16 @@ def make(
         case CronJob():
             between = [_between(plain, job_of(plain, f"{item.metadata.name}-{_ONE_RUN}"), Job)]
     owner = _plain(between[0]) if between else plain
-    pod = pod_of(owner["spec"]["template"], owner["metadata"]["name"])
+    template, metadata = owner["spec"]["template"], owner["metadata"]
     if owner["kind"] == "Job":
-        named = dict.fromkeys(_JOB_LABELS, owner["metadata"]["name"])
-        pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **named}
-    return Made(between, [], [_owned(owner, pod)] * number)
+        named = {label: metadata[of] for of, labels in _JOB_LABELS.items() for label in labels}
+        own = template.setdefault("metadata", {})
+        own["labels"] = {**own.get("labels", {}), **named}
+    if owner["spec"].get("completionMode") == "Indexed":
+        first = len(list(taken))
+        pods = [indexed_pod(owner, at, 0) for at in range(first, first + number)]
+        return Made(between, [], [_owned(owner, pod) for pod in pods])
+    return Made(between, [], [_owned(owner, pod_of(template, metadata["name"]))] * number)
 
 
 def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:
@@ -167,6 +184,35 @@ def _stateful(owner: Plain, number: int, taken: frozenset[str]) -> Made:
         made.claims.extend(msgspec.convert(claim, PersistentVolumeClaim) for claim in found)
         made.pods.append(_owned(owner, pod_at(owner, at)))
     return made
+
+
+def stateful_set_of(pods: Iterable[Pod], claims: Iterable[PersistentVolumeClaim]) -> StatefulSet:
+    """Return a StatefulSet as its pods and the claims show it, for an input that lacks it."""
+    first = min(pods, key=ordinal_of)
+    metadata, owner = first.metadata, controller_of(first.metadata)
+    assert owner is not None, "the pods belong to a StatefulSet"
+    own = {f"{volume.name}-{metadata.name}": volume.name for volume in first.spec.volumes}
+    templates = tuple(
+        replace(
+            claim,
+            metadata=replace(claim.metadata, name=own[claim.metadata.name]),
+            spec=replace(claim.spec, volume_name=""),
+        )
+        for claim in claims
+        if claim.metadata.namespace == metadata.namespace and claim.metadata.name in own
+    )
+    template = PodTemplateSpec(metadata=metadata, spec=replace(first.spec, node_name=""))
+    start = StatefulSetOrdinals(start=ordinal_of(first))
+    return StatefulSet(
+        metadata=ObjectMeta(name=owner.name, namespace=metadata.namespace, uid=owner.uid),
+        spec=StatefulSetSpec(template=template, ordinals=start, volume_claim_templates=templates),
+    )
+
+
+def ordinal_of(pod: Pod) -> int:
+    """Return the number at the end of a pod's name, -1 if there is none."""
+    text = pod.metadata.name.rpartition("-")[2]
+    return int(text) if text.isdecimal() else -1
 
 
 def _plain(item: Scaled | DaemonSet) -> Plain:
@@ -305,14 +351,24 @@ def read_manifests(
             f"{where}: no workload in it; name files with Deployments, StatefulSets, DaemonSets, "
             "Jobs, CronJobs, ReplicaSets, ReplicationControllers or Pods"
         )
-    return own, [*unknown_fields(files), *not_read(own, skipped), *_limits(skipped)]
+    warnings = [*unknown_fields(files), *not_read(own, skipped), *_limits(skipped)]
+    return own, [*warnings, *on_runtime_classes(_specs(own))]
+
+
+def _specs(items: Iterable[KubeObject]) -> Iterator[PodSpec]:
+    """Yield the specifications of pods that workloads create."""
+    for item in items:
+        if isinstance(item, Workload):
+            yield item.spec if isinstance(item, Pod) else _template(item)[1]
 
 
 def _limits(skipped: Counter[str]) -> Iterator[str]:
-    """Yield a warning about skipped objects because of which pods may not be created."""
+    """Yield warnings about skipped objects on which it depends how many pods are created."""
     found = [name.partition("/")[2] for name in _LIMITS if skipped[name]]
     if found:
         yield f"not read: {names(found)}, which may keep pods from being created"
+    if any(name.endswith("/HorizontalPodAutoscaler") for name in skipped):
+        yield "not read: HorizontalPodAutoscaler, which may want more pods; give their number"
 
 
 def decoded(

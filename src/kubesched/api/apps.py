@@ -82,6 +82,7 @@ class JobSpec(KubeStruct):
 
     parallelism: Int32 | None = None
     completions: Int32 | None = None
+    completion_mode: str = ""
     template: PodTemplateSpec = PodTemplateSpec()
 
 

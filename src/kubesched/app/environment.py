@@ -8,7 +8,7 @@ delay bindings. Each extender has its own connection pool.
 
 Upstream: cmd/kube-scheduler/app/options/options.go, createClients; pkg/scheduler/extender.go,
           makeTransport (v1.36)
-Differs:  nothing.
+Differs:  redirects of extenders are not followed, but reported as failures.
 """
 
 from __future__ import annotations

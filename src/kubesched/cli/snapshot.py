@@ -102,7 +102,7 @@ _KEPT: Final = _words(
     " expression extended_resource_name match_attribute distinct_attribute counter_set"
     " binding_conditions binding_failure_conditions declared_features source string_value"
     " version_value string_values version_values CounterSet.name CSINodeDriver.name"
-    " PodCondition.type"
+    " PodCondition.type completion_mode"
 )
 """Words of the API, resources, schedulers, drivers, and what expressions on devices refer to."""
 

@@ -182,6 +182,9 @@ def _dial_error(error: Exception, place: _Place) -> DialError:
         return DialError(f"tls: {tls_words(error)}")
     if "SSL handshake is taking longer" in str(error):
         return DialError("net/http: TLS handshake timeout")
+    if isinstance(error, ConnectionResetError) and not error.errno:
+        # asyncio's error for a server that ends the connection during the handshake.
+        return DialError("EOF")
     number = error.errno if isinstance(error, OSError) else None
     words = os.strerror(number).lower() if number else str(error)
     return DialError(f"dial tcp {place.address}: connect: {words}", number)

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kubesched.api.core import FINISHED, Node, Pod
+from kubesched.api.core import FINISHED, Node, Pod, PodSpec
 from kubesched.api.decode import content_of, files_in
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PriorityClass
@@ -74,6 +74,9 @@ def completed(
         *not_read(found, skipped),
         *_on_unknown_nodes(found),
         *_unknown_classes(classes),
+        *on_runtime_classes(
+            item.spec for item in given if isinstance(item, Pod) and not item.metadata.uid
+        ),
     ]
     return found, warnings
 
@@ -124,6 +127,14 @@ def _unknown_classes(classes: PriorityClasses) -> Iterator[str]:
     if classes.unknown:
         listed = names(sorted(classes.unknown))
         yield f"priority 0 is used for pods of PriorityClasses not in the input: {listed}"
+
+
+def on_runtime_classes(specs: Iterable[PodSpec]) -> Iterator[str]:
+    """Yield a warning about the runtime classes of pods that no API server has created yet."""
+    named = {spec.runtime_class_name for spec in specs if spec.runtime_class_name}
+    if named:
+        remedy = "write the overhead, nodeSelector and tolerations into pods"
+        yield f"not read: RuntimeClass {names(sorted(named))}; {remedy}"
 
 
 # Unknown fields.

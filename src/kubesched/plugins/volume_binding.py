@@ -7,7 +7,9 @@ Rejects:  UnschedulableAndUnresolvable, because evicting a pod does not move a v
 Differs:  `scheduling_stage_error_total` counts an error in filtering once, where upstream counts it
           for each node that its workers reach before they stop. In scoring, a pool that reports
           only its largest volume counts as having no capacity, and a claim that names its class
-          only in an annotation counts as class ""; upstream crashes on both.
+          only in an annotation counts as class ""; upstream crashes on both. If Reserve is
+          disabled and PreBind is not, binding fails for pods with claims; upstream's fails for
+          those without.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ Differs:  pods and nodes are sent with the fields that kubesched keeps; of nodes
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
@@ -183,7 +184,7 @@ def decode_preemption_result(body: bytes) -> dict[str, MetaVictims]:
     fields, at = _struct(_first_value(body), _TOP, "ExtenderPreemptionResult")
     place = at("NodeNameToMetaVictims")
     nodes = _map(fields.get("nodenametometavictims"), place, "map[string]*v1.MetaVictims")
-    return {name: _decoded_victims(victims, place) for name, victims in nodes.items()}
+    return {_text(name, place): _decoded_victims(each, place) for name, each in nodes.items()}
 
 
 def decode_binding_error(body: bytes) -> str:
@@ -239,6 +240,7 @@ class _Place(NamedTuple):
 
 
 _TOP: Final = _Place()
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class _Decimal(NamedTuple):
@@ -312,7 +314,8 @@ def _text(value: object, place: _Place) -> str:
         return ""
     if not isinstance(value, str):
         raise place.error(value, "string")
-    return value
+    # An escape can be half of a pair, which cannot be written.
+    return _SURROGATE.sub("\ufffd", value)
 
 
 def _int64(value: object, place: _Place) -> int:

@@ -19,11 +19,11 @@ Rejects:  Unschedulable if the group would have to preempt and has topology cons
 Invariants: no tentative placement outlives the cycle; the search for victims leaves the table as it
           was, down to the order of the pods of a row.
 Differs:  pods, and evictions for a group, are tried in the table itself, not in a copy, so changes
-          of the cluster wait until the cycle has ended, and the anti-affinity of a tentatively
-          placed pod applies to later pods also on nodes where upstream misses it; pods of equal
-          priority that became ready at once, and placements, are tried in the order of their
-          arrival, upstream in random order; an unknown group is reported, upstream loses the
-          message; plugins cannot find out whether a cycle is a group's.
+          of the cluster wait until the cycle has ended, and the affinity and anti-affinity of a
+          tentatively placed pod count for later pods also on nodes where upstream misses them;
+          pods of equal priority that became ready at once, and placements, are tried in the order
+          of their arrival, upstream in random order; an unknown group is reported, upstream loses
+          the message; plugins cannot find out whether a cycle is a group's.
 """
 
 from __future__ import annotations
@@ -103,8 +103,12 @@ def _gather(steps: PodScheduling, queued: QueuedPodInfo) -> list[QueuedPodInfo] 
         return failure(f"error while retrieving pod group state: {text}")
     now = steps.now()
     others = [other for other in state.unscheduled_pods if other.name != pod.name]
-    popped = [steps.queue.pop_specific_pod(other, now) for other in others]
-    return sorted([queued, *(member for member in popped if member is not None)], key=_order)
+    popped = [queued, *(steps.queue.pop_specific_pod(other, now) for other in others)]
+    members = [member for member in popped if member is not None]
+    for member in members:
+        # They are in no queue until the cycle ends.
+        steps.queue.nominator.strip_pod(member.pod_info.uid)
+    return sorted(members, key=_order)
 
 
 def _order(queued: QueuedPodInfo) -> tuple[int, int]:
@@ -245,9 +249,10 @@ class PodGroupCycle:
 
     def _nominate_again(self, attempt: MemberAttempt) -> None:
         """Restore the pod's nomination, which assuming it has cleared."""
-        pod = attempt.queued.pod_info
+        pod, nominator = attempt.queued.pod_info, self._steps.queue.nominator
         if pod.pod.status.nominated_node_name:
-            self._steps.queue.nominator.add(pod, pod.pod.status.nominated_node_name)
+            nominator.add(pod, pod.pod.status.nominated_node_name)
+            nominator.strip_pod(pod.uid)
 
     # Preempt.
 

@@ -168,6 +168,7 @@ class PodScheduling:
         """
         if pod.is_terminating:
             self.record_failure(pod, f"skip schedule deleting pod: {pod.key}")
+            self.queue.nominator.strip_pod(pod.uid)
         elif not self.cache.is_assumed(pod.uid):
             return False
         self.done(pod.uid)
@@ -182,7 +183,7 @@ class PodScheduling:
         trace = log_attempt(pod)
         with self.holding_changes():
             decision = await cycle.schedule_with_extenders(pod, snapshot, trace)
-        log_scores(pod, trace, snapshot)
+            log_scores(pod, trace, snapshot)
         return decision
 
     def decide_at_once(self, pod: PodInfo, cycle: SchedulingCycle) -> Decision:

@@ -1,7 +1,7 @@
 """AttemptsInVain lets time pass where pods are tried again and again at the same time.
 
 With a plugin like one whose Permit timeout is 0, each attempt leads to the next one, so the virtual
-clock would never move.
+clock would never move. Nor would it where a pod evicts others whose replacements are in its way.
 """
 
 from __future__ import annotations
@@ -20,16 +20,19 @@ if TYPE_CHECKING:
 
 _ATTEMPTS_MAX: Final = 10
 """With in-tree plugins fewer are needed."""
+_PREEMPTIONS_MAX: Final = 100
 
 
 class AttemptsInVain(Observer):
-    """Counts the attempts by pod that changed nothing at the current time."""
+    """Counts the attempts by pod that changed nothing at the current time, and the preemptions."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         """Follow a scheduler, and let it wait after too many attempts."""
         self._attempts: Counter[str] = Counter()
+        self._preemptions: Counter[str] = Counter()
         self._failed_last = 0.0
         self._waits = False
+        self._preempts_in_vain = False
         self._now = scheduler.now
         scheduler.observers.append(self)
         scheduler.may_decide = self._may_decide
@@ -38,6 +41,8 @@ class AttemptsInVain(Observer):
         """Count the attempt."""
         if now != self._failed_last:
             self._failed_last = now
+            self._preemptions.clear()
+            self._preempts_in_vain = False
             self._restart()
         uid = attempt.queued.pod_info.uid
         self._attempts[uid] += 1
@@ -54,9 +59,16 @@ class AttemptsInVain(Observer):
         """Start again: the cluster has changed."""
         self._restart()
 
+    def preempted(self, preemption: Preemption, started: float, *, is_success: bool) -> None:
+        """Count the preemption."""
+        uid = preemption.preemptor.uid
+        self._preemptions[uid] += 1
+        self._preempts_in_vain |= self._preemptions[uid] >= _PREEMPTIONS_MAX
+
     def _restart(self) -> None:
         self._attempts.clear()
         self._waits = False
 
     def _may_decide(self) -> bool:
-        return not self._waits or self._now() != self._failed_last
+        waits = self._waits or self._preempts_in_vain
+        return not waits or self._now() != self._failed_last

@@ -4,9 +4,8 @@ A nomination in memory may be ahead of the pod's `status.nominatedNodeName`, whi
 
 Upstream: pkg/scheduler/backend/queue/nominator.go (v1.36)
 Invariants: a pod is nominated to at most one node.
-Differs:  a nomination to the empty node name is not stored; it has no effect upstream. The pod is
-          kept as it was nominated or last updated; upstream looks it up in the queues and assumes
-          priority 0 for a pod that it does not find there.
+Differs:  a nomination to the empty node name is not stored; it has no effect upstream. Pods are
+          kept with their nominations; upstream looks them up in the queues.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.api.core import Pod
+from kubesched.api.meta import ObjectMeta
 from kubesched.snapshot.changes import ChangeLog, ChangeReader
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -97,6 +97,19 @@ class Nominator:
                 self.by_node[node_name] = left
             else:
                 del self.by_node[node_name]
+
+    def strip_pod(self, uid: str) -> None:
+        """Reduce a nominated pod that is in no queue to its name: no priority, no requests.
+
+        Upstream finds nothing else of it.
+        """
+        node_name = self.node_of(uid)
+        if node_name:
+            (pod,) = [info.pod for info in self.by_node[node_name] if info.uid == uid]
+            found = pod.metadata
+            named = ObjectMeta(name=found.name, namespace=found.namespace, uid=found.uid)
+            self.delete(uid)
+            self.put(PodInfo(Pod(metadata=named)), node_name)
 
     def check(self) -> None:
         """Assert that both directions agree."""

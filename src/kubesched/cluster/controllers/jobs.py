@@ -138,7 +138,7 @@ class JobController(PodsController):
             if spec.get("completionMode") == "Indexed":
                 taken = {*kept, *succeeded, *_lost(spec, failed)}
                 free = (index for index in range(completions or 0) if index not in taken)
-                new = (_pod_at(owner, index, failed[index]) for index in free)
+                new = (indexed_pod(owner, index, failed[index]) for index in free)
             for pod in islice(new, min(missing, BURST)):
                 self.pods.create(owner, pod)
         if max(missing, len(surplus)) > BURST:
@@ -235,7 +235,7 @@ def _ranges(indexes: Iterable[_Index]) -> str:
     return ",".join(parts)
 
 
-def _pod_at(owner: Plain, index: int, failures: int) -> Plain:
+def indexed_pod(owner: Plain, index: int, failures: int) -> Plain:
     """Return the pod of an indexed Job with an index whose pods have failed so many times."""
     spec, name = owner["spec"], f"{owner['metadata']['name']}-{index}"
     pod, label = pod_of(spec["template"], name), {_INDEX: str(index)}

@@ -46,6 +46,12 @@ def test_steps_keep_their_order() -> None:
             {"setPriority": {"workload": "deploy/web", "priority": 5_000_000_000}},
             "steps[0].setPriority.priority: expected `int` <= 2147483647",
         ),
+        ({"drain": []}, "steps[0].drain.nodes: expected `array` of length >= 1"),
+        ({"resize": {"nodes": "a", "capacity": {}}}, "steps[0].resize.capacity: expected `object`"),
+        (
+            {"resize": {"nodes": "a", "capacity": {"cpus": 4}}},
+            "steps[0].resize.capacity.cpus: it is not known; use cpu, memory",
+        ),
         ({"resize": {"nodes": "a", "capacity": {"cpu": "x"}}}, "steps[0].resize.capacity.cpu: "),
         (
             {"scale": {"workload": "web", "replicas": 1}},

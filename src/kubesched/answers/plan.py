@@ -22,18 +22,25 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from kubesched.answers.node_shapes import NodeShape, checked_label, parse_shape, parse_taint
+from kubesched.answers.node_shapes import (
+    RESOURCES,
+    NodeShape,
+    checked_label,
+    parse_shape,
+    parse_taint,
+)
 from kubesched.answers.workload_pods import read_manifests
 from kubesched.api.codec import field_problem
 from kubesched.api.core import Taint
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.api.meta import KubeObject
+from kubesched.api.names import PODS, is_counted_resource_name
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.inputs.pod_names import Workload, no_such, workload_named
 
-Names: TypeAlias = str | tuple[str, ...]
+Names: TypeAlias = str | Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 _Replicas = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 _Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -141,11 +148,13 @@ class TaintNodes(OfNodes, frozen=True):
 class ResizeNodes(OfNodes, frozen=True):
     """Give nodes other capacities."""
 
-    capacity: dict[str, str | int]
+    capacity: Annotated[dict[str, str | int], msgspec.Meta(min_length=1)]
 
     def check(self) -> None:
-        """Check that amounts can be parsed."""
+        """Check that resources are known, and that amounts can be parsed."""
         for resource, amount in self.capacity.items():
+            if not (resource == PODS or is_counted_resource_name(resource)):
+                raise ValueError(f"capacity.{resource}: it is not known; use {RESOURCES}")
             try:
                 is_negative = parse_quantity(amount).sign < 0
             except ValueError as error:

@@ -78,6 +78,10 @@ def test_steps_keep_their_order() -> None:
             "steps[0].setBudget.minAvailable: expected `int` >= 0",
         ),
         (
+            {"setBudget": {"name": "web", "matchLabels": {"a b": ""}, "minAvailable": 1}},
+            "steps[0].setBudget.matchLabels: a b=: name part",
+        ),
+        (
             {"setBudget": {"name": "web"}},
             "steps[0].setBudget.minAvailable: write one of minAvailable",
         ),

@@ -59,6 +59,14 @@ class PlanStep(
         """
 
 
+def _check_labels(field: str, labels: Mapping[str, str]) -> None:
+    try:
+        for key, value in labels.items():
+            checked_label(key, value)
+    except ValueError as error:
+        raise ValueError(f"{field}: {error}") from error
+
+
 class OfNodes(PlanStep, frozen=True):
     """A step for some nodes, which may be written without the word `nodes`."""
 
@@ -118,11 +126,7 @@ class LabelNodes(OfNodes, frozen=True):
         """Check that a label is named, and that nodes can have those to set."""
         if not (self.set or self.remove):
             raise ValueError("set: write the labels to set, or remove with those to remove")
-        try:
-            for key, value in self.set.items():
-                checked_label(key, value)
-        except ValueError as error:
-            raise ValueError(f"set: {error}") from error
+        _check_labels("set", self.set)
 
 
 class TaintNodes(OfNodes, frozen=True):
@@ -214,7 +218,8 @@ class SetBudget(PlanStep, frozen=True):
     delete: bool = False
 
     def check(self) -> None:
-        """Check that there is one number of pods."""
+        """Check that there is one number of pods, and that pods can have the labels."""
+        _check_labels("matchLabels", self.match_labels)
         given = [self.min_available is not None, self.max_unavailable is not None, self.delete]
         if sum(given) != 1:
             raise ValueError("minAvailable: write one of minAvailable, maxUnavailable and delete")

@@ -29,6 +29,8 @@ _WIDTH, _HEIGHT = 760, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 104, 12, 46
 _LABEL_GAP: Final = 17
 _TIP_EVERY: Final = 2
+_OTHER: Final = "other"
+"""The style of policies that are not the paper's."""
 
 
 class Run(NamedTuple):
@@ -84,11 +86,16 @@ def published() -> dict[tuple[str, str], dict[int, float]]:
 def _by_trace(runs: Sequence[Run]) -> dict[str, dict[str, list[Run]]]:
     found: dict[str, dict[str, list[Run]]] = {}
     for trace in sorted({run.trace for run in runs}):
-        for policy in NAMES:
+        for policy in dict.fromkeys([*NAMES, *(run.policy for run in runs)]):
             same = [run for run in runs if (run.trace, run.policy) == (trace, policy)]
             if same:
                 found.setdefault(trace, {})[policy] = same
     return found
+
+
+def _title(policy: str) -> str:
+    """Return the name of a policy; one of your own has that of the sweep."""
+    return NAMES.get(policy, policy)
 
 
 class Table(NamedTuple):
@@ -109,7 +116,7 @@ def table(runs: Sequence[Run]) -> Table:
     rows = []
     for trace, policies in by_trace.items():
         for policy, same in policies.items():
-            cells = [trace, NAMES[policy], str(len(same))]
+            cells = [trace, _title(policy), str(len(same))]
             for at in _SHOWN_AT:
                 values = [value for run in same if (value := run.allocated[at]) is not None]
                 cells += _spread_of(values)
@@ -150,7 +157,7 @@ _STYLE: Final = (
     """
 :root{color-scheme:light dark;--text:#1b1f24;--dim:#57606a;--back:#fff;--rule:#d8dee4;
 --random:#6e7781;--dot-product:#bf3989;--clustering:#9a6700;--packing:#1a7f37;--best-fit:#8250df;
---fgd:#0969da}
+--fgd:#0969da;--other:var(--text)}
 @media(prefers-color-scheme:dark){:root{--text:#e6edf3;--dim:#9198a1;--back:#0d1117;--rule:#30363d;
 --random:#9198a1;--dot-product:#f778ba;--clustering:#d29922;--packing:#3fb950;--best-fit:#ab7df8;
 --fgd:#58a6ff}}
@@ -158,7 +165,7 @@ body{font:15px/1.5 system-ui,sans-serif;color:var(--text);background:var(--back)
 margin:2rem auto;padding:0 1rem}
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin:2.2rem 0 .4rem}p{max-width:44rem}
 .dim{color:var(--dim)}figure{margin:0;overflow-x:auto}
-svg{width:100%;min-width:36rem;height:auto;display:block}
+svg{width:100%;min-width:36rem;height:auto;display:block;overflow:visible}
 svg text{fill:var(--dim);font:12px system-ui,sans-serif}svg .name{font-weight:600}
 .grid{stroke:var(--rule)}.all{stroke:var(--dim);stroke-dasharray:4 4}
 .line{fill:none;stroke-width:2;stroke-linejoin:round}.band{opacity:.16}.leader{opacity:.6}
@@ -171,7 +178,7 @@ th:first-child,td:first-child{text-align:left}
     + "".join(
         f"\n.{name} .line,.{name} .leader{{stroke:var(--{name})}}"
         f".{name} .band,.{name} .tip,svg .{name} .name{{fill:var(--{name})}}"
-        for name in NAMES
+        for name in (*NAMES, _OTHER)
     )
 )
 
@@ -294,19 +301,25 @@ def _axes(scale: _Scale) -> str:
     )
 
 
+def _style_class(policy: str) -> str:
+    return policy if policy in NAMES else _OTHER
+
+
 def _drawn(curve: Curve, scale: _Scale) -> str:
     around = [
         *scale.points(curve.at, curve.low),
         *reversed(scale.points(curve.at, curve.high)),
     ]
     line = scale.points(curve.at, curve.middle)
+    title = escape(_title(curve.policy))
     tips = "".join(
         f'<circle class="tip" cx="{scale.x(at)}" cy="{scale.y(value)}" r="4">'
-        f"<title>{NAMES[curve.policy]}: {value:.2f} % allocated at {at} % arrived</title></circle>"
+        f"<title>{title}: {value:.2f} % allocated at {at} % arrived</title></circle>"
         for at, value in zip(curve.at[::_TIP_EVERY], curve.middle[::_TIP_EVERY], strict=True)
     )
     return (
-        f'<g class="{curve.policy}"><polygon class="band" points="{" ".join(around)}"/>'
+        f'<g class="{_style_class(curve.policy)}">'
+        f'<polygon class="band" points="{" ".join(around)}"/>'
         f'<polyline class="line" points="{" ".join(line)}"/>{tips}</g>'
     )
 
@@ -318,10 +331,10 @@ def _labels(curves: Sequence[Curve], scale: _Scale) -> str:
     lower = max(_TOP - places[0], 0)
     right = _WIDTH - _RIGHT
     return "".join(
-        f'<g class="{curve.policy}"><path class="leader" fill="none" '
+        f'<g class="{_style_class(curve.policy)}"><path class="leader" fill="none" '
         f'd="M{scale.x(curve.at[-1])} {y}L{right + 14} {place + lower}"/>'
         f'<text class="name" x="{right + 18}" y="{place + lower + 4}">'
-        f"{NAMES[curve.policy]}</text></g>"
+        f"{escape(_title(curve.policy))}</text></g>"
         for (y, curve), place in zip(ends, places, strict=True)
     )
 

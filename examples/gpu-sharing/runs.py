@@ -80,9 +80,9 @@ def _with_arguments(case: SweepCase, pods: Sequence[PodRow]) -> SchedulerSetup:
     """Return the scheduler; FGD gets the trace's workload as its target, Random the seed."""
     (policy,) = case.plugins
     args: dict[str, object] = {}
-    if policy is FragmentationGradientDescent:
+    if policy.name == FragmentationGradientDescent.name:
         args = {"target": msgspec.to_builtins(target_of(pods))}
-    elif policy is RandomNode:
+    elif policy.name == RandomNode.name:
         args = {"seed": case.seed}
     (profile,) = case.scheduler.configuration.profiles
     config = (*profile.plugin_config, PluginConfig(policy.name, args))

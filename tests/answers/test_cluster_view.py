@@ -95,6 +95,16 @@ def test_a_group_has_the_report_on_its_firstpod() -> None:
     assert ("Pod shop/big-1", "Pod shop/big-2") == group.workloads
 
 
+def test_the_report_is_on_a_pod_that_evicts_nothing() -> None:
+    """One that may evict others is not stuck; the other needs a change."""
+    running = pod("runs", "3", node_name="n1", priority=0)
+    urgent, stuck = pod("urgent", "3", priority=9), pod("stuck", "3", priority=0)
+    (group,) = _view(_node("n1", "a"), running, urgent, stuck).pending
+    assert group.why is not None
+    assert ("shop/stuck", 2) == (group.why.pod, group.count)
+    assert group.why.changes
+
+
 def test_small_groups_have_no_report() -> None:
     """Finding changes takes long, so only the largest groups have a report."""
     pods = [pod(f"p-{n}", "1", nodeSelector={"no": str(n)}, priority=n) for n in range(3)]

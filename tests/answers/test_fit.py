@@ -114,6 +114,15 @@ def test_existing_pods_of_a_workload_count() -> None:
     assert report.notes
 
 
+def test_existing_pods_stay_if_a_workload_asks_for_fewer() -> None:
+    """No workload has more pods with a node than pods."""
+    labels = {"app": "web", "pod-template-hash": "abc"}
+    names = ("web-abc-1", "web-abc-2", "web-abc-3")
+    there = [running(name, "a", owner="web-abc", labels=labels) for name in names]
+    (found,) = ask([node("a"), *there], workload(replicas=2)).workloads
+    assert (found.wanted, found.existing, found.placed) == (3, 3, 3)
+
+
 def test_replicas_by_name_override_replicas_for_all() -> None:
     """A name takes precedence over the number for all."""
     for written, number in ((["2"], 2), (["web=3", "2"], 3)):

@@ -1,4 +1,4 @@
-"""Claims and classes whose names are nearly right."""
+"""Names, labels and taints that are nearly right."""
 
 from __future__ import annotations
 
@@ -158,7 +158,8 @@ def test_pods_to_be_near() -> None:
     near["metadata"] = {"name": "near", "namespace": "shop", "labels": {"app": "web"}}
     elsewhere = pod(nodeName="n")
     elsewhere["metadata"] = {"name": "far", "namespace": "other", "labels": {"app": "wb"}}
-    report = Cluster.from_objects([NODE, asking, near, elsewhere]).why("shop/p")
+    node = {**NODE, "metadata": {"name": "n", "labels": {"kubernetes.io/hostname": "n"}}}
+    report = Cluster.from_objects([node, asking, near, elsewhere]).why("shop/p")
     assert ("pods with app=wbe are asked for; pods have app=web",) == report.near_misses
 
 
@@ -177,3 +178,67 @@ def test_labels_of_another_name_in_the_same_domain_are_not_near(key: str, hint: 
     report = Cluster.from_objects([node, pod(nodeSelector={key: "a"})]).why("p")
     words = f"the label {key} is asked for; no node has it"
     assert (f"{words}; did you mean {hint}?" if hint else words,) == report.near_misses
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence", "change"),
+    [
+        pytest.param(
+            {"nodeSelector": {"node-role.kubernetes.io/worker": "true"}},
+            'node-role.kubernetes.io/worker=true is asked for; nodes have ""',
+            "ask for node-role.kubernetes.io/worker= instead of true",
+            id="no value",
+        ),
+        pytest.param(
+            {"nodeSelector": {"GPU": "yes"}},
+            "the label GPU is asked for; no node has it; did you mean gpu?",
+            "ask for gpu=yes instead of GPU=yes",
+            id="case of a key",
+        ),
+        pytest.param(
+            {
+                "affinity": {
+                    "podAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [
+                            {"topologyKey": "gpus", "labelSelector": {"matchLabels": {"a": "b"}}}
+                        ]
+                    }
+                }
+            },
+            "pod affinity by gpus is asked for; no node has it; did you mean gpu?",
+            "drop the pod affinity to a=b by gpus",
+            id="topology key",
+        ),
+        pytest.param(
+            {"tolerations": [{"key": "example.com/dedicatd", "operator": "Exists"}]},
+            "example.com/dedicatd is tolerated; no taint has this key; did you mean "
+            "example.com/dedicated?",
+            "tolerate the taint example.com/dedicated:NoSchedule",
+            id="key of a taint",
+        ),
+    ],
+)
+def test_labels_and_taints(spec: dict[str, Any], sentence: str, change: str) -> None:
+    """The first change is a correction, or drops the constraint."""
+    taints = [{"key": "example.com/dedicated", "effect": "NoSchedule"}]
+    labels = {"node-role.kubernetes.io/worker": "", "gpu": "yes"}
+    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    node = {
+        **NODE,
+        "metadata": {"name": "n", "labels": labels},
+        "spec": {"taints": taints if "tolerations" in spec else []},
+        "status": {"allocatable": allocatable},
+    }
+    report = Cluster.from_objects([node, pod(**spec)]).why("shop/p")
+    assert (sentence,) == report.near_misses
+    assert change == report.changes[0].sentence
+
+
+def test_taints_that_show_the_state_of_a_node() -> None:
+    """Pods tolerate some of them for a time, whatever taints nodes have."""
+    tolerations = [{"key": "node.kubernetes.io/unreachable", "operator": "Exists"}]
+    taint = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    node = {**NODE, "spec": {"taints": [taint]}}
+    assert (
+        () == Cluster.from_objects([node, pod(tolerations=tolerations)]).why("shop/p").near_misses
+    )

@@ -41,6 +41,12 @@ def test_errors_name_the_wrong_key(text: str, problem: str) -> None:
         parse_shape(text)
 
 
+def test_huge_pages_in_words() -> None:
+    """They are a resource without a domain."""
+    shape = parse_shape("cpu=8,memory=32Gi,hugepages-2Mi=1Gi")
+    assert "1Gi" == shape.model.status.allocatable["hugepages-2Mi"]
+
+
 def test_the_shape_of_a_node_excludes_its_state() -> None:
     """Cordons and taints that controllers set are left out."""
     taints = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]

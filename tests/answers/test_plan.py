@@ -39,6 +39,19 @@ def test_steps_keep_their_order() -> None:
         ({"addNodes": {"template": "cpu=1"}}, "steps[0].addNodes.template: memory missing"),
         ({"addNodes": "a"}, "steps[0].addNodes: write a mapping with the fields count"),
         ({"taint": {"nodes": "a", "add": ["x"]}}, "steps[0].taint.add: x: write a taint as"),
+        ({"taint": {"nodes": "a"}}, "steps[0].taint.add: write the taints to add, or remove"),
+        ({"label": {"nodes": "a"}}, "steps[0].label.set: write the labels to set, or remove"),
+        ({"label": {"nodes": "a", "set": {"b c": ""}}}, "steps[0].label.set: b c=: name part"),
+        (
+            {"setPriority": {"workload": "deploy/web", "priority": 5_000_000_000}},
+            "steps[0].setPriority.priority: expected `int` <= 2147483647",
+        ),
+        ({"drain": []}, "steps[0].drain.nodes: expected `array` of length >= 1"),
+        ({"resize": {"nodes": "a", "capacity": {}}}, "steps[0].resize.capacity: expected `object`"),
+        (
+            {"resize": {"nodes": "a", "capacity": {"cpus": 4}}},
+            "steps[0].resize.capacity.cpus: it is not known; use cpu, memory",
+        ),
         ({"resize": {"nodes": "a", "capacity": {"cpu": "x"}}}, "steps[0].resize.capacity.cpu: "),
         (
             {"scale": {"workload": "web", "replicas": 1}},
@@ -63,6 +76,10 @@ def test_steps_keep_their_order() -> None:
         (
             {"setBudget": {"name": "web", "minAvailable": -1}},
             "steps[0].setBudget.minAvailable: expected `int` >= 0",
+        ),
+        (
+            {"setBudget": {"name": "web", "matchLabels": {"a b": ""}, "minAvailable": 1}},
+            "steps[0].setBudget.matchLabels: a b=: name part",
         ),
         (
             {"setBudget": {"name": "web"}},

@@ -57,6 +57,20 @@ def together(pod: Pod, *nodes: Node) -> list[str]:
         ),
         pytest.param(
             make_pod(
+                containers=[
+                    {"name": "a", "resources": {"requests": {"cpu": "3", "memory": "1Gi"}}},
+                    {"name": "b", "resources": {"requests": {"cpu": "1", "memory": "3Gi"}}},
+                ]
+            ),
+            make_node("n", allocatable={"cpu": "2", "memory": "2Gi", "pods": 5}),
+            [
+                "lower the cpu request of container a from 3 to 1",
+                "lower the memory request of container b from 3Gi to 1Gi",
+            ],
+            id="one of several containers",
+        ),
+        pytest.param(
+            make_pod(
                 scheduling_gates=["example.com/a", "example.com/b"], node_selector={"zone": "x"}
             ),
             make_node("n"),

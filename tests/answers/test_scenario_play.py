@@ -57,7 +57,12 @@ def test_comparing_clusters(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("second", "error"),
-    [(None, "give at least two"), ("cluster", "compared with clusters"), ("seed", "the same seed")],
+    [
+        (None, "give at least two"),
+        ("cluster", "compared with clusters"),
+        ("file", "compared with clusters"),
+        ("seed", "the same seed"),
+    ],
 )
 def test_inputs_that_cannot_be_compared(scenario: Path, second: str | None, error: str) -> None:
     """Errors say what is missing."""
@@ -65,6 +70,7 @@ def test_inputs_that_cannot_be_compared(scenario: Path, second: str | None, erro
     if second is not None:
         subjects["b"] = {
             "cluster": Cluster.from_objects([node("a")]),
+            "file": scenario,
             "seed": ScenarioPlay.from_scenario(scenario, seed=4),
         }[second]
     with pytest.raises(UserError, match=error):

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from kubesched.answers.node_shapes import parse_taint
 from kubesched.answers.plan import decode_plan
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
 from kubesched.answers.whatif import WhatIfReport, what_if
@@ -148,6 +149,15 @@ def test_steps_that_help_pending_pods() -> None:
     assert not planned(objects, {"uncordon": "a"}).no_longer_pending
     report = planned(objects, {"label": {"nodes": "a", "set": {"disk": "ssd"}}}, {"uncordon": "a"})
     assert report.works
+    assert ["default/one"] == [one.pod for one in report.no_longer_pending]
+
+
+@pytest.mark.parametrize("written", ["old", "old:NoSchedule", "old=yes:NoSchedule"])
+def test_a_removed_taint(written: str) -> None:
+    """By its key, with its effect, or as kubectl shows it."""
+    tainted = replace(node("a").spec, taints=(parse_taint("old=yes:NoSchedule"),))
+    objects = [replace(node("a"), spec=tainted), make_pod("one", requests={"cpu": 1})]
+    report = planned(objects, {"taint": {"nodes": "a", "remove": [written]}})
     assert ["default/one"] == [one.pod for one in report.no_longer_pending]
 
 
@@ -375,6 +385,14 @@ def test_an_applied_workload_gets_its_pods() -> None:
         ),
         ({"drain": "node/c"}, "steps[0].drain: c: there is no such node; there are a and b"),
         ({"drain": "pool=x"}, "steps[0].drain: pool=x: no node has these labels"),
+        (
+            {"label": {"nodes": "a", "remove": ["zone"]}},
+            "steps[0].label: zone: there is no such label; there are kub",
+        ),
+        (
+            {"taint": {"nodes": "a", "remove": ["old"]}},
+            "steps[0].taint: old: there is no such taint; there are no taints",
+        ),
         ({"loseZone": "y"}, "steps[0].loseZone: y: there is no such zone; there is only x"),
         (
             {"scale": {"workload": "deploy/api", "replicas": 1}},

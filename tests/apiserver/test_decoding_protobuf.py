@@ -187,6 +187,36 @@ def body(api_version: str, kind: str, parts: Parts) -> bytes:
             },
             id="options",
         ),
+        pytest.param(
+            # The Cluster Autoscaler evicts in this version.
+            body("policy/v1beta1", "Eviction", [(1, [(1, "p")]), (2, [(1, 30)])]),
+            {
+                "kind": "Eviction",
+                "apiVersion": "policy/v1beta1",
+                "metadata": {"name": "p"},
+                "deleteOptions": {"gracePeriodSeconds": 30},
+            },
+            id="old-version",
+        ),
+        pytest.param(
+            body(
+                "admissionregistration.k8s.io/v1",
+                "ValidatingWebhookConfiguration",
+                [(2, [(1, "w"), (2, [(2, b"\xff")]), (3, [(1, "CREATE"), (2, [(3, "pods")])])])],
+            ),
+            {
+                "kind": "ValidatingWebhookConfiguration",
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "webhooks": [
+                    {
+                        "name": "w",
+                        "clientConfig": {"caBundle": "/w=="},
+                        "rules": [{"operations": ["CREATE"], "resources": ["pods"]}],
+                    }
+                ],
+            },
+            id="webhook",
+        ),
     ],
 )
 def test_decode(text: bytes, expected: dict[str, Any]) -> None:

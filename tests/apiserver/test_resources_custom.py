@@ -30,7 +30,8 @@ STRATEGIC = "application/strategic-merge-patch+json"
 def definition(*, status: bool = True, **version: Any) -> Json:
     """The definition of cats."""
     names = {"plural": "cats", "kind": "Cat", "shortNames": ["meow"], "categories": ["all"]}
-    below: Json = {"subresources": {"status": {}, "scale": {}}} if status else {}
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    below: Json = {"subresources": {"status": {}, "scale": scale}} if status else {}
     served = {"name": "v1", "served": True, "storage": True, "schema": {}, **below, **version}
     return {
         "metadata": {"name": "cats.example.com"},
@@ -158,11 +159,12 @@ async def test_a_body_that_is_no_object_of_the_kind_is_refused() -> None:
     wrong_name = cat("Bad_Name")
     wrong_kind = cat() | {"kind": "Dog"}
     wrong_metadata = cat() | {"metadata": {"name": "a", "labels": {"a": 1}}}
+    no_kind, no_version = ({**cat(), name: ""} for name in ("kind", "apiVersion"))
     found = [
         await ask(server, "POST", CATS, one)
-        for one in (held, wrong_name, wrong_kind, wrong_metadata)
+        for one in (held, wrong_name, wrong_kind, wrong_metadata, no_kind, no_version)
     ]
-    assert [201, 422, 400, 400] == [answer.status for answer in found]
+    assert [201, 422, 400, 400, 400, 400] == [answer.status for answer in found]
 
 
 @in_real_time
@@ -252,6 +254,96 @@ async def test_server_side_apply() -> None:
     assert {"bed": {"color": "red", "soft": True}} == left["spec"]
 
 
+def listed(kind: str, **options: Any) -> Json:
+    """The schema of a list."""
+    return {"type": "array", "x-kubernetes-list-type": kind, **options}
+
+
+KEYED = listed(
+    "map",
+    items={"type": "object", "properties": {"tags": listed("set")}},
+    **{"x-kubernetes-list-map-keys": ["name"]},
+)
+ATOMIC = {"type": "object", "x-kubernetes-map-type": "atomic"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "first", "second", "expected"),
+    [
+        (KEYED, [{"name": "a"}], [{"name": "b"}], [{"name": "a"}, {"name": "b"}]),
+        (
+            KEYED,
+            [{"name": "a", "tags": ["x"]}],
+            [{"name": "a", "tags": ["y"]}],
+            [{"name": "a", "tags": ["x", "y"]}],
+        ),
+        (KEYED, [{"name": "a", "size": 1}], [{"name": "a", "size": 2}], 'toys[name="a"].size'),
+        (KEYED, [], [{"size": 2}], "toys: element 0: associative list with keys has an element"),
+        (listed("set"), ["x"], ["y", "x"], ["y", "x"]),
+        (listed("atomic"), ["x"], ["y"], ".spec.toys"),
+        (ATOMIC, {"a": 1}, {"b": 2}, ".spec.toys"),
+        ({"additionalProperties": KEYED}, {"a": []}, {"a": [{"size": 2}]}, "toys.a: element 0"),
+    ],
+)
+@in_real_time
+async def test_schemas_divide_what_is_applied(
+    schema: Json, first: Any, second: Any, expected: Any
+) -> None:
+    """Managers share lists and maps as the definition says."""
+    properties = {"spec": {"type": "object", "properties": {"toys": schema}}}
+    server = await with_cats(schema={"openAPIV3Schema": {"properties": properties}})
+    for manager, toys in (("a", first), ("b", second)):
+        headers, query = {"content-type": APPLY}, {"fieldManager": (manager,)}
+        wanted = cat(toys=toys)
+        answer = await ask(server, "PATCH", f"{CATS}/tom", wanted, query, headers)
+    if isinstance(expected, str):
+        assert expected in json.loads(answer.body)["message"]
+    else:
+        assert expected == body(answer)["spec"]["toys"]
+
+
+LIVES = {"properties": {"lives": {"default": 9}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent", "expected"),
+    [
+        (LIVES, {}, {"lives": 9}),
+        (LIVES, {"lives": 0}, {"lives": 0}),
+        (LIVES, {"lives": None}, {"lives": 9}),
+        ({"properties": {"lives": {"default": 9, "nullable": True}}}, {"lives": None}, None),
+        ({"properties": {"lives": {"type": "integer"}}}, {"lives": None, "a": None}, {"a": None}),
+        ({"properties": {"next": {"default": {}, **LIVES}}}, {}, {"next": {"lives": 9}}),
+        ({"properties": {"kittens": {"items": LIVES}}}, {"kittens": [{}]}, [{"lives": 9}]),
+        ({"additionalProperties": LIVES}, {"kitty": {}}, {"kitty": {"lives": 9}}),
+        ({"default": {"lives": 9}}, None, {"lives": 9}),
+    ],
+)
+@on_virtual_time
+async def test_schemas_fill_in_defaults(schema: Json, sent: Any, expected: Any) -> None:
+    """Where a value is missing, or null though it may not be; a status that is sent is dropped."""
+    properties = {"spec": schema, "status": {"default": {"mood": "new"}}}
+    server = await with_cats(schema={"openAPIV3Schema": {"properties": properties}})
+    tom = {**cat(), "spec": sent, "status": {"mood": "good"}}
+    created = body(await ask(server, "POST", CATS, tom))
+    found = created["spec"]
+    assert expected in (found, *found.values())
+    assert {"mood": "new"} == created["status"]
+
+
+@on_virtual_time
+async def test_keys_of_entries_have_defaults() -> None:
+    """An entry that is applied again without its key is the same one."""
+    entries = {"properties": {"name": {"default": "mouse"}}}
+    properties = {"spec": {"properties": {"toys": {**KEYED, "items": entries}}}}
+    server = await with_cats(schema={"openAPIV3Schema": {"properties": properties}})
+    headers, query = {"content-type": APPLY}, {"fieldManager": ("a",)}
+    for size in (1, 2):
+        wanted = {**cat(), "spec": {"toys": [{"size": size}]}}
+        applied = body(await ask(server, "PATCH", f"{CATS}/tom", wanted, query, headers))
+    assert [{"name": "mouse", "size": 2}] == applied["spec"]["toys"]
+
+
 @on_virtual_time
 async def test_watches_lists_and_tables() -> None:
     """Custom resources are selected, watched and printed like other kinds."""
@@ -274,6 +366,40 @@ async def test_watches_lists_and_tables() -> None:
     assert "" == found["metadata"]["continue"]
     assert ["Name", "Lives"] == [one["name"] for one in shown["columnDefinitions"]]
     assert [["tom", 9]] == [row["cells"] for row in shown["rows"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "expected"),
+    [
+        ('.spec.toys[?(@.name=="ball")].size', "integer", 2),
+        (".spec.toys[?(@.name == 'bone')].size", "integer", None),
+        (".spec.toys[0].name", "string", "mouse"),
+        (".spec.toys[-1:].name", "string", "ball"),
+        (".spec.toys[*].size", "number", 2),
+        (".spec.toys[5].name", "string", None),
+        (".spec.toys[0]", "string", '{"name":"mouse"}'),
+        (".spec.tame", "string", "true"),
+        (r".metadata.annotations.example\.com/owner", "string", "ann"),
+        (".metadata.annotations['example.com/owner']", "string", "ann"),
+        (".spec.lives", "integer", None),
+        (".spec.born", "date", "<invalid>"),
+        (".spec.born", "integer", None),
+        (".spec.died", "date", None),
+        ("..name", "string", None),
+    ],
+)
+@on_virtual_time
+async def test_columns_show_what_is_at_their_paths(path: str, kind: str, expected: Any) -> None:
+    """Conditions and positions select items of lists; what is missing is null, not a zero."""
+    column = {"name": "Shown", "type": kind, "jsonPath": path}
+    server = await with_cats(additionalPrinterColumns=[column])
+    toys = [{"name": "mouse"}, {"name": "ball", "size": 2}]
+    tom = cat(toys=toys, lives=None, tame=True, born="in May")
+    tom["metadata"]["annotations"] = {"example.com/owner": "ann"}
+    await ask(server, "POST", CATS, tom)
+    table = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    shown = body(await ask(server, "GET", CATS, headers=table))
+    assert [["tom", expected]] == [row["cells"] for row in shown["rows"]]
 
 
 @pytest.mark.parametrize(
@@ -323,6 +449,52 @@ async def test_a_scale() -> None:
     merge = {"content-type": MERGE}
     body(await ask(server, "PATCH", f"{CATS}/tom/scale", patch, headers=merge))
     assert 5 == body(await ask(server, "GET", f"{CATS}/tom"))["spec"]["replicas"]
+
+
+@on_virtual_time
+async def test_a_scale_at_paths_of_its_own() -> None:
+    """The definition says where replicas and the selector of pods are."""
+    paths = {
+        "specReplicasPath": ".spec.kittens.wanted",
+        "statusReplicasPath": ".status.kittens",
+        "labelSelectorPath": ".status.pods",
+    }
+    server = await with_cats(subresources={"scale": paths})
+    status = {"kittens": 2, "pods": "of=tom"}
+    tom = {**cat(kittens={"wanted": 3, "names": ["a"]}), "status": status}
+    await ask(server, "POST", CATS, tom)
+    before = body(await ask(server, "GET", f"{CATS}/tom/scale"))
+    patch = {"spec": {"replicas": 5}}
+    await ask(server, "PATCH", f"{CATS}/tom/scale", patch, headers={"content-type": MERGE})
+    spec = body(await ask(server, "GET", f"{CATS}/tom"))["spec"]
+    assert ({"replicas": 3}, {"replicas": 2, "selector": "of=tom"}) == (
+        before["spec"],
+        before["status"],
+    )
+    assert {"wanted": 5, "names": ["a"]} == spec["kittens"]
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"), [("PUT", {}), ("PATCH", {"content-type": APPLY})], ids=["put", "apply"]
+)
+@on_virtual_time
+async def test_whole_scales(method: str, headers: dict[str, str]) -> None:
+    """A scale may come without a version, and may be applied."""
+    paths = {"specReplicasPath": ".spec.kittens.wanted", "statusReplicasPath": ".status.kittens"}
+    server = await with_cats(subresources={"scale": paths})
+    await ask(server, "POST", CATS, cat())
+    scale = {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "tom", "namespace": "default"},
+        "spec": {"replicas": 5},
+    }
+    query = {"fieldManager": ("a",)}
+    scaled = body(await ask(server, method, f"{CATS}/tom/scale", scale, query, headers))
+    found = body(await ask(server, "GET", f"{CATS}/tom"))
+    assert (5, {"wanted": 5}) == (scaled["spec"]["replicas"], found["spec"]["kittens"])
+    owners = {one.get("subresource") for one in found["metadata"]["managedFields"]}
+    assert {None, "scale"} == owners
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.resources import RESOURCES
+from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.subresources import scale_of, scaled
 
+DEPLOYMENTS = Resource("deployments", "Deployment", "apps", "v1")
 METADATA = {"name": "w", "namespace": "default", "uid": "u", "resourceVersion": "7"}
 
 
@@ -56,14 +57,15 @@ def test_selector(plural: str, group: str, selector: dict[str, Any], expected: s
 def test_scaled() -> None:
     """Replicas and resource version are taken from the scale; the input is not changed."""
     workload = {"metadata": METADATA, "spec": {"replicas": 2, "paused": True}}
-    changed = scaled(workload, {"metadata": {"resourceVersion": "5"}, "spec": {"replicas": 9}})
+    scale = {"metadata": {"resourceVersion": "5"}, "spec": {"replicas": 9}}
+    changed = scaled(DEPLOYMENTS, workload, scale)
     assert changed["spec"] == {"replicas": 9, "paused": True}
     assert changed["metadata"] == {**METADATA, "resourceVersion": "5"}
-    assert scaled(workload, {"metadata": {}})["spec"]["replicas"] == 0
+    assert scaled(DEPLOYMENTS, workload, {"metadata": {}})["spec"]["replicas"] == 0
     assert workload["spec"] == {"replicas": 2, "paused": True}
 
 
 def test_negative_replicas() -> None:
     """Replicas must not be negative."""
     with pytest.raises(StatusError, match="greater than or equal to 0"):
-        scaled({"metadata": METADATA}, {"spec": {"replicas": -1}})
+        scaled(DEPLOYMENTS, {"metadata": METADATA}, {"spec": {"replicas": -1}})

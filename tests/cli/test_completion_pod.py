@@ -46,3 +46,10 @@ def test_nothing_is_offered_without_a_cluster(
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     assert [] == completed("why")
     assert ("", "") == capsys.readouterr()
+
+
+@pytest.mark.parametrize("words", [("drain", "node-1"), ("top",), ("top", "zones"), ("why", "web")])
+def test_shells_complete_files(words: tuple[str, ...]) -> None:
+    """Also where an argument may be something else than a file."""
+    shell = ShellComplete(kubesched, {}, "kubesched", "_KUBESCHED_COMPLETE")
+    assert ["file"] == [item.type for item in shell.get_completions([*words], "clu")]

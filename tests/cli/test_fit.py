@@ -159,6 +159,17 @@ def test_max_is_for_one_workload(cluster: Path, tmp_path: Path) -> None:
     assert error.startswith("--max: a DaemonSet has one pod per node")
 
 
+def test_max_ends_in_large_clusters(
+    cluster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text says so, as it does not have what stops the next pod."""
+    monkeypatch.setattr("kubesched.answers.fit._MORE_MAX", 8)
+    file = written(tmp_path, manifest("Deployment", cpu="10m"))
+    result = run("fit", file, "--cluster", cluster, "--complete", "--max")
+    assert "  At least 8 more pods of Deployment shop/web fit.\n" in result.stdout
+    assert result.stdout.endswith("  Counting ended there; more may fit.\n")
+
+
 def test_a_live_cluster(tmp_path: Path) -> None:
     """Manifests without a namespace are in that of the context."""
     deployment = manifest("Deployment", replicas=3)

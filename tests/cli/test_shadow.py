@@ -33,6 +33,14 @@ class Process:
     @classmethod
     async def start(cls, kubeconfig: Path, *words: str) -> Process:
         """Start it, and wait until it compares."""
+        found = await cls.begin(kubeconfig, *words)
+        line = await found.message()
+        assert line.startswith("Comparing, on http"), line
+        return found
+
+    @classmethod
+    async def begin(cls, kubeconfig: Path, *words: str) -> Process:
+        """Start it."""
         command = (sys.executable, "-m", "kubesched", "shadow", "--kubeconfig", str(kubeconfig))
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -41,10 +49,7 @@ class Process:
             stderr=asyncio.subprocess.PIPE,
             env={**os.environ, "NO_COLOR": "1", "COLUMNS": "100"},
         )
-        found = cls(process)
-        line = await found.message()
-        assert line.startswith("Comparing, on http"), line
-        return found
+        return cls(process)
 
     async def message(self) -> str:
         """Wait for the next line on stderr."""
@@ -105,6 +110,24 @@ async def test_a_server_that_went_away(tmp_path: Path) -> None:
         [note] = json.loads(out)["notes"]
         assert note.startswith("The cluster could not be read at the end, so decisions are missing")
         assert note.endswith("connect: connection refused.")
+
+
+@in_real_time
+async def test_an_interrupt_before_the_cluster_is_known(tmp_path: Path) -> None:
+    """There is no report: it would be about a cluster without nodes."""
+    is_asked = asyncio.Event()
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        is_asked.set()
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        kubeconfig = write_kubeconfig(tmp_path / "config", f"http://127.0.0.1:{port}")
+        shadow = await Process.begin(kubeconfig)
+        await is_asked.wait()
+        assert ("", "\nkubesched: interrupted\n", 130) == await shadow.end()
 
 
 @in_real_time

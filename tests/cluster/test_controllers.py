@@ -647,8 +647,12 @@ async def test_objects_without_owner_references_are_not_collected(world: World) 
     for name, owners in (("alone", []), ("lost", [owner]), ("strange", [unknown])):
         metadata = {"name": name, "namespace": "default", "ownerReferences": owners}
         world.client.create("configmaps", {"metadata": metadata})
+    # An owner with a namespace cannot be looked up for a dependent without one.
+    above = {"metadata": {"name": "above", "ownerReferences": [owner]}, "provisioner": "x"}
+    world.client.create("storageclasses.storage.k8s.io", above)
     await asyncio.sleep(1)
     assert ["alone", "strange"] == _config_maps(world)
+    assert 1 == world.client.store.count("storageclasses.storage.k8s.io")
 
 
 @controlled

@@ -53,7 +53,7 @@ def test_a_given_node_overrides_the_template() -> None:
 
 @on_nodes
 async def test_a_created_node_becomes_ready(world: World) -> None:
-    """It gets amounts, labels and conditions, and loses its initial taint."""
+    """It gets amounts, labels, annotations and conditions, and loses its initial taint."""
     created = world.client.create("nodes", {"metadata": {"name": "own"}})
     await asyncio.sleep(0.1)
     node = world.node("own")
@@ -61,6 +61,7 @@ async def test_a_created_node_becomes_ready(world: World) -> None:
     assert [] == taints(node)
     assert CAPACITY == node["status"]["allocatable"]
     assert "own" == node["metadata"]["labels"]["kubernetes.io/hostname"]
+    assert node["metadata"]["annotations"]
     states = {one["type"]: one["status"] for one in node["status"]["conditions"]}
     assert {"Ready": "True", "MemoryPressure": "False"}.items() <= states.items()
 

@@ -11,9 +11,11 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubesched.api.codec import DecodeError
 from kubesched.framework.plugin import UNSIGNED
+from kubesched.inputs.loading import load_plugin
 from kubesched.sweep.execution import case_of
 from kubesched.sweep.functions import SweepCase
 from kubesched.sweep.plan import SweepCell, SweepRun, plan_of
@@ -174,6 +176,22 @@ def test_runs_with_and_without_memory_are_equal(monkeypatch: pytest.MonkeyPatch)
     assert expected == [runs.run(case) for case in cases]
 
 
+@pytest.mark.parametrize(
+    ("policy", "file"),
+    [("random", "baselines.py:RandomNode"), ("fgd", "fgd.py:FragmentationGradientDescent")],
+)
+def test_a_policy_may_be_named_by_its_file(policy: str, file: str) -> None:
+    """It gets the same arguments as one that is named by its module."""
+    case = _case(policy, 42)
+    by_file = load_plugin(f"{SWEEP.parent}/{file}")
+    pods = openb_trace.read_pods(PODS)
+    expected, found = (
+        runs._with_arguments(each, pods).configuration
+        for each in (case, replace(case, plugins=(by_file,)))
+    )
+    assert expected == found
+
+
 @pytest.mark.slow
 def test_runs_repeat_and_fgd_beats_random() -> None:
     """The same seed gives the same curve."""
@@ -196,13 +214,14 @@ def _results(tmp_path: Path, *rows: str) -> Path:
 def test_the_report_has_a_row_and_a_line_per_policy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Failed runs are left out, and the page needs no other file."""
+    """Policies of one's own too, but not failed runs; the page needs no other file."""
     file = _results(
         tmp_path,
         "openb_pod_list_default,g,fgd,1,,9,90.0,95.0,95.5",
         "openb_pod_list_default,g,fgd,2,,9,90.0,96.0,",
         "openb_pod_list_default,g,fgd,3,raised,,,,",
         "openb_pod_list_default,g,best-fit,1,,9,90.0,92.0,93.0",
+        "openb_pod_list_default,g,<mine>,1,,9,90.0,94.0,94.5",
     )
     page = tmp_path / "page.html"
     assert 0 == report.main([str(file), "--html", str(page)])
@@ -210,9 +229,11 @@ def test_the_report_has_a_row_and_a_line_per_policy(
     assert [
         ["default", "Best", "fit", "1", "92.00", "-", "92.86", "-0.86", "93.00", "-"],
         ["default", "FGD", "2", "95.50", "0.71", "95.23", "+0.27", "95.50", "-", "95.39"],
+        ["default", "<mine>", "1", "94.00", "-", "-", "-", "94.50", "-", "-"],
     ] == [line[:10] for line in lines[1:]]
     text = page.read_text()
-    assert {"Best fit", "FGD"} == set(re.findall(r'class="name"[^>]*>([^<]*)<', text))
+    names = set(re.findall(r'class="name"[^>]*>([^<]*)<', text))
+    assert {"Best fit", "FGD", "&lt;mine&gt;"} == names
     assert "http" not in text
     assert "<script" not in text
 

@@ -9,6 +9,7 @@ from playwright.sync_api import BrowserContext
 
 from kubesched import Cluster
 from kubesched.page.render import render
+from tests.cli.cluster import Json, node, pod
 from tests.page.browsing import opened, violations
 
 pytestmark = pytest.mark.slow
@@ -48,6 +49,37 @@ def test_on_a_phone_a_row_shows_only_what_it_has(window: BrowserContext, tmp_pat
         )
     assert "Goes to" in moved
     assert ["On node", "Outcome"] == stays
+
+
+def test_long_names_are_wrapped(window: BrowserContext, tmp_path: Path) -> None:
+    """On a phone, pages with the longest legal names are no wider than the window."""
+    device = f"example.com/{'d' * 62}"
+    waits = pod("p" * 253, "9")
+    waits["spec"]["containers"][0]["name"] = "c" * 63
+    waits["spec"]["containers"][0]["resources"]["requests"][device] = "1"
+    alone = node("n" * 253, "4")
+    alone["status"]["allocatable"][device] = "1"
+    page_of_top, page_of_why = tmp_path / "top.html", tmp_path / "why.html"
+    cluster = Cluster.from_objects([alone, waits])
+    page_of_top.write_text(render([cluster.view()], "kubesched top"), encoding="utf-8")
+    page_of_why.write_text(render(cluster.why_page("p" * 253), "kubesched why"), encoding="utf-8")
+    for file in (page_of_top, page_of_why):
+        with opened(window, file, width=390) as (page, wrong):
+            assert [] == violations(page) + wrong
+
+
+@pytest.mark.parametrize("objects", [[], [pod("p", "1")]])
+def test_a_cluster_without_nodes(
+    objects: list[Json], window: BrowserContext, tmp_path: Path
+) -> None:
+    """It has no map of what pods request, but its pods have their reason."""
+    file = tmp_path / "simulation.html"
+    report = Cluster.from_objects(objects).simulate()
+    file.write_text(render([report], "kubesched simulate"), encoding="utf-8")
+    with opened(window, file) as (page, wrong):
+        shown = page.locator("main").inner_text()
+    assert [] == wrong
+    assert bool(objects) == ("no nodes available to schedule pods" in shown)
 
 
 def test_a_node_is_opened_by_mouse_and_closed(window: BrowserContext, map_file: Path) -> None:

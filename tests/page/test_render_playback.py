@@ -106,6 +106,41 @@ def test_the_map_shows_the_moment(file: Path, window: BrowserContext) -> None:
         assert [] == wrong
 
 
+def test_nodes_that_join_and_go(tmp_path: Path, window: BrowserContext) -> None:
+    """The map can be walked while there are none, and while the focused one goes."""
+    scenario = """
+version: 1
+duration: 3m
+nodes:
+- {name: late, at: 1m, allocatable: {cpu: 4, memory: 8Gi}}
+workloads:
+- {name: web, pods: {at: [0s]}, requests: {cpu: 8}}
+events:
+- {at: 2m, remove: {names: [late-0]}}
+"""
+    with opened(window, _written(tmp_path, scenario)) as (page, wrong):
+        said = []
+        page.get_by_label("Colour by").select_option(label="pods of priority 0")
+        for seconds in (30, 90, 150):
+            go_to(page, seconds)
+            said.append(page.locator(".now").inner_text())
+            page.locator("canvas[role=application]").press("ArrowRight")
+            tip = page.locator(".map [aria-live]").inner_text()
+            assert ("late" in tip) == (seconds == 90)
+            if seconds == 90:
+                # By script, as while it plays: the focus stays.
+                page.locator(".slider").evaluate(
+                    "one => { one.value = 150; one.dispatchEvent(new Event('input')); }"
+                )
+                assert "0 nodes" in page.locator(".now").inner_text()
+        assert [] == wrong
+    assert said == [
+        "0 nodes, 1 pod waits.",
+        "1 node, 0 % of cpu, 0 % of memory requested, 1 pod waits.",
+        "0 nodes, 1 pod waits.",
+    ]
+
+
 def test_the_keyboard_is_enough(file: Path, window: BrowserContext) -> None:
     """Home, End and arrows on the slider; n and p for events; space to play."""
     with opened(window, file) as (page, wrong):

@@ -116,5 +116,7 @@ def test_server_that_has_ended(window: BrowserContext) -> None:
         with live_page(window, url) as (page, _):
             expect(page.get_by_role("status").first).to_contain_text("Unchanged since")
             context.__exit__(None, None, None)
-            expect(page.get_by_role("status").first).to_contain_text("has kubesched ui ended?")
+            expect(page.get_by_role("status").first).to_contain_text(
+                "perhaps kubesched ui has ended. Below is what was there at"
+            )
             expect(page.locator(".lead")).to_contain_text("on 1 node")

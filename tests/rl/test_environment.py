@@ -31,9 +31,10 @@ def three_pods(_random: Random) -> Iterable[dict[str, Any]]:
     return [pod("large", "6"), pod("huge", "60"), pod("small", "1")]
 
 
-def test_gymnasium_accepts_it() -> None:
-    """Gymnasium's own checker passes."""
-    check_env(SchedulingEnv(NODES, random_pods), skip_render_check=True)
+@pytest.mark.parametrize("nodes", [NODES, [node(f"equal-{at}", "8") for at in range(20)]])
+def test_gymnasium_accepts_it(nodes: list[dict[str, Any]]) -> None:
+    """Gymnasium's own checker passes: with a seed, even ties among equal nodes repeat."""
+    check_env(SchedulingEnv(nodes, random_pods), skip_render_check=True)
 
 
 def test_the_mask_is_what_the_filters_say() -> None:
@@ -130,13 +131,71 @@ def test_a_step_without_a_pod() -> None:
         env.step(0)
 
 
+@pytest.mark.parametrize(("pods", "expected"), [([], 0.0), ([pod("huge", "60")], -1.0)])
+def test_an_episode_of_no_pod_that_fits(pods: list[dict[str, Any]], expected: float) -> None:
+    """Its first step ends it, so that vectorised environments go on."""
+    env = SchedulingEnv(NODES, lambda _random: pods)
+    check_env(env, skip_render_check=True)
+    env.reset(seed=1)
+    _, reward, terminated, _, _ = env.step(0)
+    assert (expected, True) == (reward, terminated)
+    with pytest.raises(ResetNeeded):
+        env.step(0)
+
+
 @pytest.mark.parametrize("found", [None, "much"])
 def test_a_reward_that_is_no_number(found: Any) -> None:
-    """The error names the pod."""
+    """The error names the pod; the next episode can begin."""
     env = SchedulingEnv(NODES, three_pods, reward=lambda *_: found)
     env.reset(seed=1)
     with pytest.raises(TypeError, match=f"shop/large must be a number, not {found!r}"):
         env.step(0)
+    assert env.reset(seed=1)[1]["pod"] == "shop/large"
+
+
+def test_devices_are_taken_until_the_episode_ends() -> None:
+    """Two of three pods get the devices of two nodes, in each episode, as in `simulate`."""
+    group = {"apiVersion": "resource.k8s.io/v1"}
+    cluster = [
+        *NODES[:2],
+        {**group, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+        *[
+            {
+                **group,
+                "kind": "ResourceSlice",
+                "metadata": {"name": name},
+                "spec": {
+                    "driver": "gpu.example.com",
+                    "nodeName": name,
+                    "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+                    "devices": [{"name": "gpu-0"}],
+                },
+            }
+            for name in ("alpha", "beta")
+        ],
+        *[
+            {
+                **group,
+                "kind": "ResourceClaim",
+                "metadata": {"name": f"claim-{at}", "namespace": "shop"},
+                "spec": {
+                    "devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu"}}]}
+                },
+            }
+            for at in range(3)
+        ],
+    ]
+    pods = [
+        pod(f"p{at}", "1", resourceClaims=[{"name": "g", "resourceClaimName": f"claim-{at}"}])
+        for at in range(3)
+    ]
+    env = SchedulingEnv(cluster, lambda _random: pods)
+    for _ in range(2):
+        _, info = env.reset(seed=1)
+        while info["pod"]:
+            *_, info = env.step(info["scheduler_action"])
+        assert info["unplaced"] == 1
+    assert Cluster.from_objects([*cluster, *pods]).simulate().summary.unplaced == 1
 
 
 def test_a_new_episode_forgets_the_pod_that_was_offered() -> None:

@@ -118,11 +118,14 @@ def test_it_can_start_again() -> None:
         assert first != cluster.token
 
 
-def test_a_start_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A node that the server rejects raises UserError."""
+@pytest.mark.parametrize("metadata", [{"name": "Not a name"}, {}, None])
+def test_a_start_that_fails_leaves_nothing(
+    metadata: dict[str, str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that the server rejects, or that has no name, raises UserError."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     threads = threading.enumerate()
-    bad = SandboxCluster(nodes=[{"metadata": {"name": "Not a name"}}])
+    bad = SandboxCluster(nodes=[{} if metadata is None else {"metadata": metadata}])
     with pytest.raises(UserError, match="refuses the node"):
         bad.start()
     assert (threads, []) == (threading.enumerate(), list(tmp_path.iterdir()))

@@ -68,8 +68,8 @@ class PendingGroup(DocumentPart, frozen=True):
         pods: `namespace/name` of the first ones.
         workloads: What they belong to, the one with most pods first, and how many pods of it there
             are, in words.
-        why: The answer for the first pod, with suggested changes; null for groups that are too
-            small to be among the first ones.
+        why: The answer for the first pod of the lowest priority, for which evictions help least,
+            with suggested changes; null for groups that are too small to be among the first ones.
     """
 
     reasons: tuple[str, ...]
@@ -211,7 +211,7 @@ def _pending(cluster: ClusterState, figures: ClusterFigures, ask: _Ask) -> Itera
                 f"{name}, {count} pods" if count > 1 else name
                 for name, count in counts.most_common(_PODS_MAX)
             ),
-            why=ask(pods[0]) if is_asked else None,
+            why=ask(min(pods, key=lambda info: info.priority)) if is_asked else None,
         )
 
 

@@ -224,8 +224,9 @@ class _DrainTrial:
         for name in cluster.drained:
             cluster.close(name)
         for whose in dict.fromkeys(_workload_name(pod) or pod.metadata.key for pod in back):
-            text = f"{whose} tolerates cordons, so that its pods come back to drained nodes"
-            cluster.notes[f"{text}; here they go elsewhere, if there is a place."] = None
+            why = f"{whose} tolerates cordons, so that its pods come back to drained nodes"
+            effect = "here these have room for no pods, so that they go elsewhere if they can"
+            cluster.notes[f"{why}; {effect}."] = None
         await self._evict(back)
 
     async def _evict(self, pods: list[Pod]) -> list[Pod]:

@@ -324,7 +324,8 @@ def _fit_of(asked: AskedWorkload, outcomes: PodOutcomes) -> WorkloadFit:
         kind=type(asked.item).__name__,
         namespace=metadata.namespace,
         name=metadata.name,
-        wanted=asked.wanted,
+        # The pods that it has stay, also if it asks for fewer now.
+        wanted=max(asked.wanted, len(asked.existing)),
         existing=len(asked.existing),
         placed=sum(bool(one.node) for one in found.values()),
         nodes=_by_node(placed_here),

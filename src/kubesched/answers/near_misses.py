@@ -7,18 +7,19 @@ Reads:    nodeSelector, node affinity, tolerations, topology keys and requests o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Final
 
 import numpy as np
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Pod, PodAffinityTerm
 from kubesched.api.meta import KubeObject, NodeSelectorTerm
 from kubesched.api.resource import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.selectors import required_node_selector
 from kubesched.api.storage import StorageClass
+from kubesched.api.tolerations import find_untolerated
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.explain.saving import KUBECTL_NAMES
 from kubesched.explain.sentences import grouped_by, names, there_are
@@ -30,6 +31,8 @@ from kubesched.snapshot.objects import Objects
 
 _NEAR_MAX: Final = 3
 _KNOWN_KEYS_MAX: Final = 2_000
+NODE_STATE_TAINTS: Final = "node.kubernetes.io/"
+"""What the keys of taints that show a node's state begin with."""
 
 
 def near_misses(pod: Pod, nodes: NodeTable, objects: Objects) -> Iterator[str]:
@@ -42,6 +45,7 @@ def near_misses(pod: Pod, nodes: NodeTable, objects: Objects) -> Iterator[str]:
     yield from _missing_nodes(pod, nodes)
     yield from _missing_topology_keys(pod, nodes)
     yield from _near_taints(pod, nodes)
+    yield from _near_taint_keys(pod, nodes)
     yield from _missing_resources(pod, nodes)
     yield from _missing_neighbours(pod, nodes)
 
@@ -52,18 +56,18 @@ def near_labels(nodes: NodeTable, key: str, wanted: str) -> list[tuple[str, str]
         return [(key, near) for near in _near_values(nodes, key, wanted)]
     return [
         (other, text)
-        for other in _near_keys(nodes, key)
+        for other in _near_keys(_label_keys(nodes), key)
         for text in (
             [wanted] if wanted in _values(nodes, other) else _near_values(nodes, other, wanted)
         )
     ]
 
 
-def _near_keys(nodes: NodeTable, key: str) -> list[str]:
-    """Return existing labels of the same name in any domain, or else of a similar name."""
-    keys_of = grouped_by(_label_keys(nodes), lambda other: other.rpartition("/")[2])
+def _near_keys(existing: Iterable[str], key: str) -> list[str]:
+    """Return existing keys of the same name in any domain, or else of a similar name."""
+    keys_of = grouped_by(existing, lambda other: other.rpartition("/")[2])
     name = key.rpartition("/")[2]
-    near = [name] if name in keys_of else near_names(name, keys_of)
+    near = [name] if name in keys_of else _in_other_case(name, keys_of) or near_names(name, keys_of)
     return [other for text in near for other in keys_of[text]][:_NEAR_MAX]
 
 
@@ -72,9 +76,15 @@ def _near_values(nodes: NodeTable, key: str, wanted: str) -> list[str]:
     existing = _values(nodes, key)
     if wanted in existing:
         return []
-    near = [text for text in existing if text.casefold() == wanted.casefold()]
+    near = _in_other_case(wanted, existing)
     near = near or [text for text in existing if text.startswith(wanted) and wanted]
-    return (near or get_close_matches(wanted, existing, n=_NEAR_MAX))[:_NEAR_MAX]
+    near = near or get_close_matches(wanted, existing, n=_NEAR_MAX)
+    # Labels of roles have no value, but are asked for as "true".
+    return near[:_NEAR_MAX] or (existing if existing == [""] else [])
+
+
+def _in_other_case(wanted: str, existing: Iterable[str]) -> list[str]:
+    return [text for text in existing if text.casefold() == wanted.casefold()]
 
 
 def _values(nodes: NodeTable, key: str) -> list[str]:
@@ -118,11 +128,12 @@ def _missing_label(nodes: NodeTable, key: str, wanted: tuple[str, ...]) -> Itera
     for text in wanted:
         if text not in existing:
             near = _near_values(nodes, key, text) or existing
-            yield f"{key}={text} is asked for; nodes have {names(near)}"
+            listed = names([near_text or '""' for near_text in near])
+            yield f"{key}={text} is asked for; nodes have {listed}"
 
 
 def _missing_key(nodes: NodeTable, asked: str, key: str) -> str:
-    near = _near_keys(nodes, key)
+    near = _near_keys(_label_keys(nodes), key)
     return f"{asked}; no node has it" + (f"; did you mean {' or '.join(near)}?" if near else "")
 
 
@@ -140,6 +151,10 @@ def _missing_topology_keys(pod: Pod, nodes: NodeTable) -> Iterator[str]:
         key = constraint.topology_key
         if constraint.when_unsatisfiable == "DoNotSchedule" and not _values(nodes, key):
             yield _missing_key(nodes, f"pods are to be spread over {key}", key)
+    for term in _required_neighbours(pod):
+        key = term.topology_key
+        if not _values(nodes, key):
+            yield _missing_key(nodes, f"pod affinity by {key} is asked for", key)
 
 
 def _near_taints(pod: Pod, nodes: NodeTable) -> Iterator[str]:
@@ -159,6 +174,20 @@ def _near_taints(pod: Pod, nodes: NodeTable) -> Iterator[str]:
             yield f"{toleration.key}={toleration.value}{effect} is tolerated; nodes have {listed}"
 
 
+def _near_taint_keys(pod: Pod, nodes: NodeTable) -> Iterator[str]:
+    """Yield tolerated keys that no taint has, if taints that keep the pod away have similar ones.
+
+    Taints that show a node's state are left out: every pod tolerates some of them.
+    """
+    taints = {taint for listed in nodes.taints.values for taint in listed}
+    existing = {taint.key for taint in taints}
+    lacking = {taint.key for taint in taints if find_untolerated([taint], pod.spec.tolerations)}
+    near_to = sorted(key for key in lacking if not key.startswith(NODE_STATE_TAINTS))
+    for key in dict.fromkeys(toleration.key for toleration in pod.spec.tolerations):
+        if key and key not in existing and (near := _near_keys(near_to, key)):
+            yield f"{key} is tolerated; no taint has this key; did you mean {' or '.join(near)}?"
+
+
 def _missing_resources(pod: Pod, nodes: NodeTable) -> Iterator[str]:
     """Yield resources that are requested and that no node has, if nodes have similar ones."""
     spec = pod.spec
@@ -170,12 +199,16 @@ def _missing_resources(pod: Pod, nodes: NodeTable) -> Iterator[str]:
             yield f"{resource} is requested; no node has it; did you mean {' or '.join(near)}?"
 
 
-def _missing_neighbours(pod: Pod, nodes: NodeTable) -> Iterator[str]:
-    """Yield labels that pods next to this one must have, if pods only have other values."""
+def _required_neighbours(pod: Pod) -> tuple[PodAffinityTerm, ...]:
     affinity = pod.spec.affinity
     if affinity is None or affinity.pod_affinity is None:
-        return
-    for term in affinity.pod_affinity.required_during_scheduling_ignored_during_execution:
+        return ()
+    return affinity.pod_affinity.required_during_scheduling_ignored_during_execution
+
+
+def _missing_neighbours(pod: Pod, nodes: NodeTable) -> Iterator[str]:
+    """Yield labels that pods next to this one must have, if pods only have other values."""
+    for term in _required_neighbours(pod):
         selector = term.label_selector
         if selector is None or term.namespace_selector is not None:
             continue

@@ -28,7 +28,7 @@ from kubesched.answers.trial_cluster import TrialCluster, names_of
 from kubesched.api.core import Node, NodeSpec, NodeStatus, Taint
 from kubesched.api.decode import load
 from kubesched.api.meta import ObjectMeta
-from kubesched.api.names import label_key_errors, label_value_errors
+from kubesched.api.names import PODS, is_counted_resource_name, label_key_errors, label_value_errors
 from kubesched.api.quantity import parse_quantity, resource_values
 from kubesched.api.tolerations import HARD_EFFECTS
 from kubesched.api.well_known import HOSTNAME, ZONE
@@ -38,6 +38,7 @@ from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import distinct_objects
 from kubesched.snapshot.pod_info import PodInfo
 
+RESOURCES: Final = "cpu, memory, pods, ephemeral-storage, hugepages-SIZE, a resource with a domain"
 _PODS: Final = "110"
 _EFFECTS: Final = (*HARD_EFFECTS, "PreferNoSchedule")
 _OWN_LABELS: Final = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
@@ -116,8 +117,11 @@ def parse_shape(text: str, number: int = 1) -> NodeShape:
             continue
         elif key == "zone" or key.startswith("label."):
             label = ZONE if key == "zone" else key.removeprefix("label.")
-            labels[label] = _checked_label(label, value)
+            labels[label] = checked_label(label, value)
         else:
+            if not (key == PODS or is_counted_resource_name(key)):
+                words = f"{RESOURCES}, zone, label.KEY, taint.KEY, name or price"
+                raise ValueError(f"{word}: {key} is not known; use {words}")
             amounts[key] = _checked_amount(key, value)
         described.append(word)
     missing = [one for one in ("cpu", "memory") if one not in amounts]
@@ -199,7 +203,7 @@ def parse_taint(text: str) -> Taint:
         raise ValueError(
             f"{text}: write a taint as KEY=VALUE:EFFECT, with an effect of {', '.join(_EFFECTS)}"
         )
-    _checked_label(key, value)
+    checked_label(key, value)
     return Taint(key=key, value=value, effect=effect)
 
 
@@ -215,11 +219,6 @@ def parse_price(text: str) -> float:
 
 
 def _checked_amount(key: str, value: str) -> str:
-    if key not in ("cpu", "memory", "pods", "ephemeral-storage") and "/" not in key:
-        raise ValueError(
-            f"{key}={value}: {key} is not known; use cpu, memory, pods, ephemeral-storage, a "
-            "resource with a domain, zone, label.KEY, taint.KEY, name or price"
-        )
     try:
         amount = parse_quantity(value)
     except ValueError as error:
@@ -229,7 +228,8 @@ def _checked_amount(key: str, value: str) -> str:
     return value
 
 
-def _checked_label(key: str, value: str) -> str:
+def checked_label(key: str, value: str) -> str:
+    """Return the value of a label; raises ValueError if the API server would refuse it."""
     errors = [*label_key_errors(key), *label_value_errors(value)]
     if errors:
         raise ValueError(f"{key}={value}: {errors[0]}")

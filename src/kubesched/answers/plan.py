@@ -22,20 +22,28 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from kubesched.answers.node_shapes import NodeShape, parse_shape, parse_taint
+from kubesched.answers.node_shapes import (
+    RESOURCES,
+    NodeShape,
+    checked_label,
+    parse_shape,
+    parse_taint,
+)
 from kubesched.answers.workload_pods import read_manifests
 from kubesched.api.codec import field_problem
 from kubesched.api.core import Taint
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.api.meta import KubeObject
+from kubesched.api.names import PODS, is_counted_resource_name
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.inputs.pod_names import Workload, no_such, workload_named
 
-Names: TypeAlias = str | tuple[str, ...]
+Names: TypeAlias = str | Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 _Count = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 _Replicas = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
+_Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class PlanStep(
@@ -49,6 +57,14 @@ class PlanStep(
         Raises:
             ValueError: One is wrong; `field: problem`.
         """
+
+
+def _check_labels(field: str, labels: Mapping[str, str]) -> None:
+    try:
+        for key, value in labels.items():
+            checked_label(key, value)
+    except ValueError as error:
+        raise ValueError(f"{field}: {error}") from error
 
 
 class OfNodes(PlanStep, frozen=True):
@@ -106,6 +122,12 @@ class LabelNodes(OfNodes, frozen=True):
     set: dict[str, str] = {}
     remove: tuple[str, ...] = ()
 
+    def check(self) -> None:
+        """Check that a label is named, and that nodes can have those to set."""
+        if not (self.set or self.remove):
+            raise ValueError("set: write the labels to set, or remove with those to remove")
+        _check_labels("set", self.set)
+
 
 class TaintNodes(OfNodes, frozen=True):
     """Add and remove taints of nodes; NoExecute evicts pods without asking budgets."""
@@ -114,7 +136,9 @@ class TaintNodes(OfNodes, frozen=True):
     remove: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Check that taints can be parsed."""
+        """Check that a taint is named, and that those to add can be parsed."""
+        if not (self.add or self.remove):
+            raise ValueError("add: write the taints to add, or remove with those to remove")
         self.taints()
 
     def taints(self) -> list[Taint]:
@@ -128,11 +152,13 @@ class TaintNodes(OfNodes, frozen=True):
 class ResizeNodes(OfNodes, frozen=True):
     """Give nodes other capacities."""
 
-    capacity: dict[str, str | int]
+    capacity: Annotated[dict[str, str | int], msgspec.Meta(min_length=1)]
 
     def check(self) -> None:
-        """Check that amounts can be parsed."""
+        """Check that resources are known, and that amounts can be parsed."""
         for resource, amount in self.capacity.items():
+            if not (resource == PODS or is_counted_resource_name(resource)):
+                raise ValueError(f"capacity.{resource}: it is not known; use {RESOURCES}")
             try:
                 is_negative = parse_quantity(amount).sign < 0
             except ValueError as error:
@@ -171,7 +197,7 @@ class ScaleWorkload(OfWorkload, frozen=True, kw_only=True):
 class SetPriority(OfWorkload, frozen=True):
     """Give the pods of a workload another priority; those that run keep running."""
 
-    priority: int | None = None
+    priority: _Priority | None = None
     class_name: str = ""
 
     def check(self) -> None:
@@ -192,7 +218,8 @@ class SetBudget(PlanStep, frozen=True):
     delete: bool = False
 
     def check(self) -> None:
-        """Check that there is one number of pods."""
+        """Check that there is one number of pods, and that pods can have the labels."""
+        _check_labels("matchLabels", self.match_labels)
         given = [self.min_available is not None, self.max_unavailable is not None, self.delete]
         if sum(given) != 1:
             raise ValueError("minAvailable: write one of minAvailable, maxUnavailable and delete")

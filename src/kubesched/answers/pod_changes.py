@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.answers.near_misses import near_labels
+from kubesched.answers.near_misses import NODE_STATE_TAINTS, near_labels
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.api.core import (
     Container,
@@ -122,7 +122,7 @@ class ContainerRequest(NamedTuple):
             before,
             after,
             sentence,
-            size=1 - milli_value(amount) / milli_value(self.amount),
+            size=len(self.paths) - milli_value(amount) / milli_value(self.amount),
         )
 
 
@@ -254,7 +254,6 @@ def _least_that_fits(first: int, last: int, fits: Callable[[int], object]) -> in
 # All changes of one field.
 
 _MAX_SKEW_TRIED: Final = 1 << 16
-_NODE_STATE_TAINTS: Final = "node.kubernetes.io/"
 
 
 class _Draft(NamedTuple):
@@ -324,7 +323,7 @@ def _with_tolerations(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
         (taint.key, taint.value, taint.effect): taint
         for listed in nodes.taints.values
         for taint in listed
-        if taint.effect in HARD_EFFECTS and not taint.key.startswith(_NODE_STATE_TAINTS)
+        if taint.effect in HARD_EFFECTS and not taint.key.startswith(NODE_STATE_TAINTS)
     }
     for _, taint in sorted(taints.items()):
         if find_untolerated([taint], pod.spec.tolerations) is None:

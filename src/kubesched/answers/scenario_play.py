@@ -119,7 +119,7 @@ def compare(
         raise UserError("compare: there is nothing to compare; give at least two")
     clusters = {name: one for name, one in subjects.items() if isinstance(one, Cluster)}
     plays = {name: one for name, one in subjects.items() if isinstance(one, ScenarioPlay)}
-    if clusters and plays:
+    if max(len(clusters), len(plays)) < len(subjects):
         raise UserError("compare: clusters are compared with clusters, scenarios with scenarios")
     ends = [ClusterEnd(name, one.objects, one.simulated()) for name, one in clusters.items()]
     reports = [one.simulate() for one in plays.values()]

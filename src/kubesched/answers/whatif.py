@@ -59,11 +59,11 @@ from kubesched.answers.workload_pods import (
     stateful_set_of,
 )
 from kubesched.api.apps import CronJob, StatefulSet
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Node, Pod, Taint
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.scheduling import PriorityClass
-from kubesched.api.tolerations import NO_EXECUTE, find_untolerated
+from kubesched.api.tolerations import NO_EXECUTE, find_untolerated, taint_text
 from kubesched.api.volume import PersistentVolumeClaim
 from kubesched.api.well_known import ZONE
 from kubesched.cluster.controllers.controller import is_active
@@ -301,7 +301,8 @@ class _PlanRun:
         waiting = [pod for pod in drained.pods if pod.fate is PodFate.WAITS]
         self.waiting += waiting
         self.has_evicted |= any(pod.round for pod in drained.pods)
-        left = f", {len(waiting)} of whose pods wait for budgets" if waiting else ""
+        verb = "waits" if len(waiting) == 1 else "wait"
+        left = f", {len(waiting)} of whose pods {verb} for budgets" if waiting else ""
         return f"drain {names(nodes)}{left}"
 
     @singledispatchmethod
@@ -356,6 +357,8 @@ class _PlanRun:
     @_do.register
     def _(self, step: LabelNodes) -> str:
         nodes = self._names(step.nodes)
+        there = {name for node in self._nodes(nodes) for name in node.metadata.labels}
+        _check_there("label", step.remove, there)
         for node in self._nodes(nodes):
             labels = {**node.metadata.labels, **step.set}
             for name in step.remove:
@@ -367,14 +370,15 @@ class _PlanRun:
     def _(self, step: TaintNodes) -> str:
         nodes = self._names(step.nodes)
         added = step.taints()
+        there = {taint for node in self._nodes(nodes) for taint in node.spec.taints}
+        _check_there("taint", step.remove, {form for taint in there for form in _forms(taint)})
         for node in self._nodes(nodes):
             replaced = {(taint.key, taint.effect) for taint in added}
             kept = [
                 taint
                 for taint in node.spec.taints
                 if (taint.key, taint.effect) not in replaced
-                and taint.key not in step.remove
-                and f"{taint.key}:{taint.effect}" not in step.remove
+                and not _forms(taint) & set(step.remove)
             ]
             taints = (*kept, *added)
             self._cluster.write_node(replace(node, spec=replace(node.spec, taints=taints)))
@@ -548,6 +552,19 @@ class _PlanRun:
                 pods = filter(None, map(self._cluster.pod, one.existing))
                 self._shrink(type(one.item).__name__, pods, surplus)
         return f"apply {step.file}"
+
+
+def _forms(taint: Taint) -> set[str]:
+    """Return what a plan may write for a taint that it removes."""
+    return {taint.key, f"{taint.key}:{taint.effect}", taint_text(taint)}
+
+
+def _check_there(noun: str, removed: Iterable[str], there: Iterable[str]) -> None:
+    """Raise QuestionError if none of a step's nodes has what it removes."""
+    existing = sorted(there)
+    for name in removed:
+        if name not in existing:
+            raise QuestionError(no_such(noun, name, existing))
 
 
 @contextmanager

@@ -287,6 +287,8 @@ def decoded(operation: Operation, resources: Resources, resource: Resource) -> P
 def _set_kind(value: Plain, resources: Resources, resource: Resource) -> None:
     """Fill in kind and version; raises StatusError if they differ from those of the path."""
     kind, version = value.get("kind"), value.get("apiVersion")
+    if resource.definition is not None and not (kind and version):
+        raise bad_request("custom resources need a kind and an apiVersion")
     kind = resource.kind if kind in (None, "") else kind
     version = resource.api_version if version in (None, "") else version
     if kind != resource.kind or version not in (resource.api_version, _OLD_VERSIONS.get(kind)):

@@ -107,21 +107,14 @@ def _schemas(served: GroupVersion) -> Plain:
     schemas: Plain = {}
     for resource in served.resources:
         if resource.definition is not None:
-            schemas[f"{served.name}.{resource.kind}"] = _defined(resource)
+            schema = {**resource.defined_schema, _KIND_EXTENSION: [_kind(resource)]}
+            schemas[f"{served.name}.{resource.kind}"] = schema
             continue
         name = _schema_name(resource.type)
         schemas |= _reachable(resource.type)
         kinds = [*schemas[name].get(_KIND_EXTENSION, ()), _kind(resource)]
         schemas[name] = {**schemas[name], _KIND_EXTENSION: kinds}
     return schemas
-
-
-def _defined(resource: Resource) -> Plain:
-    assert resource.definition is not None, "asked before"
-    versions = resource.definition["spec"]["versions"]
-    version = next(one for one in versions if one["name"] == resource.version)
-    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {"type": "object"}
-    return {**schema, _KIND_EXTENSION: [_kind(resource)]}
 
 
 @cache

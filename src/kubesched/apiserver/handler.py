@@ -19,7 +19,7 @@ from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.deletion import delete, delete_options
 from kubesched.apiserver.listing import ObjectList, exact_version, list_objects, list_options
 from kubesched.apiserver.patching import Patch, check_type, put_into_namespace, same_object
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, only
 from kubesched.apiserver.presentation import Presentation, negotiate
 from kubesched.apiserver.registry import ObjectRegistry, check_version
 from kubesched.apiserver.request import (
@@ -270,12 +270,11 @@ class Handler:
             scale = patch.apply(scale_of(resource, current))
         same_object(operation, scale)
         check_scale(resource, current, scale)
-        changed = scaled(current, scale)
+        changed = scaled(resource, current, scale)
         # Upstream records no time for the manager of a scale.
         if patch is None or not patch.is_apply:
             return self._registry.tracked(operation, current, changed, has_time=False)
-        declared = {name: changed[name] for name in ("apiVersion", "kind")}
-        declared["spec"] = {"replicas": changed["spec"]["replicas"]}
+        declared = scaled(resource, {**only(changed, "apiVersion", "kind"), "metadata": {}}, scale)
         applied = managed_fields.apply(
             resource, current, declared, request.manager, request.flag("force"), None, "scale"
         )

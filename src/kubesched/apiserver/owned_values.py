@@ -6,8 +6,9 @@ The type of a value determines how it is divided into fields with owners.
 
 Upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/{fieldpath,schema,typed} (v1.36)
 Invariants: no argument is changed; results may share parts with them.
-Differs:  values without a schema are owned as a whole. Messages do not show values of a wrong
-          type.
+Differs:  values without a schema are owned as a whole. In custom resources, entries of maps have
+          no owner besides those of what is in them, and nothing is checked inside of lists that are
+          owned as a whole. Messages do not show values of a wrong type.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from kubesched.apiserver.plain import Plain, without
+from kubesched.apiserver.plain import Plain, get, without
 from kubesched.apiserver.schema import ListType, MapType, ObjectType, Untyped
 from kubesched.apiserver.values import Scalar, ValueType
 
@@ -154,6 +155,9 @@ def _keys_of(list_type: ListType, entry: Plain) -> Plain:
     for name in list_type.keys:
         if name in entry:
             keys[name] = entry[name]
+        elif isinstance(list_type.element, Untyped):
+            if (default := get(list_type.element.properties, name, "default")) is not None:
+                keys[name] = default
         elif isinstance(list_type.element, ObjectType):
             field = list_type.element.fields[name]
             if field.default is not None:
@@ -191,7 +195,7 @@ _FORMS: Final[Mapping[str, tuple[str, Any]]] = {
 
 def type_errors(value: Any, value_type: ValueType, path: Path = ()) -> Iterator[str]:
     """Yield why a value does not fit its type, each reason with its path."""
-    if value is None or isinstance(value_type, Untyped):
+    if value is None or (isinstance(value_type, Untyped) and value_type.is_whole(value)):
         return
     if isinstance(value_type, Scalar):
         wanted = _scalar_error(value, value_type.form)

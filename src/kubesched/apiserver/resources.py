@@ -25,8 +25,9 @@ A line of the table is a kind, indented lines below it are its subresources:
 Upstream: pkg/controlplane/instance.go, pkg/registry/*/*/strategy.go,
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (APIResource),
           staging/src/k8s.io/apiextensions-apiserver/pkg/apiserver (v1.36)
-Differs:  objects of custom resources are stored as they are sent: their schemas do not validate,
-          default or prune. Aggregated API servers are not served.
+Differs:  objects of custom resources are stored as they are sent: their schemas fill in defaults
+          when they are written, but do not validate or prune. Aggregated API servers are not
+          served.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Final
 
@@ -59,7 +60,7 @@ _STORED_IN: Final = {"horizontalpodautoscalers.autoscaling": "v2"}
 _WORD: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 
 
-class Resource(msgspec.Struct, frozen=True):
+class Resource(msgspec.Struct, frozen=True, dict=True):
     """A kind of object as it is served in one version, as its line in the table has it.
 
     Attributes:
@@ -137,10 +138,24 @@ class Resource(msgspec.Struct, frozen=True):
         return next((found for found in self.subresources if found.plural == name), None)
 
     @property
+    def defined_version(self) -> Plain:
+        """Its version in the CustomResourceDefinition."""
+        assert self.definition is not None, "asked before"
+        versions = self.definition["spec"]["versions"]
+        return next(one for one in versions if one["name"] == self.version)
+
+    @property
+    def defined_schema(self) -> Plain:
+        """Its schema in the CustomResourceDefinition."""
+        schema = (self.defined_version.get("schema") or {}).get("openAPIV3Schema")
+        return schema or {"type": "object"}
+
+    @cached_property
     def type(self) -> ObjectType:
         """The type of its objects; one of any fields where the tables have none."""
-        found = None if self.definition else type_of(self.api_version, self.kind)
-        return found or custom_type(self.kind)
+        if self.definition is not None:
+            return custom_type(self.kind, self.defined_schema)
+        return type_of(self.api_version, self.kind) or custom_type(self.kind, {})
 
     @property
     def has_status(self) -> bool:

@@ -145,17 +145,19 @@ class ObjectType(ValueType):
         short_name: Without the file, such as `PodSpec`.
         is_atomic: Whether server-side apply owns it as a whole.
         is_union: Whether its JSON is the value of its only field; only protobuf bodies have any.
-        is_open: Whether fields that are not known are kept as they are sent.
+        others: The type of fields that are not known; None if they are refused.
     """
 
     is_struct = True
 
-    def __init__(self, file: str, name: str, source: _Source, *, is_open: bool = False) -> None:
+    def __init__(
+        self, file: str, name: str, source: _Source, others: Untyped | None = None
+    ) -> None:
         self.name = f"{file}/{name}"
         self.short_name = name
         self.is_atomic = source.flag == "atomic"
         self.is_union = source.flag == "union"
-        self.is_open = is_open
+        self.others = others
         self._file = file
         self._lines = source.lines
 
@@ -186,10 +188,12 @@ class ObjectType(ValueType):
             reading.note_type_error(value, "object", place)
             return self.zero()
         reading.note_repeated(value, place, self.fields)
+        if self.others:
+            value = self.others.read(value, place, reading)
         read: Plain = {}
         for name, one in value.items():
             field = self.fields.get(name)
-            if field is None and self.is_open:
+            if field is None and self.others:
                 read[name] = one
             elif field is None:
                 reading.note_unknown(place, name)
@@ -216,7 +220,7 @@ class ObjectType(ValueType):
         """Return the type of a field, None if there is no such field."""
         field = self.fields.get(name)
         if field is None:
-            return _UNTYPED if self.is_open else None
+            return self.others and self.others.child(name)
         return field.type
 
     def is_whole(self, *values: Any) -> bool:
@@ -225,30 +229,64 @@ class ObjectType(ValueType):
 
 
 class Untyped(ValueType):
-    """A value without a schema, as in custom resources; it is stored as it is sent."""
+    """A value without a table, as in custom resources; it is stored as it is sent, with defaults.
+
+    Attributes:
+        properties: The schemas of its fields, as in a CustomResourceDefinition.
+    """
 
     is_struct = True
 
+    def __init__(self, schema: Plain) -> None:
+        self.properties: Plain = schema.get("properties") or {}
+        self._schema = schema
+
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
-        """Return the value itself."""
-        return value
+        """Return the value with defaults, and without null where its schema allows none."""
+        if isinstance(value, list):
+            items = Untyped(self._schema.get("items") or {})
+            return [items.read(one, place, reading) for one in value]
+        if not isinstance(value, dict):
+            return value
+        kept = {
+            name: one for name, one in value.items() if one is not None or self._may_be_null(name)
+        }
+        defaults = {
+            name: schema["default"]
+            for name, schema in self.properties.items()
+            if "default" in schema and name not in kept
+        }
+        return {
+            name: Untyped(self._below(name)).read(one, place, reading)
+            for name, one in (kept | defaults).items()
+        }
 
     def child(self, name: str) -> ValueType | None:
-        """Return the type of a field, which is unknown too."""
-        return self
+        """Return the type of a field: how server-side apply divides it."""
+        schema = self._below(name)
+        form, keys = (schema.get(f"x-kubernetes-list-{one}") for one in ("type", "map-keys"))
+        if form in ("map", "set"):
+            element = Untyped(schema.get("items") or {})
+            return ListType(element, tuple(keys or ()), is_set=form == "set")
+        return Untyped(schema)
 
     def is_whole(self, *values: Any) -> bool:
-        """Return whether it is not an object; the fields of objects have owners."""
-        return not all(isinstance(value, dict) for value in values)
+        """Return whether it is atomic or not an object; the fields of others have owners."""
+        is_atomic = self._schema.get("x-kubernetes-map-type") == "atomic"
+        return is_atomic or not all(isinstance(value, dict) for value in values)
+
+    def _may_be_null(self, name: str) -> bool:
+        schema = self._below(name)
+        return not schema or bool(schema.get("nullable"))
+
+    def _below(self, name: str) -> Plain:
+        schema = self.properties.get(name) or self._schema.get("additionalProperties")
+        return schema if isinstance(schema, dict) else {}
 
 
-_UNTYPED: Final = Untyped()
-
-
-@cache
-def custom_type(kind: str) -> ObjectType:
+def custom_type(kind: str, schema: Plain) -> ObjectType:
     """Return the type of a kind without a table: metadata, and any other fields."""
-    return ObjectType("custom_v1", kind, _Source("", "", [*_OBJECT]), is_open=True)
+    return ObjectType("custom_v1", kind, _Source("", "", [*_OBJECT]), Untyped(schema))
 
 
 def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:

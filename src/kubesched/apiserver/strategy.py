@@ -84,7 +84,10 @@ def _metadata(new: Plain, old: Plain) -> Plain:
 def _with_status(resource: Resource, obj: Plain, old: Plain) -> Plain:
     """Return an object with its old status, or with an empty one."""
     status = old.get("status")
-    if status is None and resource.definition is None:
+    if status is None and resource.definition is not None:
+        # Its schema may have a default.
+        return with_defaults(resource, without(obj, "status"))
+    if status is None:
         field = resource.type.fields.get("status")
         status = {} if field is None else field.type.zero()
     return without(obj, "status") if status is None else {**obj, "status": status}

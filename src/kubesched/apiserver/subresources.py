@@ -14,7 +14,8 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -25,7 +26,7 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import compile_label_selector
 from kubesched.apiserver.admission.pods import topology_labels
 from kubesched.apiserver.deletion import DeleteOptions, check_preconditions, delete, options_of
-from kubesched.apiserver.plain import Plain, only
+from kubesched.apiserver.plain import Plain, get, only
 from kubesched.apiserver.registry import ObjectRegistry, precondition_failed
 from kubesched.apiserver.request import Operation
 from kubesched.apiserver.resources import Resource
@@ -202,27 +203,41 @@ _GROUP: Final = "autoscaling"
 _API_VERSION: Final = f"{_GROUP}/v1"
 # The path is the same in scales and in all that can be scaled.
 _METADATA: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+_SCALE_PATHS: Final = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".spec.selector",
+}
 
 
 def scale_of(resource: Resource, workload: Plain) -> Plain:
     """Return the scale of a workload."""
-    metadata = workload["metadata"]
-    spec, status = workload.get("spec", {}), workload.get("status", {})
-    replicas = spec.get("replicas")
-    shown: Plain = {"replicas": status.get("replicas", 0)}
-    selector = spec.get("selector")
-    # What selects the pods of a custom resource is not known.
-    if selector and resource.definition is None:
+    paths = _scale_paths(resource)
+    replicas = get(workload, *paths["specReplicasPath"])
+    shown: Plain = {"replicas": get(workload, *paths["statusReplicasPath"]) or 0}
+    selector_path = paths["labelSelectorPath"]
+    if selector_path and (selector := get(workload, *selector_path)):
         if resource.built_in_kind == "ReplicationController":
             selector = {"matchLabels": selector}
-        shown["selector"] = str(compile_label_selector(msgspec.convert(selector, LabelSelector)))
+        if resource.definition is None:
+            selector = str(compile_label_selector(msgspec.convert(selector, LabelSelector)))
+        shown["selector"] = selector
     return {
         "kind": "Scale",
         "apiVersion": _API_VERSION,
-        "metadata": only(metadata, *_METADATA),
+        "metadata": only(workload["metadata"], *_METADATA),
         "spec": {"replicas": replicas} if replicas else {},
         "status": shown,
     }
+
+
+def _scale_paths(resource: Resource) -> Mapping[str, Sequence[str]]:
+    """Return where a workload has what its scale shows; a custom resource says it itself."""
+    paths = _SCALE_PATHS
+    if resource.definition is not None:
+        own = resource.defined_version["subresources"]["scale"]
+        paths = {"labelSelectorPath": "", **own}
+    return {name: list(filter(None, path.split("."))) for name, path in paths.items()}
 
 
 def check_scale(resource: Resource, workload: Plain, scale: Plain) -> None:
@@ -234,7 +249,7 @@ def check_scale(resource: Resource, workload: Plain, scale: Plain) -> None:
         raise conflict(resource.group, f"{resource.plural}/scale", name, why)
 
 
-def scaled(workload: Plain, scale: Plain) -> Plain:
+def scaled(resource: Resource, workload: Plain, scale: Plain) -> Plain:
     """Return a workload with the replicas of a scale; raises StatusError for a negative number."""
     metadata = scale.get("metadata", {})
     replicas = scale.get("spec", {}).get("replicas", 0)
@@ -242,14 +257,12 @@ def scaled(workload: Plain, scale: Plain) -> Plain:
         errors = FieldErrors()
         errors.invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         raise invalid_kind(_GROUP, "Scale", workload["metadata"]["name"], errors)
-    kept = dict(workload["metadata"])
     # The scale's version and uid are preconditions on the workload.
-    kept.pop("resourceVersion", None)
-    for name in ("uid", "resourceVersion"):
-        if metadata.get(name):
-            kept[name] = metadata[name]
-    return {
-        **workload,
-        "metadata": kept,
-        "spec": {**workload.get("spec", {}), "replicas": replicas},
-    }
+    given = {name: metadata[name] for name in ("uid", "resourceVersion") if metadata.get(name)}
+    changed = _with(workload, _scale_paths(resource)["specReplicasPath"], replicas)
+    return changed | {"metadata": {**workload["metadata"], **given}}
+
+
+def _with(obj: Plain, path: Sequence[str], value: Any) -> Plain:
+    name, *below = path
+    return {**obj, name: _with(obj.get(name) or {}, below, value) if below else value}

@@ -155,7 +155,12 @@ COMMANDS: Final = {
     "drain": CommandSpec(
         "Tell what happens when nodes are drained, pod by pod.",
         (
-            click.Argument(["words"], metavar="[NODE]... [FILES]...", nargs=-1),
+            click.Argument(
+                ["words"],
+                metavar="[NODE]... [FILES]...",
+                nargs=-1,
+                shell_complete=FILE_PATH.shell_complete,
+            ),
             *(_CLUSTER_FLAGS, "drain", _QUESTION),
         ),
         module="changes",
@@ -180,6 +185,7 @@ COMMANDS: Final = {
                 ["group"],
                 required=False,
                 metavar="[nodes|pools|zones|namespaces|priorities|owners]",
+                shell_complete=FILE_PATH.shell_complete,
             ),
             *(_CLUSTER, "top", _QUESTION),
         ),

@@ -116,6 +116,8 @@ def _write_more_pods(writer: Writer, workload: WorkloadFit, more: MorePods) -> N
         _write_nodes(writer, "They go to ", more.nodes)
     if more.evicted:
         writer.item(f"{count(len(more.evicted), 'pod')} would be evicted for them.")
+    if more.at_least:
+        writer.item("Counting ended there; more may fit.")
     if more.stopped_by is not None:
         writer.item("The next one does not fit:")
         writer.detail(more.stopped_by.message)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -110,6 +111,8 @@ async def _shadow(
     loop = asyncio.get_running_loop()
 
     def begin() -> None:
+        # Before, there is nothing to report: signals end the process.
+        signals.enter_context(handled_signals(stop.set, lambda: None))
         click.echo(f"Comparing, on {settings.server}; Ctrl-C ends it with the report.", err=True)
         if seconds is not None:
             loop.call_later(seconds, stop.set)
@@ -120,7 +123,7 @@ async def _shadow(
         return f"Compared: {listed or 'nothing yet'}"
 
     async with showing(compared):
-        with handled_signals(stop.set, lambda: None):
+        with ExitStack() as signals:
             await shadow.run(stop, begin, lambda problem: write_warnings([problem]))
     return shadow.report()
 

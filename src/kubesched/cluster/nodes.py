@@ -100,6 +100,9 @@ _CONDITIONS: Final = (
 )
 
 
+_ATTACHED_BY_CONTROLLER: Final = "volumes.kubernetes.io/controller-managed-attach-detach"
+
+
 class NodeTemplate(msgspec.Struct, frozen=True):
     """The template of nodes.
 
@@ -150,19 +153,23 @@ def as_reported(node: Plain, capacity: Mapping[str, str], now: str) -> Plain:
     status = _reported(node, capacity, now)
     spec = node.get("spec", {})
     taints = _taints(spec, status, now)
-    labels = node["metadata"].get("labels", {})
-    wanted = {
-        "kubernetes.io/arch": "amd64",
-        "kubernetes.io/hostname": node["metadata"]["name"],
-        "kubernetes.io/os": "linux",
-        **labels,
+    given = node["metadata"]
+    metadata = {
+        **given,
+        "labels": {
+            "kubernetes.io/arch": "amd64",
+            "kubernetes.io/hostname": given["name"],
+            "kubernetes.io/os": "linux",
+            **given.get("labels", {}),
+        },
+        # Programs patch the annotations of nodes in JSON, and so rely on there being some.
+        "annotations": {_ATTACHED_BY_CONTROLLER: "true", **given.get("annotations", {})},
     }
-    if (status, taints, wanted) == (node.get("status", {}), spec.get("taints", []), labels):
+    if (status, taints, metadata) == (node.get("status", {}), spec.get("taints", []), given):
         return node
     spec = {key: value for key, value in spec.items() if key != "taints"}
     if taints:
         spec["taints"] = taints
-    metadata = {**node["metadata"], "labels": wanted}
     return {**node, "metadata": metadata, "spec": spec, "status": status}
 
 

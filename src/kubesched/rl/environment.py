@@ -8,13 +8,15 @@
 Pods that fit no node are skipped; their reward is part of the step before.
 
 Upstream: pkg/scheduler/schedule_one.go: which nodes are feasible (v1.36)
-Differs:  nothing is evicted; pods stay until the episode ends.
+Differs:  nothing is evicted; pods stay until the episode ends. Claims are reserved but not written,
+          so a pod that shares a claim with an earlier pod of the episode fits nowhere.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from random import Random
 from typing import Any, Final, TypeAlias, cast
 
@@ -39,6 +41,7 @@ from kubesched.inputs.loading import (
 )
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.decision import Placed
+from kubesched.scheduler.placer import Placer
 from kubesched.scheduler.trace import Trace
 from kubesched.simulator.cluster import ClusterState
 from kubesched.snapshot.node_table import CPU, MEMORY
@@ -127,7 +130,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             raise UserError("SchedulingEnv: nodes has no Node; give at least one")
         self._make_pods = pods
         self._reward = reward
-        self._profile = options.profile
+        self._options = options
         self._cluster = ClusterState(scheduler, seed=options.seed, remembers=False)
         self._cluster.load(objects)
         self._cluster.cache.declare_complete(all_kinds())
@@ -148,10 +151,11 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         }
         self.observation_space = cast("Space[Observation]", Dict(spaces))
         self._coming: Iterator[Pod] = iter(())
-        self._placed: list[str] = []
-        self._pod: PodInfo | None = None
+        self._placer = Placer(self._cluster.cache, self._cluster.nominator)
+        self._undo: list[Callable[[], object]] = []
+        self._decision: Placed | None = None
+        self._reward_of_empty: float | None = None
         self._mask = np.zeros(rows, np.int8)
-        self._chosen = UNPLACED
         self._unplaced = 0
 
     @property
@@ -162,44 +166,62 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode with an empty cluster and the first pod that fits somewhere."""
+        """Begin an episode with an empty cluster and the first pod that fits somewhere.
+
+        The same seed gives the same episode; ties are drawn with the seed of the scheduler's
+        options.
+        """
         super().reset(seed=seed, options=options)
-        for uid in self._placed:
-            self._cluster.cache.remove_pod(uid)
-        self._placed.clear()
-        if self._pod is not None:
-            self._cluster.pending.pop(self._pod.uid)
+        while self._undo:
+            self._undo.pop()()
+        if self._decision is not None:
+            self._cluster.pending.pop(self._decision.pod.uid)
         self._unplaced = 0
+        self._cluster.random.seed(self._options.seed)
         random = Random(int(self.np_random.integers(1 << 31)))  # noqa: S311 - pods of an episode
-        self._coming = iter(_pods(self._make_pods(random), self._profile))
-        self._next()
+        self._coming = iter(_pods(self._make_pods(random), self._options.profile))
+        skipped = self._next()
+        self._reward_of_empty = skipped if self._decision is None else None
         return self._observe(), self._info()
 
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Place the pod on a node; return what `gymnasium.Env.step` does.
 
-        Without a pod that is left to place, gymnasium's ResetNeeded is raised.
+        If no pod of the episode fits anywhere, the first step ends it, with their reward. Without a
+        pod that is left to place, gymnasium's ResetNeeded is raised.
 
         Raises:
             ValueError: The action is no row.
             TypeError: The reward is no number.
             PluginError: A plugin of the scheduler raises, here or in `reset`.
         """
-        if self._pod is None:
-            raise ResetNeeded("no pod is left to place: call reset")
+        if self._decision is None:
+            if self._reward_of_empty is None:
+                raise ResetNeeded("no pod is left to place: call reset")
+            reward, self._reward_of_empty = self._reward_of_empty, None
+            return self._observe(), reward, True, False, self._info()
         if not self.action_space.contains(action):
             rows = f"an integer from 0 to {len(self.node_names) - 1}, a row of node_names"
             raise ValueError(f"action {action!r}: it must be {rows}")
-        pod, row = self._pod, int(action)
-        if self._mask[row]:
-            self._cluster.bind(pod, self.node_names[row])
-            self._placed.append(pod.uid)
-        else:
-            self._cluster.pending.pop(pod.uid, None)
+        decision, self._decision = self._decision, None
+        row = int(action)
+        self._cluster.pending.pop(decision.pod.uid)
+        if not self._mask[row] or not self._place(decision, row):
             self._unplaced += 1
             row = UNPLACED
-        reward = self._rewarded(pod, row) + self._next()
-        return self._observe(), reward, self._pod is None, False, self._info()
+        reward = self._rewarded(decision.pod, row) + self._next()
+        return self._observe(), reward, self._decision is None, False, self._info()
+
+    def _place(self, decision: Placed, row: int) -> bool:
+        """Put the pod on a node, with devices and volumes; return whether Reserve plugins agree."""
+        profile = self._cluster.profiles[decision.pod.scheduler_name]
+        cycle, node_name = decision.cycle, self.node_names[row]
+        assumed = self._placer.place(profile, cycle, decision.pod, node_name).pod
+        self._cluster.check_plugins()
+        if assumed is None:
+            return False
+        self._undo.append(partial(self._placer.undo, profile, cycle, assumed))
+        return True
 
     def _rewarded(self, pod: PodInfo, row: int) -> float:
         found: object = self._reward(self._cluster, pod, row)
@@ -210,7 +232,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
 
     def _next(self) -> float:
         """Go on to the next pod that fits somewhere; return the reward of those that do not."""
-        self._pod, self._chosen = None, UNPLACED
+        self._decision = None
         self._mask = np.zeros(len(self.node_names), np.int8)
         reward = 0.0
         for pod in self._coming:
@@ -220,7 +242,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
             decision = self._cluster.schedule_one(info, trace, preempts=False)
             self._cluster.check_plugins()
             if isinstance(decision, Placed):
-                self._pod, self._chosen = info, decision.row
+                self._decision = decision
                 self._mask[trace.feasible_rows] = 1
                 break
             self._cluster.pending.pop(info.uid)
@@ -240,19 +262,20 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         }
 
     def _requests(self) -> NDArray[np.float32]:
-        if self._pod is None:
+        if self._decision is None:
             return np.zeros(len(self.resources), np.float32)
-        requests = self._pod.template.requests
+        requests = self._decision.pod.template.requests
         amounts = [requests.get(name, 0) for name in self.resources[:-1]]
         shares: NDArray[np.float64] = np.array([*amounts, 1]) / self._largest
         # A pod that fits somewhere requests no more than the largest node has.
         return np.clip(shares, 0.0, 1.0).astype(np.float32)
 
     def _info(self) -> dict[str, Any]:
+        decision = self._decision
         return {
             "action_mask": self._mask.copy(),
-            "pod": "" if self._pod is None else self._pod.key,
-            "scheduler_action": self._chosen,
+            "pod": "" if decision is None else decision.pod.key,
+            "scheduler_action": UNPLACED if decision is None else decision.row,
             "unplaced": self._unplaced,
         }
 

@@ -89,7 +89,7 @@ async def populate(
 
 async def _add_nodes(client: LocalClient, nodes: Iterable[Plain]) -> None:
     for number, node in enumerate(nodes):
-        if client.find("nodes", "", node["metadata"]["name"]) is not None:
+        if client.find("nodes", "", node["metadata"].get("name", "")) is not None:
             continue
         try:
             client.create("nodes", node)

@@ -41,6 +41,7 @@ class ClusterState:
         nominator: The nominated nodes of pending pods.
         pending: Pods without a node, by uid, in order of arrival.
         plugin_errors: Exceptions of plugins so far; if there are any, decisions are not reliable.
+        random: Breaks ties.
     """
 
     def __init__(self, setup: SchedulerSetup, *, seed: int = 0, remembers: bool = True) -> None:
@@ -54,7 +55,8 @@ class ClusterState:
             report_plugin_error=self.plugin_errors.append,
             pod_group_states=self.cache.pod_groups,
         )
-        self.profiles: dict[str, Profile] = build_profiles(setup, Random(seed), services)
+        self.random = Random(seed)
+        self.profiles: dict[str, Profile] = build_profiles(setup, self.random, services)
         sampler = NodeSampler()
         self._cycles = {
             name: SchedulingCycle(profile, sampler, remembers=remembers)

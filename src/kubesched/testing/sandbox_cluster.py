@@ -357,4 +357,7 @@ def _setup_of(
 def _nodes_of(nodes: int | Iterable[Node | Mapping[str, Any]]) -> list[Plain]:
     if isinstance(nodes, int):
         return NodeTemplate(CAPACITY).nodes(nodes)
-    return [decode(encode_json(one)) if isinstance(one, Node) else dict(one) for one in nodes]
+    return [
+        decode(encode_json(one)) if isinstance(one, Node) else {"metadata": {}, **one}
+        for one in nodes
+    ]

@@ -15,6 +15,7 @@ Differs:  a list of metadata without items is [], where upstream writes null. Of
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -303,13 +304,8 @@ def _column(line: str, shared: Mapping[str, str]) -> TableColumn:
 @cache
 def _defined_columns(resource: Resource) -> tuple[TableColumn, ...]:
     """Return the columns that a CustomResourceDefinition lists, or the age."""
-    assert resource.definition is not None, "asked before"
     name = _tables()[_DEFAULT][0]
-    listed = next(
-        version.get("additionalPrinterColumns") or ()
-        for version in resource.definition["spec"]["versions"]
-        if version["name"] == resource.version
-    )
+    listed = resource.defined_version.get("additionalPrinterColumns")
     age = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
     columns = [name]
     for one in listed or (age,):
@@ -320,9 +316,60 @@ def _defined_columns(resource: Resource) -> tuple[TableColumn, ...]:
             "description": one.get("description", ""),
             "priority": one.get("priority", 0),
         }
-        word = "age " if one["type"] == "date" else ""
-        columns.append(TableColumn(definition, _cell(word + one["jsonPath"], one["type"])))
+        columns.append(TableColumn(definition, _defined_cell(one["jsonPath"], one["type"])))
     return tuple(columns)
+
+
+# A step of a JSONPath.
+_STEP: Final = re.compile(
+    r"""
+    \.(?P<name>(?:\\.|[^.\[\\])+)                      # .spec
+    | \[(?P<mark>['"])(?P<quoted>.*?)(?P=mark)\]      # ['example.com/team']
+    | \[(?P<position>-?\d+):?\]                       # [0], [-1:]
+    | \[\*\]
+    | \[\?\(\s*@\.(?P<field>\w+)\s*==                # [?(@.type=="Ready")]
+      \s*(?P<quote>['"])(?P<text>.*?)(?P=quote)\s*\)\]
+    """,
+    re.VERBOSE,
+)
+
+
+_FORMS: Final = {"integer": int, "number": int | float, "boolean": bool}
+
+
+def _defined_cell(path: str, kind: str) -> Cell:
+    """Return the function of a cell that shows the first value at a JSONPath."""
+    steps = list(_STEP.finditer(path))
+
+    def cell(value: Plain, now: datetime) -> Any:
+        values: list[Any] = [value]
+        for step in steps:
+            values = _after(step, values)
+        return _of_kind(kind, values[0], now) if values else None
+
+    return cell if "".join(step[0] for step in steps) == path else lambda _value, _now: None
+
+
+def _after(step: re.Match[str], values: list[Any]) -> list[Any]:
+    if name := step["name"] or step["quoted"]:
+        name = name.replace("\\", "")
+        return [one[name] for one in values if isinstance(one, dict) and name in one]
+    items = [item for one in values if isinstance(one, list) for item in one]
+    if step["field"]:
+        return [item for item in items if get(item, step["field"]) == step["text"]]
+    return items[int(step["position"]) :][:1] if step["position"] else items
+
+
+def _of_kind(kind: str, value: Any, now: datetime) -> Any:
+    """Return what a column of a kind shows of a value."""
+    if kind == "string" and not isinstance(value, str):
+        return encode(value).decode()
+    if kind == "date" and value is not None:
+        try:
+            return since(value, now)
+        except (TypeError, ValueError):
+            return "<invalid>"
+    return value if isinstance(value, _FORMS.get(kind, object)) else None
 
 
 # Cells.
@@ -347,9 +394,7 @@ def _cell(text: str, kind: str) -> Cell:
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    r"""Return the names in a path such as `.metadata.labels.example\.com/team`."""
-    parts = path.replace("\\.", "\0").split(".")
-    return tuple(part.replace("\0", ".") for part in parts if part)
+    return tuple(filter(None, path.split(".")))
 
 
 def _at(path: tuple[str, ...], kind: str, default: Any) -> Cell:

@@ -70,11 +70,16 @@ class GarbageCollector(Controller):
                     self._enqueue(owner)
 
     def _key_of(self, reference: Plain, namespace: str) -> Key | None:
-        """Return where an owner is kept, None if its kind is not served."""
+        """Return where an owner is kept, None if that is unknown.
+
+        Its kind may not be served, or need a namespace that its dependent does not have.
+        """
         kind = self.server.kind_of(reference["apiVersion"], reference["kind"])
         if kind is None:
             return None
         is_namespaced = self.server.is_namespaced(kind)
+        if is_namespaced and not namespace:
+            return None
         return Key(kind, namespace if is_namespaced else "", reference["name"])
 
     # Reconciling.
@@ -98,7 +103,7 @@ class GarbageCollector(Controller):
         """Whether an owner of this dependent exists."""
         owner_key = self._key_of(reference, dependent.namespace)
         if owner_key is None:
-            # Owners of unknown kinds may exist, so their dependents are kept.
+            # It may exist, so its dependents are kept.
             return True
         owner = self.server.find(*owner_key)
         return owner is not None and _uid(owner) == reference["uid"]

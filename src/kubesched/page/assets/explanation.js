@@ -132,7 +132,7 @@ function distanceMeasure(report, view) {
     none: "not looked at",
     share: (row) => (of(row) && reasons(of(row)) ? 1 - (reasons(of(row)) - 1) / most : null),
     text: (row) => (of(row) ? whyRejected(of(row)) || "not tried" : "not looked at"),
-    low: plural(most, "reason"),
+    low: most > 1 ? plural(most, "reason") : "",
     high: "1 reason",
   };
 }

@@ -20,7 +20,7 @@ async function ask(path, headers = {}) {
   try {
     answer = await fetch(path, { headers: { ...headers, Authorization: `Bearer ${token}` } });
   } catch {
-    throw new Error("the server does not answer; has kubesched ui ended?");
+    throw new Error("the server does not answer; perhaps kubesched ui has ended");
   }
   if (answer.ok || answer.status === 304) return answer;
   throw new Error((await answer.json()).message);

@@ -193,8 +193,10 @@ export function ClusterMap({ view, measure, faded, selected, onSelect, tip }) {
   const canvas = useRef(null);
   const [width, setWidth] = useState(0);
   const [hovered, setHovered] = useState(-1);
-  const [focused, setFocused] = useState(-1);
+  const [wasFocused, setFocused] = useState(-1);
   const count = view.nodes.names.length;
+  // Nodes may have gone since.
+  const focused = wasFocused < count ? wasFocused : -1;
   const plan = useMemo(() => (width ? layout(view, width) : null), [view.nodes.names, width]);
   useLayoutEffect(() => {
     const measureWidth = () => setWidth(canvas.current.parentElement.clientWidth);

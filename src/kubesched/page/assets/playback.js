@@ -147,7 +147,8 @@ function inWords(view) {
   const failed = nodes.ready.filter((one) => !one).length;
   const states = [cordoned && `${number(cordoned)} cordoned`, failed && `${number(failed)} unreachable`].filter(Boolean);
   const waits = view.pendingPods ? `${plural(view.pendingPods, "pod waits", "pods wait")}` : "no pod waits";
-  return `${plural(nodes.names.length, "node")}${states.length ? ` (${states.join(", ")})` : ""}, ${shares.slice(0, 3).join(", ")} requested, ${waits}.`;
+  const used = shares.length ? `, ${shares.slice(0, 3).join(", ")} requested` : "";
+  return `${plural(nodes.names.length, "node")}${states.length ? ` (${states.join(", ")})` : ""}${used}, ${waits}.`;
 }
 
 /** What happened in the last fiftieth of the time. */

@@ -24,7 +24,7 @@ export function SimulationPage({ report }) {
       ["get none", summary.unplaced, "wrong"],
     ]} />
     <${Unplaced} pods=${report.unplaced} />
-    <${MapSection} view=${view} own=${own} />
+    ${summary.nodes > 0 && html`<${MapSection} view=${view} own=${own} />`}
     <section>
       <h2>The cluster before and after</h2>
       <${Change}

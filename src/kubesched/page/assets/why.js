@@ -66,7 +66,7 @@ function Group({ group, past }) {
       ${why && html`<${Causes} causes=${why.causes} />`}
       ${why && why.changes.length > 1 && html`<${Changes} report=${why} />`}
       <p>${group.pods.join(", ")}${group.count > group.pods.length ? `, and ${plural(group.count - group.pods.length, "more", "more")}` : ""}</p>
-      ${!past && html`<p>Every node and every score: <code>kubesched explain ${group.pods[0]} --html explanation.html</code></p>`}
+      ${!past && html`<p>Every node and every score: <code>kubesched explain ${why?.pod ?? group.pods[0]} --html explanation.html</code></p>`}
     </details>
   </li>`;
 }

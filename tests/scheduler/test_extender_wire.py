@@ -180,6 +180,8 @@ def test_victims_are_decoded_as_uids() -> None:
     expected = {"a": MetaVictims(("1", "2"), 1), "b": MetaVictims(), "c": MetaVictims(("",))}
     assert expected == decode_preemption_result(body)
     assert {} == decode_preemption_result(b"{}")
+    half = rb'{"nodeNameToMetaVictims":{"\ud800":null}}'
+    assert {"\ufffd": MetaVictims()} == decode_preemption_result(half)
 
 
 def test_only_the_error_of_a_binding_result_counts() -> None:

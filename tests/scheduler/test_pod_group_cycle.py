@@ -134,22 +134,22 @@ async def test_preemption_makes_room_for_the_gang(cluster: Running) -> None:
 
 @on_virtual_time
 async def test_a_tentative_placement_keeps_the_nomination() -> None:
-    """It ends with the binding only."""
+    """It ends with the binding only; requests do not count while the pod is in no queue."""
     _, options = scripted(permit=ALL_WAIT)
     async with running(**options) as cluster:
-        seen: list[str] = []
+        seen: list[tuple[str, int]] = []
         nominator = cluster.scheduler.queue.nominator
         revert = cluster.scheduler.fail
 
         def watched(*args: Any, **kw: Any) -> None:
-            seen.append(nominator.node_of("default/p1"))
+            seen.extend((pod.name, pod.priority) for pod in nominator.on_node("node"))
             revert(*args, **kw)
 
         cluster.scheduler.fail = watched  # type: ignore[method-assign]  # to look at that moment
         cluster.api.create(make_node("node"), make_group())
-        cluster.api.create(make_member("p1", nominated_node_name="node"))
+        cluster.api.create(make_member("p1", priority=9, nominated_node_name="node"))
         await cluster.settle(0.1)
-        assert ["node"] == seen
+        assert [("p1", 0)] == seen
 
 
 @with_scheduler(gates=GANGS)

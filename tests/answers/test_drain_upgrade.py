@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubesched.answers.drain import (
     CompactReport,
@@ -202,6 +203,21 @@ def test_an_upgrade_tries_pending_pods_when_nodes_are_back() -> None:
 
     big = make_pod("big", requests={"cpu": 8})
     assert 2 == tried([node("a"), node("b"), node("c"), *pods, alone, big], ask)
+
+
+def test_a_new_node_for_a_cordoned_one_has_its_room() -> None:
+    """The old one took no pods any more because one came back to it."""
+    old = node("a")
+    old = replace(old, spec=replace(old.spec, unschedulable=True))
+    pod = running("w-0", "a", owner="w", tolerations=[{"operator": "Exists"}])
+
+    async def ask(cluster: TrialCluster) -> Node:
+        await upgrade(cluster, "a", 1)
+        return cluster.server.get(Node, "", "a")
+
+    other = running("log-0", "b", "3", owner="log")
+    found = tried([old, node("b"), other, pod], ask)
+    assert ("110", True) == (str(found.status.allocatable["pods"]), found.spec.unschedulable)
 
 
 def test_a_pod_that_ends_does_not_move() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
@@ -19,6 +20,7 @@ from kubesched.framework import (
     unschedulable,
 )
 from kubesched.plugins.registry import in_tree_registry
+from kubesched.simulator.attempts_in_vain import AttemptsInVain
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
@@ -115,3 +117,18 @@ def test_a_scenario_ends_though_the_replacements_of_evicted_pods_come_first() ->
     }
     report = simulate(load_scenario(scenario), in_tree_registry())
     assert report.totals.pending >= 1
+
+
+def test_many_preemptions_stop_only_their_own_time() -> None:
+    """Later a pod that fails does not keep the others from being tried."""
+    clock = iter((1.0, 2.0, 2.0))
+    scheduler: Any = SimpleNamespace(now=lambda: next(clock), observers=[])
+    in_vain = AttemptsInVain(scheduler)
+    attempt: Any = SimpleNamespace(queued=SimpleNamespace(pod_info=SimpleNamespace(uid="u")))
+    preemption: Any = SimpleNamespace(preemptor=SimpleNamespace(uid="u"))
+    in_vain.failed(attempt, 1.0)
+    for _ in range(100):
+        in_vain.preempted(preemption, 1.0, is_success=True)
+    assert [False, True] == [scheduler.may_decide() for _ in range(2)]
+    in_vain.failed(attempt, 2.0)
+    assert scheduler.may_decide()

@@ -23,6 +23,7 @@ from kubesched.inputs.sources import SchedulerOptions
 from kubesched.scheduler.decision_recorder import RecordedDecision
 from kubesched.testing.builders import make_node, make_pod
 from tests.loops import on_virtual_time
+from tests.scheduler.running import make_group, make_member
 
 
 class Closed(PreEnqueuePlugin):
@@ -69,3 +70,17 @@ async def test_a_pod_that_another_object_releases_is_compared() -> None:
     watch.updated(pod, replace(pod, spec=replace(pod.spec, node_name="b")))
     assert ["default/early"] == [each.pod for each in recorded]
     assert {ShadowVerdict.AGREED: 1} == watch.judge.counts
+
+
+@on_virtual_time
+async def test_a_pod_of_a_group_is_passed_over_once() -> None:
+    """Not again when it is bound."""
+    options = SchedulerOptions(feature_gates="GenericWorkload=true,GangScheduling=true")
+    watch = LiveWatch(load_scheduler(options), 0, None)
+    watch.synced()
+    watch.added(make_group(min_count=1))
+    pod = make_member("p1")
+    watch.added(pod)
+    assert 1 == watch.skipped
+    watch.updated(pod, replace(pod, spec=replace(pod.spec, node_name="a")))
+    assert 1 == watch.skipped

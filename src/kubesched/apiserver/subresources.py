@@ -232,7 +232,7 @@ def scale_of(resource: Resource, workload: Plain) -> Plain:
 
 
 def _scale_paths(resource: Resource) -> Mapping[str, Sequence[str]]:
-    """Return where a workload has what its scale shows; a custom resource says it itself."""
+    """Return the paths of the fields that a scale shows; a CustomResourceDefinition has its own."""
     paths = _SCALE_PATHS
     if resource.definition is not None:
         own = resource.defined_version["subresources"]["scale"]

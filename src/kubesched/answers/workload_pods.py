@@ -187,7 +187,7 @@ def _stateful(owner: Plain, number: int, taken: frozenset[str]) -> Made:
 
 
 def stateful_set_of(pods: Iterable[Pod], claims: Iterable[PersistentVolumeClaim]) -> StatefulSet:
-    """Return a StatefulSet as its pods and the claims show it, for an input that lacks it."""
+    """Return the StatefulSet that an input lacks, as its pods and their claims show it."""
     first = min(pods, key=ordinal_of)
     metadata, owner = first.metadata, controller_of(first.metadata)
     assert owner is not None, "the pods belong to a StatefulSet"

@@ -194,7 +194,7 @@ class ShadowWatch(DecisionWatch):
                 self._pending[decision.uid] = _Seen(self._appeared, seen.first)
 
     def _was_released(self, queued: QueuedPodInfo) -> bool:
-        """Whether another object than the pod ended what held it back, so it is not seen yet."""
+        """Whether a change of another object released a pod, which is therefore not seen yet."""
         pod = queued.pod_info.pod
         is_seen = queued.pod_info.uid in self._pending or pod.spec.scheduling_group is not None
         return not is_seen and not queued.is_gated

@@ -235,8 +235,7 @@ def _scale_paths(resource: Resource) -> Mapping[str, Sequence[str]]:
     """Return the paths of the fields that a scale shows; a CustomResourceDefinition has its own."""
     paths = _SCALE_PATHS
     if resource.definition is not None:
-        own = resource.defined_version["subresources"]["scale"]
-        paths = {"labelSelectorPath": "", **own}
+        paths = {"labelSelectorPath": "", **resource.defined_version["subresources"]["scale"]}
     return {name: list(filter(None, path.split("."))) for name, path in paths.items()}
 
 

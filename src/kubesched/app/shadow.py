@@ -195,9 +195,9 @@ class ShadowWatch(DecisionWatch):
 
     def _was_released(self, queued: QueuedPodInfo) -> bool:
         """Whether a change of another object released a pod, which is therefore not seen yet."""
-        pod = queued.pod_info.pod
-        is_seen = queued.pod_info.uid in self._pending or pod.spec.scheduling_group is not None
-        return not is_seen and not queued.is_gated
+        info = queued.pod_info
+        is_alone = info.pod.spec.scheduling_group is None
+        return is_alone and not queued.is_gated and info.uid not in self._pending
 
     def undone(self, decision: RecordedDecision) -> None:
         """Do nothing: a decision that is observed has been carried out."""

@@ -123,7 +123,7 @@ class LabelNodes(OfNodes, frozen=True):
     remove: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Check that a label is named, and that nodes can have those to set."""
+        """Check that a label is named, and that those to set are valid."""
         if not (self.set or self.remove):
             raise ValueError("set: write the labels to set, or remove with those to remove")
         _check_labels("set", self.set)

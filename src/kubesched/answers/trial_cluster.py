@@ -204,7 +204,7 @@ class TrialCluster:
         if self._evicted_before[uid_of(pod)] < _EVICTIONS_MAX:
             self.server.soon(create)
             return
-        # Its preemptor may evict it again and again: it would never get its place otherwise.
+        # Otherwise its preemptor might evict it again and again, and never get its place.
         self._late.append(create)
         owner = controller_of(pod.metadata)
         whose = f"{owner.kind} {pod.metadata.namespace}/{owner.name}" if owner else pod.metadata.key

@@ -378,7 +378,7 @@ class _PlanRun:
                 taint
                 for taint in node.spec.taints
                 if (taint.key, taint.effect) not in replaced
-                and not _forms(taint) & set(step.remove)
+                and _forms(taint).isdisjoint(step.remove)
             ]
             taints = (*kept, *added)
             self._cluster.write_node(replace(node, spec=replace(node.spec, taints=taints)))

@@ -189,7 +189,7 @@ def _stateful(owner: Plain, number: int, taken: frozenset[str]) -> Made:
 
 
 def stateful_set_of(pods: Iterable[Pod], claims: Iterable[PersistentVolumeClaim]) -> StatefulSet:
-    """Return a StatefulSet as its pods and the claims show it, for an input that lacks it."""
+    """Return the StatefulSet that an input lacks, as its pods and their claims show it."""
     first = min(pods, key=ordinal_of)
     metadata, owner = first.metadata, controller_of(first.metadata)
     assert owner is not None, "the pods belong to a StatefulSet"
@@ -368,19 +368,17 @@ def read_manifests(
             f"{where}: no workload in it; name files with Deployments, StatefulSets, DaemonSets, "
             "Jobs, CronJobs, ReplicaSets, ReplicationControllers or Pods"
         )
+    specs = (
+        item.spec if isinstance(item, Pod) else _template(item)[1]
+        for item in own
+        if isinstance(item, Workload)
+    )
     warnings = [*unknown_fields(files), *not_read(own, skipped), *_limits(skipped)]
-    return own, [*warnings, *on_runtime_classes(_specs(own))]
-
-
-def _specs(items: Iterable[KubeObject]) -> Iterator[PodSpec]:
-    """Yield the specifications of pods that workloads create."""
-    for item in items:
-        if isinstance(item, Workload):
-            yield item.spec if isinstance(item, Pod) else _template(item)[1]
+    return own, [*warnings, *on_runtime_classes(specs)]
 
 
 def _limits(skipped: Counter[str]) -> Iterator[str]:
-    """Yield warnings about skipped objects on which it depends how many pods are created."""
+    """Yield warnings about skipped objects that limit or raise the number of pods."""
     found = [name.partition("/")[2] for name in _LIMITS if skipped[name]]
     if found:
         yield f"not read: {names(found)}, which may keep pods from being created"

@@ -6,9 +6,9 @@ The type of a value determines how it is divided into fields with owners.
 
 Upstream: vendor/sigs.k8s.io/structured-merge-diff/v6/{fieldpath,schema,typed} (v1.36)
 Invariants: no argument is changed; results may share parts with them.
-Differs:  values without a schema are owned as a whole. In custom resources, entries of maps have
-          no owner besides those of what is in them, and nothing is checked inside of lists that are
-          owned as a whole. Messages do not show values of a wrong type.
+Differs:  values without a schema are owned as a whole. In custom resources, an entry of a map is
+          not owned itself, only its fields are, and lists that are owned as a whole are not checked
+          inside. Messages do not show values of a wrong type.
 """
 
 from __future__ import annotations

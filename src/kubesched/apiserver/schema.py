@@ -145,7 +145,7 @@ class ObjectType(ValueType):
         short_name: Without the file, such as `PodSpec`.
         is_atomic: Whether server-side apply owns it as a whole.
         is_union: Whether its JSON is the value of its only field; only protobuf bodies have any.
-        others: The type of fields that are not known; None if they are refused.
+        others: The type of all other fields; None if they are not known.
     """
 
     is_struct = True
@@ -218,10 +218,9 @@ class ObjectType(ValueType):
 
     def child(self, name: str) -> ValueType | None:
         """Return the type of a field, None if there is no such field."""
-        field = self.fields.get(name)
-        if field is None:
-            return self.others and self.others.child(name)
-        return field.type
+        if name in self.fields:
+            return self.fields[name].type
+        return None if self.others is None else self.others.child(name)
 
     def is_whole(self, *values: Any) -> bool:
         """Return whether the object has one owner, rather than its fields."""
@@ -229,7 +228,7 @@ class ObjectType(ValueType):
 
 
 class Untyped(ValueType):
-    """A value without a table, as in custom resources; it is stored as it is sent, with defaults.
+    """A value of a custom resource; it is stored as it is sent, with its schema's defaults.
 
     Attributes:
         properties: The schemas of its fields, as in a CustomResourceDefinition.
@@ -262,12 +261,12 @@ class Untyped(ValueType):
         }
 
     def child(self, name: str) -> ValueType | None:
-        """Return the type of a field: how server-side apply divides it."""
+        """Return the type by which server-side apply divides a field."""
         schema = self._below(name)
-        form, keys = (schema.get(f"x-kubernetes-list-{one}") for one in ("type", "map-keys"))
+        form = schema.get("x-kubernetes-list-type")
         if form in ("map", "set"):
-            element = Untyped(schema.get("items") or {})
-            return ListType(element, tuple(keys or ()), is_set=form == "set")
+            keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
+            return ListType(Untyped(schema.get("items") or {}), keys, is_set=form == "set")
         return Untyped(schema)
 
     def is_whole(self, *values: Any) -> bool:

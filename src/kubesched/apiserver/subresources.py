@@ -232,11 +232,10 @@ def scale_of(resource: Resource, workload: Plain) -> Plain:
 
 
 def _scale_paths(resource: Resource) -> Mapping[str, Sequence[str]]:
-    """Return where a workload has what its scale shows; a custom resource says it itself."""
+    """Return the paths of the fields that a scale shows; a CustomResourceDefinition has its own."""
     paths = _SCALE_PATHS
     if resource.definition is not None:
-        own = resource.defined_version["subresources"]["scale"]
-        paths = {"labelSelectorPath": "", **own}
+        paths = {"labelSelectorPath": "", **resource.defined_version["subresources"]["scale"]}
     return {name: list(filter(None, path.split("."))) for name, path in paths.items()}
 
 
@@ -259,10 +258,10 @@ def scaled(resource: Resource, workload: Plain, scale: Plain) -> Plain:
         raise invalid_kind(_GROUP, "Scale", workload["metadata"]["name"], errors)
     # The scale's version and uid are preconditions on the workload.
     given = {name: metadata[name] for name in ("uid", "resourceVersion") if metadata.get(name)}
-    changed = _with(workload, _scale_paths(resource)["specReplicasPath"], replicas)
+    changed = _with_value(workload, _scale_paths(resource)["specReplicasPath"], replicas)
     return changed | {"metadata": {**workload["metadata"], **given}}
 
 
-def _with(obj: Plain, path: Sequence[str], value: Any) -> Plain:
+def _with_value(obj: Plain, path: Sequence[str], value: Any) -> Plain:
     name, *below = path
-    return {**obj, name: _with(obj.get(name) or {}, below, value) if below else value}
+    return {**obj, name: _with_value(obj.get(name) or {}, below, value) if below else value}

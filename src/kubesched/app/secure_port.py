@@ -92,11 +92,7 @@ class SecurePort:
         authentication = _connection(self._authentication_settings, opened)
         authorization = _connection(self._authorization_settings, opened)
         flags = self._options
-        known = ClusterAuthentication(
-            authentication,
-            self._own,
-            lambda authorities: self._ask_for_certificates(authorities.pem),
-        )
+        known = ClusterAuthentication(authentication, self._own, self._ask_for_certificates)
         if not flags.authentication_skip_lookup:
             await self._follow(known, opened)
         random = Random()  # noqa: S311 - spreads retries
@@ -162,20 +158,19 @@ class SecurePort:
             await asyncio.sleep(_LOOK_SECONDS)
             with suppress(SetupError):
                 pair = _read(self._serving, Path(certificate), Path(key))
-                if pair == self._pair:
-                    continue
-                # A context keeps its certificates with keys of other types.
-                self._newest = serving_context(pair, self._serving)
-                self._pair = pair
-                self._ask_for_certificates(known.authorities.pem)
-                log.info("Loaded serving cert %s", certificate)
+                if pair != self._pair:
+                    # The old context would also keep a certificate whose key has another type.
+                    self._newest = serving_context(pair, self._serving)
+                    self._pair = pair
+                    self._ask_for_certificates(known.authorities)
+                    log.info("Loaded serving cert %s", certificate)
 
     def _show_newest(self, connection: ssl.SSLObject, _name: object, _context: object) -> None:
         connection.context = self._newest
 
-    def _ask_for_certificates(self, authorities: str) -> None:
+    def _ask_for_certificates(self, authorities: Authorities) -> None:
         for context in (self._context, self._newest):
-            ask_for_certificates(context, authorities)
+            ask_for_certificates(context, authorities.pem)
 
 
 def _authorities_in(access: AccessOptions) -> Authorities:

@@ -194,10 +194,10 @@ class ShadowWatch(DecisionWatch):
                 self._pending[decision.uid] = _Seen(self._appeared, seen.first)
 
     def _was_released(self, queued: QueuedPodInfo) -> bool:
-        """Whether another object than the pod ended what held it back, so it is not seen yet."""
-        pod = queued.pod_info.pod
-        is_seen = queued.pod_info.uid in self._pending or pod.spec.scheduling_group is not None
-        return not is_seen and not queued.is_gated
+        """Whether a change of another object released a pod, which is therefore not seen yet."""
+        info = queued.pod_info
+        is_alone = info.pod.spec.scheduling_group is None
+        return is_alone and not queued.is_gated and info.uid not in self._pending
 
     def undone(self, decision: RecordedDecision) -> None:
         """Do nothing: a decision that is observed has been carried out."""

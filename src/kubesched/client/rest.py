@@ -333,11 +333,12 @@ class HttpRestClient:
             if self._is_closed:
                 raise ConnectionAbortedError("the connection has been closed")
             self._pool = ConnectionPool(self._dialer.dial)
-        if credential is not None and self._shows_another_certificate(credential):
+        if credential is not None and self._renew_certificates(credential):
             self._pool.retire()
         return self._pool
 
-    def _shows_another_certificate(self, credential: Credential) -> bool:
+    def _renew_certificates(self, credential: Credential) -> bool:
+        """Load new certificates and authorities; return whether there are any."""
         if self._tls is None:
             return False
         renewed = None if self._certificate_files is None else self._certificate_files.renew()

@@ -147,7 +147,7 @@ def _refuse_passphrase() -> str:
 class CertificateFiles:
     """Makes a new context when the files of a client's certificate or authorities are replaced.
 
-    A context keeps what was loaded before. `now` is a monotonic clock in seconds.
+    The old context would also keep the old authorities. `now` is a monotonic clock in seconds.
     """
 
     def __init__(self, settings: TlsSettings, now: Callable[[], float]) -> None:
@@ -159,7 +159,7 @@ class CertificateFiles:
             self._seen = self._read()
 
     def renew(self) -> ssl.SSLContext | None:
-        """Check the files every five minutes; return a context if there are new ones.
+        """Check the files every five minutes; return a context if they were replaced.
 
         If the files are unreadable or do not match, the old certificates remain in use.
         """

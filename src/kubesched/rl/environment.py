@@ -187,8 +187,8 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
     def step(self, action: np.int64 | int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Place the pod on a node; return what `gymnasium.Env.step` does.
 
-        If no pod of the episode fits anywhere, the first step ends it, with their reward. Without a
-        pod that is left to place, gymnasium's ResetNeeded is raised.
+        If no pod of the episode fits anywhere, the first step returns their reward and ends it. If
+        no pod is left to place, gymnasium's ResetNeeded is raised.
 
         Raises:
             ValueError: The action is no row.

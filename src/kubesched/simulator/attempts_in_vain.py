@@ -1,7 +1,7 @@
 """AttemptsInVain lets time pass where pods are tried again and again at the same time.
 
-With a plugin like one whose Permit timeout is 0, each attempt leads to the next one, so the virtual
-clock would never move. Nor would it where a pod evicts others whose replacements are in its way.
+Otherwise the virtual clock would never move: with a Permit timeout of 0, for example, each attempt
+leads to the next one, as it does where a pod evicts others whose replacements are in its way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PREEMPTIONS_MAX: Final = 100
 
 
 class AttemptsInVain(Observer):
-    """Counts the attempts by pod that changed nothing at the current time, and the preemptions."""
+    """Counts attempts that changed nothing, and preemptions, by pod, at the current time."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         """Follow a scheduler, and let it wait after too many attempts."""

@@ -99,14 +99,12 @@ class Nominator:
                 del self.by_node[node_name]
 
     def strip_pod(self, uid: str) -> None:
-        """Reduce a nominated pod that is in no queue to its name: no priority, no requests.
+        """Reduce a nominated pod to its name, without priority and requests.
 
-        Upstream finds nothing else of it.
+        This is all that upstream knows of a nominated pod that is in no queue.
         """
-        node_name = self.node_of(uid)
-        if node_name:
-            (pod,) = [info.pod for info in self.by_node[node_name] if info.uid == uid]
-            found = pod.metadata
+        if node_name := self.node_of(uid):
+            (found,) = [info.pod.metadata for info in self.by_node[node_name] if info.uid == uid]
             named = ObjectMeta(name=found.name, namespace=found.namespace, uid=found.uid)
             self.delete(uid)
             self.put(PodInfo(Pod(metadata=named)), node_name)

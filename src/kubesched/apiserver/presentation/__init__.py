@@ -304,11 +304,9 @@ def _column(line: str, shared: Mapping[str, str]) -> TableColumn:
 @cache
 def _defined_columns(resource: Resource) -> tuple[TableColumn, ...]:
     """Return the columns that a CustomResourceDefinition lists, or the age."""
-    name = _tables()[_DEFAULT][0]
-    listed = resource.defined_version.get("additionalPrinterColumns")
     age = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
-    columns = [name]
-    for one in listed or (age,):
+    columns = [_tables()[_DEFAULT][0]]
+    for one in resource.defined_version.get("additionalPrinterColumns") or (age,):
         definition = {
             "name": one["name"],
             "type": one["type"],
@@ -320,37 +318,38 @@ def _defined_columns(resource: Resource) -> tuple[TableColumn, ...]:
     return tuple(columns)
 
 
-# A step of a JSONPath.
 _STEP: Final = re.compile(
     r"""
-    \.(?P<name>(?:\\.|[^.\[\\])+)                      # .spec
-    | \[(?P<mark>['"])(?P<quoted>.*?)(?P=mark)\]      # ['example.com/team']
-    | \[(?P<position>-?\d+):?\]                       # [0], [-1:]
+    \.(?P<name>(?:\\.|[^.\[\\])+)                 # .spec
+    | \[(?P<mark>['"])(?P<quoted>.*?)(?P=mark)\]  # ['example.com/team']
+    | \[(?P<position>-?\d+):?\]                   # [0], [-1:]
     | \[\*\]
-    | \[\?\(\s*@\.(?P<field>\w+)\s*==                # [?(@.type=="Ready")]
+    | \[\?\(\s*@\.(?P<field>\w+)\s*==             # [?(@.type=="Ready")]
       \s*(?P<quote>['"])(?P<text>.*?)(?P=quote)\s*\)\]
     """,
     re.VERBOSE,
 )
-
-
-_FORMS: Final = {"integer": int, "number": int | float, "boolean": bool}
+"""A step of a JSONPath."""
+_TYPES: Final = {"integer": int, "number": int | float, "boolean": bool}
 
 
 def _defined_cell(path: str, kind: str) -> Cell:
-    """Return the function of a cell that shows the first value at a JSONPath."""
+    """Return the function of a cell that shows the first value at a JSONPath of such steps."""
     steps = list(_STEP.finditer(path))
+    if "".join(step[0] for step in steps) != path:
+        return lambda _value, _now: None
 
     def cell(value: Plain, now: datetime) -> Any:
         values: list[Any] = [value]
         for step in steps:
             values = _after(step, values)
-        return _of_kind(kind, values[0], now) if values else None
+        return _shown(kind, values[0], now) if values else None
 
-    return cell if "".join(step[0] for step in steps) == path else lambda _value, _now: None
+    return cell
 
 
 def _after(step: re.Match[str], values: list[Any]) -> list[Any]:
+    """Return the values to which a step leads from any of these."""
     if name := step["name"] or step["quoted"]:
         name = name.replace("\\", "")
         return [one[name] for one in values if isinstance(one, dict) and name in one]
@@ -360,8 +359,8 @@ def _after(step: re.Match[str], values: list[Any]) -> list[Any]:
     return items[int(step["position"]) :][:1] if step["position"] else items
 
 
-def _of_kind(kind: str, value: Any, now: datetime) -> Any:
-    """Return what a column of a kind shows of a value."""
+def _shown(kind: str, value: Any, now: datetime) -> Any:
+    """Return what a column of a type shows of a value."""
     if kind == "string" and not isinstance(value, str):
         return encode(value).decode()
     if kind == "date" and value is not None:
@@ -369,7 +368,7 @@ def _of_kind(kind: str, value: Any, now: datetime) -> Any:
             return since(value, now)
         except (TypeError, ValueError):
             return "<invalid>"
-    return value if isinstance(value, _FORMS.get(kind, object)) else None
+    return value if isinstance(value, _TYPES.get(kind, object)) else None
 
 
 # Cells.

@@ -226,9 +226,9 @@ class NodeAnswers(Answers):
         self._add_to_others(pod, nodes)
 
     def alike(self, pod: PodInfo, nodes: NodeColumns) -> NodeAnswers | None:
-        """Return the answers for a pod for which only plugins that add a score answer otherwise.
+        """Return the answers for a pod that differs only to `only_adds` plugins.
 
-        The others are not asked again. None if these answers are outdated or cannot be used.
+        No others are asked again. None if these answers are outdated or cannot be used.
 
         Raises:
             PluginFailure: if a plugin fails.
@@ -245,7 +245,7 @@ class NodeAnswers(Answers):
         return answers
 
     def _add_to_others(self, pod: PodInfo, nodes: NodeColumns) -> None:
-        """Add the scores of plugins that only add one to those of the others."""
+        """Add the scores of `only_adds` plugins to the totals of the others."""
         self.plain = self._of_others
         for plugin in self.plan.known_scores:
             if only_adds(type(plugin)):

@@ -89,6 +89,18 @@ def test_unknown_fields_of_objects(tmp_path: Path) -> None:
     assert [wanted] == workload_warnings(read_scenario(file))
 
 
+def test_workloads_without_a_profile() -> None:
+    """Their pods are in no figure of the report."""
+    other = {"name": "b", "deployment": {}, "template": {"spec": {"schedulerName": "other"}}}
+    own = {"name": "a", "deployment": {}}
+    raw = {"version": 1, "duration": "1h", "workloads": [own, other]}
+    (warning,) = workload_warnings(with_scheduler(read_scenario(raw), SchedulerOptions()))
+    assert warning == (
+        "pods of b get no node and are not counted: their schedulerName is other, and the profiles "
+        "are for default-scheduler"
+    )
+
+
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
 def test_the_duration_must_be_positive(seconds: float) -> None:
     """From Python too."""

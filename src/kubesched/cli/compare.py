@@ -141,10 +141,8 @@ def _compare_scenarios(
     found = [read_scenario(file) for file in files]
     read = [file for each in found for file in named_files(each.scenario).values()]
     check_outputs({"--html": html}, [*files, *configs, *read])
-    plays = []
-    for each in found:
-        plays += [with_scheduler(each, one) for one in options]
-        write_warnings(workload_warnings(each))
+    plays = [with_scheduler(each, one) for each in found for one in options]
+    write_warnings(dict.fromkeys(line for each in plays for line in workload_warnings(each)))
     common = plays[0].scenario.seed if seed is None else seed
     plays = [each.changed(common, duration_seconds) for each in plays]
     if len({each.scenario.duration for each in plays}) > 1:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +21,8 @@ from kubesched.api.decode import STANDARD_INPUT, content_of, load
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
 from kubesched.config.documents import read_document
 from kubesched.config.load import encode_configuration
-from kubesched.config.types import Configuration
+from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
+from kubesched.explain.sentences import grouped_by, names
 from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.inputs.cluster_input import check_workloads, head_of
 from kubesched.inputs.completed_input import unknown_fields
@@ -36,6 +38,7 @@ from kubesched.simulator.scenario import (
     TraceSpec,
 )
 from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario, with_places
+from kubesched.simulator.scenario_objects import template_of
 from kubesched.simulator.traces import RUN_SECONDS, is_openb, trace_pods
 from kubesched.simulator.virtual_loop import SECONDS_MAX
 
@@ -253,7 +256,9 @@ def check_named(play: Play, *, has_config: bool) -> None:
 
 
 def workload_warnings(play: Play) -> list[str]:
-    """Return warnings about a scenario's objects: unknown fields, and workloads without pods.
+    """Return warnings about workloads without a profile, and about objects of a scenario.
+
+    These are unknown fields, and workloads without pods.
 
     Raises:
         UserError: They are manifests, whose pods nothing would create.
@@ -262,7 +267,22 @@ def workload_warnings(play: Play) -> list[str]:
     files = [Path(name) for name in play.scenario.objects]
     loaded = list(load(files, Counter()))
     warnings = check_workloads([found.object for found in loaded], loaded)
-    return [*warnings, *unknown_fields(files)]
+    return [*warnings, *unknown_fields(files), *_without_profile(play.scenario)]
+
+
+def _without_profile(scenario: Scenario) -> Iterator[str]:
+    """Yield a warning for each scheduler that workloads name and no profile has."""
+    profiles = scenario.scheduler.configuration.get("profiles") or [{}]
+    known = [profile.get("schedulerName", DEFAULT_SCHEDULER_NAME) for profile in profiles]
+    specs = [(workload.name, template_of(workload).spec) for workload in scenario.workloads]
+    named = [(spec.scheduler_name or DEFAULT_SCHEDULER_NAME, name) for name, spec in specs]
+    for scheduler_name, found in grouped_by(named, itemgetter(0)).items():
+        if scheduler_name not in known:
+            workloads = names([name for _, name in found])
+            yield (
+                f"pods of {workloads} get no node and are not counted: their schedulerName is "
+                f"{scheduler_name}, and the profiles are for {names(known)}"
+            )
 
 
 def with_scheduler(play: Play, options: SchedulerOptions) -> Play:

@@ -256,7 +256,6 @@ class _Planner:
             )
         play = read_scenario(files[0], changes)
         check_named(play, has_config=False)
-        self._warnings |= dict.fromkeys(workload_warnings(play))
         return play
 
     def _check_cluster(self, given: SweepInput, files: Sequence[Path]) -> None:
@@ -306,8 +305,10 @@ class _Planner:
         if scenario is not None:
             read = list(named_files(scenario).values())
             contents = replace(scenario, scheduler=SchedulerSpec())
+            scenario = scheduled_by(scenario, setup)
+            self._warnings |= dict.fromkeys(workload_warnings(Play(scenario, setup.registry, None)))
             # Workers may have another working directory.
-            scenario = with_places(scheduled_by(scenario, setup), Path.cwd())
+            scenario = with_places(scenario, Path.cwd())
         for text in (*plugins.plugins, spec.function):
             read += _sources(self._directory, text.rpartition(":")[0])
         digests = _digests_of_files(read)

@@ -42,6 +42,7 @@ from kubesched.explain.sentences import count, names, phrases
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.scenario_input import (
     holds_cluster,
+    is_scenario,
     named_files,
     read_scenario,
     with_scheduler,
@@ -116,10 +117,12 @@ def _check_count(inputs: int, configs: int, sort: str) -> None:
 def _check_clusters(files: Sequence[Path], saved: Sequence[Path]) -> None:
     """Raise UserError if a file is no cluster."""
     if len(saved) < len(files):
-        if saved:
-            # Raises an error with the reason.
-            read_scenario(saved[0])
         other = next(file for file in files if file not in saved)
+        # These raise an error with the reason.
+        if not is_scenario(other):
+            read_scenario(other)
+        if saved:
+            read_scenario(saved[0])
         raise UserError(
             f"{other}: this is no cluster; clusters are compared with clusters, and scenarios with "
             "scenarios"

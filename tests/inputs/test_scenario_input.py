@@ -101,6 +101,21 @@ def test_workloads_without_a_profile() -> None:
     )
 
 
+def test_names_in_events_that_no_node_has() -> None:
+    """The event would have no effect, and the report would not tell."""
+    names = ["worker-1", "worker-2", "w?rker-*", "wroker-*"]
+    raw = {
+        "version": 1,
+        "duration": "1h",
+        "nodes": [{"name": "worker", "count": 2, "allocatable": {"cpu": 1}}],
+        "events": [{"at": "1m", "cordon": {}}, {"at": "1m", "drain": {"names": names}}],
+    }
+    assert [
+        "events[1].drain: no node is called worker-2",
+        "events[1].drain: no node is called wroker-*",
+    ] == workload_warnings(read_scenario(raw))
+
+
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])
 def test_the_duration_must_be_positive(seconds: float) -> None:
     """From Python too."""

@@ -79,6 +79,16 @@ def test_extenders_that_the_configuration_lacks(tmp_path: Path) -> None:
     assert 2 == len(other.scenario.scheduler.extenders)
 
 
+def test_a_configuration_without_a_kind(tmp_path: Path) -> None:
+    """The error names the field: a scenario itself has no kind."""
+    file = tmp_path / "scenario.yaml"
+    file.write_text(f"{TEXT}scheduler: {{configuration: {{profiles: []}}}}\n", encoding="utf-8")
+    with pytest.raises(UserError) as raised:
+        with_scheduler(read_scenario(file), SchedulerOptions())
+    words = "kind: Required value: must be KubeSchedulerConfiguration"
+    assert f"{file}: scheduler.configuration: {words}" == raised.value.messages[0]
+
+
 def test_unknown_fields_of_objects(tmp_path: Path) -> None:
     """They are warnings, as in clusters."""
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeSelectr: {}}\n"

@@ -329,7 +329,10 @@ def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
             filter(None, (gates_text(spec.feature_gates), options.feature_gates))
         ),
     )
-    scheduler = load_scheduler(merged, spec.configuration or None, play.file)
+    place = (
+        "scheduler.configuration" if play.file is None else f"{play.file}: scheduler.configuration"
+    )
+    scheduler = load_scheduler(merged, spec.configuration or None, place)
     if options.config is None:
         _check_extenders(spec.extenders, scheduler.configuration, play.file)
     # With the written configuration: below, its defaults are entries of `pluginConfig` too.

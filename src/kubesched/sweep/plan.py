@@ -352,10 +352,10 @@ class _Planner:
             feature_gates=gates_text(own.feature_gates | configuration.feature_gates),
             plugins=tuple(_below(self._base, text) for text in plugins.plugins),
         )
-        inline, inline_file = configuration.configuration, self._file
+        inline, place = configuration.configuration, f"{self._file}: configurations"
         if not inline and play is not None:
-            inline, inline_file = own.configuration, play.file
-        setup = load_scheduler(options, inline or None, inline_file)
+            inline, place = own.configuration, f"{play.file}: scheduler.configuration"
+        setup = load_scheduler(options, inline or None, place)
         if changes:
             # Every field is there then, with its default.
             changed = with_fields(encode_configuration(setup.configuration), changes)

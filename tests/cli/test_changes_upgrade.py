@@ -134,3 +134,11 @@ def test_the_nodes_of_a_compaction(cluster: Path) -> None:
 def test_wrong_selectors(cluster: Path, command: str, selector: str, message: str) -> None:
     """The error has the remedy."""
     assert refused(command, "-l", selector, cluster).startswith(message)
+
+
+@pytest.mark.parametrize("command", ["upgrade", "compact"])
+@pytest.mark.parametrize("word", ["alpha", "node/alpha"])
+def test_names_of_nodes(command: str, word: str) -> None:
+    """They take files; the error tells how to name a node."""
+    remedy = "nodes are named with --selector kubernetes.io/hostname=alpha"
+    assert f"{word}: there is no such file; {remedy}" == refused(command, word)

@@ -183,10 +183,12 @@ def test_a_plugin_that_is_interrupted(monday: Path, tuesday: Path, tmp_path: Pat
         ),
         (["s.yaml", "monday.json"], "monday.json: this holds Kubernetes objects, not a scenario"),
         (["monday.json", "s.yaml"], "monday.json: this holds Kubernetes objects, not a scenario"),
+        (["monday.json", "p.csv"], "p.csv: must be a scenario: a mapping with `version: 1`"),
         (["s.yaml", "--context", "dev"], "s.yaml: this is no cluster; clusters are compared with"),
         (["monday.json", "monday.json", "--html", "no/x"], "--html no/x: there is no directory no"),
         (["monday.json", "monday.json", "--duration", "1h"], "--duration is for scenarios"),
         (["s.yaml", "s.yaml", "--complete"], "--complete is for clusters, and these are scenarios"),
+        (["monday.json", "c.yaml"], "c.yaml: nothing to schedule was found, only objects of kind"),
         (["-", "-"], "`-` stands twice, but standard input can be read only once"),
     ],
 )
@@ -196,6 +198,7 @@ def test_users_mistakes(
     """The error comes before anything is simulated."""
     monkeypatch.chdir(monday.parent)
     Path("s.yaml").write_text(SCENARIO)
+    Path("p.csv").write_text("name,arrival\n")
     config(Path(), name="c.yaml")
     assert error in refused("compare", *arguments)
 

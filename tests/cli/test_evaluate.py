@@ -71,6 +71,13 @@ def test_reads_gzip_and_stdin(tmp_path: Path) -> None:
     assert answers.pop().startswith('{"name":"one"')
 
 
+def test_a_byte_order_mark(tmp_path: Path) -> None:
+    """PowerShell writes one."""
+    file = write_lines(tmp_path / "scenarios.jsonl", [scenario()])
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert "error" not in lines_of(run("evaluate", file).stdout)[0]
+
+
 def test_several_files(tmp_path: Path) -> None:
     """Files are answered one after another; line numbers start again."""
     first = write_lines(tmp_path / "a.jsonl", [scenario("a"), 1])

@@ -224,6 +224,7 @@ def test_not_allowed_to_preempt(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["web-2"], "pod web-2: there is no such pod; did you mean shop/web-1?"),
+        (["pod/zzz"], "pod/zzz: there is no such pod; there is only shop/web-1"),
         (["shop/zzz"], "pod shop/zzz: there is no such pod; there is only shop/web-1"),
         (["web-1", "--node", "alhpa"], "--node alhpa: there is no such node; did you mean alpha?"),
         pytest.param(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import ModuleType
 
 import click
 import pytest
@@ -108,6 +110,19 @@ def test_module_is_the_command() -> None:
     command = [sys.executable, "-m", "kubesched", "--version"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - our own code
     assert done.stdout == f"kubesched, version {__version__}\n"
+
+
+def test_ctrl_c_while_python_imports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no traceback, and the exit code is the usual one."""
+
+    class Interrupted(ModuleType):
+        def __getattr__(self, _name: str) -> object:
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "kubesched.cli.main", Interrupted("main"))
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("kubesched.__main__")
+    assert 130 == ended.value.code
 
 
 def test_unknown_subcommand() -> None:

@@ -240,6 +240,15 @@ def test_compare_configurations(scenario: Path, tmp_path: Path) -> None:
     assert ["WHAT", scenario.stem.upper(), "A"] == headings
 
 
+def test_compare_long_names(scenario: Path) -> None:
+    """Columns are letters then, as for clusters."""
+    long = scenario.with_name(f"{'long' * 15}.yaml")
+    long.write_text(scenario.read_text())
+    lines = run("compare", scenario, long).stdout.splitlines()
+    assert [f"A: {scenario.stem}", f"B: {long.stem}"] == lines[:2]
+    assert ["WHAT", "A", "B"] == lines[2].split()
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_compare_needs_two_that_last_equally_long(
     scenario: Path, tmp_path: Path, count: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,18 @@ def test_errors_count_lines_from_one(data: bytes, message: str, tmp_path: Path) 
     assert found.startswith(f"{file}: {message}")
 
 
+def test_a_pipe() -> None:
+    """As `<(zstdcat run.jsonl.zst)` in a shell."""
+    reader, writer = os.pipe()
+    os.write(writer, HEAD + ADDED + END)
+    os.close(writer)
+    try:
+        with RecordingInput(Path(f"/dev/fd/{reader}")) as recording:
+            assert 1 == len(list(recording.events()))
+    finally:
+        os.close(reader)
+
+
 def test_custom_resources_that_no_plugin_declares_are_left_out(tmp_path: Path) -> None:
     """So that a recording can be replayed without the plugin that reads them."""
     file = tmp_path / "run.jsonl"
@@ -119,11 +132,11 @@ def test_custom_resources_that_no_plugin_declares_are_left_out(tmp_path: Path) -
 
 @pytest.mark.parametrize("kept", [0.3, 0.99])
 def test_a_truncated_compressed_file(kept: float, tmp_path: Path) -> None:
-    """The error has no traceback of gzip."""
+    """The error has no traceback of gzip, but a remedy."""
     data = gzip.compress(HEAD + ADDED + END)
     file = tmp_path / "run.jsonl.gz"
     file.write_bytes(data[: int(len(data) * kept)])
     with pytest.raises(UserError) as raised, RecordingInput(file) as recording:
         list(recording.events())
     (found,) = raised.value.messages
-    assert "it cannot be read: Compressed file ended" in found
+    assert "the compressed recording is cut off here; `gzip -dc` unpacks what there is" in found

@@ -79,6 +79,16 @@ def test_extenders_that_the_configuration_lacks(tmp_path: Path) -> None:
     assert 2 == len(other.scenario.scheduler.extenders)
 
 
+def test_a_configuration_without_a_kind(tmp_path: Path) -> None:
+    """The error names the field: a scenario itself has no kind."""
+    file = tmp_path / "scenario.yaml"
+    file.write_text(f"{TEXT}scheduler: {{configuration: {{profiles: []}}}}\n", encoding="utf-8")
+    with pytest.raises(UserError) as raised:
+        with_scheduler(read_scenario(file), SchedulerOptions())
+    words = "kind: Required value: must be KubeSchedulerConfiguration"
+    assert f"{file}: scheduler.configuration: {words}" == raised.value.messages[0]
+
+
 def test_unknown_fields_of_objects(tmp_path: Path) -> None:
     """They are warnings, as in clusters."""
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {nodeSelectr: {}}\n"
@@ -87,6 +97,33 @@ def test_unknown_fields_of_objects(tmp_path: Path) -> None:
     file.write_text(f"{TEXT}objects: [pod.yaml]\n", encoding="utf-8")
     wanted = f"{tmp_path}/pod.yaml: Pod p: unknown field spec.nodeSelectr"
     assert [wanted] == workload_warnings(read_scenario(file))
+
+
+def test_workloads_without_a_profile() -> None:
+    """Their pods are in no figure of the report."""
+    other = {"name": "b", "deployment": {}, "template": {"spec": {"schedulerName": "other"}}}
+    own = {"name": "a", "deployment": {}}
+    raw = {"version": 1, "duration": "1h", "workloads": [own, other]}
+    (warning,) = workload_warnings(with_scheduler(read_scenario(raw), SchedulerOptions()))
+    assert warning == (
+        "pods of b get no node and are not counted: their schedulerName is other, and the profiles "
+        "are for default-scheduler"
+    )
+
+
+def test_names_in_events_that_no_node_has() -> None:
+    """The event would have no effect, and the report would not tell."""
+    names = ["worker-1", "worker-2", "w?rker-*", "wroker-*"]
+    raw = {
+        "version": 1,
+        "duration": "1h",
+        "nodes": [{"name": "worker", "count": 2, "allocatable": {"cpu": 1}}],
+        "events": [{"at": "1m", "cordon": {}}, {"at": "1m", "drain": {"names": names}}],
+    }
+    assert [
+        "events[1].drain: no node is called worker-2",
+        "events[1].drain: no node is called wroker-*",
+    ] == workload_warnings(read_scenario(raw))
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan")])

@@ -36,6 +36,17 @@ def test_kubeconfigs_of_others_are_not_touched(tmp_path: Path) -> None:
         check_ours(tmp_path)
 
 
+def test_a_device_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have no end, or wait for somebody to type."""
+
+    def read_text(*_: object, **__: object) -> str:
+        raise AssertionError("it was read")
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    with pytest.raises(UserError, match="not from a sandbox"):
+        check_ours(Path("/dev/zero"))
+
+
 def test_a_server_that_took_over_the_port_is_no_sandbox(tmp_path: Path) -> None:
     """Its certificate is different, so the file is left over from a sandbox that ended."""
     folders = tmp_path / "old", tmp_path / "new"

@@ -244,6 +244,7 @@ def upgrade(
     asked: AnswerOptions, source: ClusterSource, selector: str, at_once: int, force: bool
 ) -> int:
     """Find an order in which nodes can be upgraded; return the exit code."""
+    _check_files(source)
     with StatusLine() as status:
         watch = status.counting("{2:,} of {1:,} nodes can be upgraded so far")
         cluster = open_cluster(source, asked)
@@ -254,12 +255,21 @@ def upgrade(
 
 def compact(asked: AnswerOptions, source: ClusterSource, selector: str, force: bool) -> int:
     """Find nodes that can be removed; return the exit code."""
+    _check_files(source)
     with StatusLine() as status:
         watch = status.counting("{:,} of {:,} nodes tried, {:,} can be removed")
         cluster = open_cluster(source, asked)
         report = cluster.compact(selector, force=force, watch=watch)
     write_answer(report, asked.output, partial(_write_compact, selector=selector), asked.html)
     return 0 if report.removable else EXIT_DIFFERENT
+
+
+def _check_files(source: ClusterSource) -> None:
+    """Raise UserError if a file is missing and may be meant as a node."""
+    for file in map(str, source.files):
+        if not _is_file(file):
+            one = f"kubernetes.io/hostname={node_name(file)}"
+            raise UserError(f"{file}: there is no such file; nodes are named with --selector {one}")
 
 
 def _write_upgrade(writer: Writer, report: UpgradeReport, selector: str) -> None:

@@ -42,6 +42,7 @@ from kubesched.explain.sentences import count, names, phrases
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.scenario_input import (
     holds_cluster,
+    is_scenario,
     named_files,
     read_scenario,
     with_scheduler,
@@ -116,10 +117,12 @@ def _check_count(inputs: int, configs: int, sort: str) -> None:
 def _check_clusters(files: Sequence[Path], saved: Sequence[Path]) -> None:
     """Raise UserError if a file is no cluster."""
     if len(saved) < len(files):
-        if saved:
-            # Raises an error with the reason.
-            read_scenario(saved[0])
         other = next(file for file in files if file not in saved)
+        # These raise an error with the reason.
+        if not is_scenario(other):
+            read_scenario(other)
+        if saved:
+            read_scenario(saved[0])
         raise UserError(
             f"{other}: this is no cluster; clusters are compared with clusters, and scenarios with "
             "scenarios"
@@ -141,10 +144,8 @@ def _compare_scenarios(
     found = [read_scenario(file) for file in files]
     read = [file for each in found for file in named_files(each.scenario).values()]
     check_outputs({"--html": html}, [*files, *configs, *read])
-    plays = []
-    for each in found:
-        plays += [with_scheduler(each, one) for one in options]
-        write_warnings(workload_warnings(each))
+    plays = [with_scheduler(each, one) for each in found for one in options]
+    write_warnings(dict.fromkeys(line for each in plays for line in workload_warnings(each)))
     common = plays[0].scenario.seed if seed is None else seed
     plays = [each.changed(common, duration_seconds) for each in plays]
     if len({each.scenario.duration for each in plays}) > 1:
@@ -167,7 +168,7 @@ def _compare_scenarios(
 
 def _write_measures(writer: Writer, comparison: TimelineComparison) -> None:
     rows = [(row.name, *row.texts()) for row in comparison.measures]
-    writer.table(TextTable(("what", *comparison.runs), rows, comparison.runs), indent=0)
+    _write_table(writer, comparison.runs, rows, "what", indent=0)
 
 
 # Clusters.
@@ -181,6 +182,9 @@ def _compare_clusters(
     Either several clusters have one scheduler, or one cluster has several.
     """
     read = [Cluster.read(source, options[0]) for source in sources]
+    for source, found in zip(sources, read, strict=True):
+        if source.files and found.warnings and not found.objects:
+            raise UserError(*(f"{_name(source, found)}: {warning}" for warning in found.warnings))
     clusters = [*read, *(read[0].under(each) for each in options[1:])]
     for found in read:
         write_warnings(f"{found.source}: {warning}" for warning in found.warnings)
@@ -217,11 +221,12 @@ def _write(writer: Writer, comparison: ClusterComparison, top: int) -> None:
         writer.headline(_headline(difference, first))
         _write_difference(writer, difference, first, top)
     writer.heading("Totals, after the pending pods were placed")
-    _write_table(writer, comparison.clusters, list(_totals(comparison.clusters)), "what")
+    headings = [cluster.name for cluster in comparison.clusters]
+    _write_table(writer, headings, list(_totals(comparison.clusters)), "what")
     zones = list(_zones(comparison.clusters))
     if len(zones) > 1:
         writer.heading("Pods in each zone, and requested of its cpu")
-        _write_table(writer, comparison.clusters, zones, "zone")
+        _write_table(writer, headings, zones, "zone")
     unknown = {one.kind: one for cluster in comparison.clusters for one in cluster.unknown}
     write_unknown(writer, list(unknown.values()))
 
@@ -280,17 +285,16 @@ _Row = tuple[str, ...]
 
 
 def _write_table(
-    writer: Writer, clusters: Sequence[ComparedCluster], rows: Sequence[_Row], what: str
+    writer: Writer, headings: Sequence[str], rows: Sequence[_Row], what: str, indent: int = ITEM
 ) -> None:
-    """Write a table with a column per cluster; long names are replaced by letters."""
-    headings = [cluster.name for cluster in clusters]
+    """Write a table with a column per cluster or run; long names are replaced by letters."""
     table = _table_of(what, headings, rows)
-    if table_width(table) + ITEM > page_width():
+    if table_width(table) + indent > page_width():
         letters = _LETTERS[: len(headings)]
         for letter, name in zip(letters, headings, strict=True):
-            writer.item(f"{letter}: {name}")
+            writer.line(f"{letter}: {name}", indent=indent)
         table = _table_of(what, letters, rows)
-    writer.table(table)
+    writer.table(table, indent=indent)
 
 
 def _table_of(what: str, headings: Sequence[str], rows: Sequence[_Row]) -> TextTable:

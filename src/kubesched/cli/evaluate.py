@@ -10,6 +10,7 @@ import gzip
 import re
 import sys
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -74,11 +75,11 @@ def _answered(evaluator: Evaluator, file: Path) -> Iterator[AnsweredLine]:
     is_empty = True
     with read_lines(file) as found:
         lines = iter(found)
-        first = next(lines, b"")
+        first = next(lines, b"").removeprefix(BOM_UTF8)
         if _CLUSTER_START.match(first):
             raise UserError(
-                f"{_name_of(file)}: expected a scenario on each line, and it begins like the "
-                f"objects of a cluster; `kubesched simulate {file}` reads these"
+                f"{_name_of(file)}: expected a scenario on each line, as `jq -c .` writes it, and "
+                f"it begins like the objects of a cluster; `kubesched simulate {file}` reads these"
             )
         for answered in answer_lines(evaluator, chain([first], lines)):
             is_empty = False

@@ -176,7 +176,7 @@ def kubesched() -> None:
 
 
 def main() -> None:
-    """Run `kubesched`; the entry point of the installed command."""
+    """Run `kubesched`."""
     prepare_streams()
     # What commands read stays until they end, and hardly any of it is in cycles. Servers tune the
     # collector once they have started.
@@ -189,7 +189,7 @@ def main() -> None:
 
 
 def kubectl_why() -> None:
-    """Run `kubesched why` as a plugin that kubectl finds on PATH; the entry point `kubectl-why`."""
+    """Run `kubesched why` as a plugin that kubectl finds on PATH, `kubectl-why`."""
     prepare_streams()
     name, why = "kubectl why", command("why")
     why.help = (why.help or "").replace("kubesched why", name)

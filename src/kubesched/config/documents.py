@@ -14,7 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from kubesched.api.field_errors import ConfigError, FieldError, child, not_supported, required
+from kubesched.api.field_errors import (
+    ConfigError,
+    FieldError,
+    child,
+    invalid,
+    not_supported,
+    required,
+)
 from kubesched.api.go_text import go_quote
 from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
 
@@ -47,6 +54,8 @@ def check_version(
     if found is None:
         raise ConfigError([required("version", f"must be {version}")])
     if found != version or isinstance(found, bool):
+        if found == str(version):
+            raise ConfigError([invalid("version", found, f"must be {version}, without quotes")])
         raise ConfigError([not_supported("version", found, [str(version)])])
     return raw
 

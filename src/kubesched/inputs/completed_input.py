@@ -94,7 +94,9 @@ def listed_kinds(skipped: Iterable[str]) -> tuple[type, ...]:
 def not_read(objects: Sequence[KubeObject], skipped: Counter[str]) -> Iterator[str]:
     """Yield warnings about skipped objects that the user may have meant to be read."""
     if skipped and not objects:
-        yield f"nothing to schedule was found, only objects of kind {', '.join(sorted(skipped))}"
+        kinds = ", ".join(sorted(skipped))
+        hint = "; pass it with --config" if kinds.endswith(f"/{_CONFIGURATION}") else ""
+        yield f"nothing to schedule was found, only objects of kind {kinds}{hint}"
         return
     for name in sorted(skipped):
         api_version, _, kind = name.rpartition("/")

@@ -130,12 +130,12 @@ def _kind(item: KubeObject) -> str:
 def load_scheduler(
     options: SchedulerOptions,
     inline: Mapping[str, Any] | None = None,
-    inline_file: Path | None = None,
+    inline_place: str | None = None,
 ) -> SchedulerSetup:
     """Build registry and configuration, with the plugins of the options.
 
-    `inline` is a KubeSchedulerConfiguration to use if the options name no file, and `inline_file`
-    the file that has it.
+    `inline` is a KubeSchedulerConfiguration to use if the options name no file, and `inline_place`
+    where it is: a file, or a file and a field.
 
     Raises:
         UserError: A file, plugin or profile is invalid.
@@ -144,7 +144,7 @@ def load_scheduler(
     gates = FeatureGates.parse(options.feature_gates)
     registry = in_tree_registry()
     added = register_plugins(registry, options.plugins)
-    file = options.config or inline_file
+    file = options.config or inline_place
     source = options.config or inline
     errors: list[FieldError] = []
     with in_file(file):
@@ -269,7 +269,7 @@ def _errors_of_plugins(setup: SchedulerSetup, known: Sequence[FieldError]) -> li
 
 
 @contextmanager
-def in_file(file: Path | None) -> Iterator[None]:
+def in_file(file: Path | str | None) -> Iterator[None]:
     """Name a file in the errors of a configuration, which are raised as UserError."""
     try:
         yield
@@ -277,7 +277,7 @@ def in_file(file: Path | None) -> Iterator[None]:
         raise UserError(*texts_in_file(error, file)) from error
 
 
-def texts_in_file(error: ConfigError, file: Path | None) -> list[str]:
+def texts_in_file(error: ConfigError, file: Path | str | None) -> list[str]:
     """Return the field errors as texts; each begins with the file's name, once."""
     place = "" if file is None else f"{file}: "
     texts = [str(field_error).removeprefix(place) for field_error in error.errors]

@@ -66,6 +66,7 @@ def find_pod(
             raise UserError(f"{text}: no pod belongs to a {workload[0]} of that name; {hint}")
         return chosen
     namespace = prefix
+    asked = text if prefix in _POD_KINDS else f"pod {text}"
     if prefix in ("", *_POD_KINDS):
         namespace = preferred if only else ""
     found = [
@@ -79,12 +80,12 @@ def find_pod(
         return found[0], ()
     if found:
         listed = ", ".join(sorted(pod.metadata.key for pod in found)[:NEAR_MAX])
-        raise UserError(f"pod {text}: there are {len(found)} of that name; write one of {listed}")
+        raise UserError(f"{asked}: there are {len(found)} of that name; write one of {listed}")
     if namespace in _OTHER_KINDS and all(namespace != pod.metadata.namespace for pod in pods):
         other = _OTHER_KINDS[namespace], name
         raise UserError(f"{text}: {_other_object(other, pods, stored)}")
     hint = _near_pods(name, namespace, pods, stored)
-    raise UserError(f"pod {text}: there is no such pod; {hint}")
+    raise UserError(f"{asked}: there is no such pod; {hint}")
 
 
 def pod_named(text: str, namespace: str) -> tuple[str, str] | None:

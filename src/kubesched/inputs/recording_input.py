@@ -11,7 +11,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, NoReturn, Self
+from typing import BinaryIO, Final, NoReturn, Self
 
 import msgspec
 
@@ -24,6 +24,10 @@ from kubesched.scheduler.decision_recorder import RECORDING_VERSION, LineType, R
 
 _NOT_ONE: Final = "it is no recording; `kubesched shadow --record FILE` writes one"
 _CUT_OFF: Final = 'the recording is cut off here; make this line {"type":"END","at":0} to replay it'
+_CUT_OFF_GZIP: Final = (
+    "the compressed recording is cut off here; `gzip -dc` unpacks what there is, and a replay of "
+    "that tells how to end it"
+)
 _Key = tuple[type, str, str]
 
 
@@ -45,7 +49,13 @@ class RecordingInput:
             raise UserError(f"{file}: it is a directory; name the file of a recording")
         is_stdin = str(file) == STANDARD_INPUT
         self._name = "stdin" if is_stdin else str(file)
-        self._file = io.BytesIO(sys.stdin.buffer.read()) if is_stdin else file.open("rb")
+        if is_stdin or file.is_fifo():
+            # Neither can be measured before it is read.
+            self._file: BinaryIO = io.BytesIO(
+                sys.stdin.buffer.read() if is_stdin else file.read_bytes()
+            )
+        else:
+            self._file = file.open("rb")
         self._bytes = self._file.seek(0, io.SEEK_END)
         self._file.seek(0)
         self._line = 0
@@ -106,7 +116,9 @@ class RecordingInput:
         self._line += 1
         try:
             text = next(self._lines, None)
-        except (OSError, EOFError, zlib.error) as error:
+        except EOFError:
+            self._fail(_CUT_OFF_GZIP)
+        except (OSError, zlib.error) as error:
             self._fail(f"it cannot be read: {error}")
         if text is None:
             return None

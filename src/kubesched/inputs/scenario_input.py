@@ -6,21 +6,26 @@ Rejects:  invalid scenarios, with the file before each field error.
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from kubesched.api.codec import DecodeError
+from kubesched.api.core import Node
 from kubesched.api.decode import STANDARD_INPUT, content_of, load
 from kubesched.api.field_errors import ConfigError, FieldError, child, invalid
+from kubesched.api.meta import KubeObject
 from kubesched.config.documents import read_document
 from kubesched.config.load import encode_configuration
-from kubesched.config.types import Configuration
+from kubesched.config.types import DEFAULT_SCHEDULER_NAME, Configuration
+from kubesched.explain.sentences import grouped_by, names
 from kubesched.framework.registry import Registry, SchedulerSetup
 from kubesched.inputs.cluster_input import check_workloads, head_of
 from kubesched.inputs.completed_input import unknown_fields
@@ -31,11 +36,13 @@ from kubesched.plugins.registry import in_tree_registry
 from kubesched.simulator.scenario import (
     ExtenderSpec,
     NodeGroup,
+    NodeSelection,
     Scenario,
     ScenarioWorkload,
     TraceSpec,
 )
 from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario, with_places
+from kubesched.simulator.scenario_objects import template_of
 from kubesched.simulator.traces import RUN_SECONDS, is_openb, trace_pods
 from kubesched.simulator.virtual_loop import SECONDS_MAX
 
@@ -49,6 +56,8 @@ _A_SCENARIO: Final = (
     "a scenario describes what happens over time: `version: 1`, `duration`, `nodes`, ..."
 )
 _CONFIGURATION_FILE: Final = "scheduler.configurationFile"
+_OF_NODES: Final = ("drain", "cordon", "uncordon", "remove", "fail", "recover", "label")
+"""The actions of events that select nodes."""
 _AFTER_THE_LAST_SECONDS: Final = 60.0
 
 
@@ -253,7 +262,10 @@ def check_named(play: Play, *, has_config: bool) -> None:
 
 
 def workload_warnings(play: Play) -> list[str]:
-    """Return warnings about a scenario's objects: unknown fields, and workloads without pods.
+    """Return warnings about what has no effect in a scenario.
+
+    These are workloads without a profile or, among the objects, without pods; names in events that
+    no node has; unknown fields of objects.
 
     Raises:
         UserError: They are manifests, whose pods nothing would create.
@@ -261,8 +273,42 @@ def workload_warnings(play: Play) -> list[str]:
     """
     files = [Path(name) for name in play.scenario.objects]
     loaded = list(load(files, Counter()))
-    warnings = check_workloads([found.object for found in loaded], loaded)
-    return [*warnings, *unknown_fields(files)]
+    objects = [found.object for found in loaded]
+    return [
+        *check_workloads(objects, loaded),
+        *unknown_fields(files),
+        *_without_profile(play.scenario),
+        *_without_nodes(play.scenario, objects),
+    ]
+
+
+def _without_profile(scenario: Scenario) -> Iterator[str]:
+    """Yield a warning for each scheduler that workloads name and no profile has."""
+    profiles = scenario.scheduler.configuration.get("profiles") or [{}]
+    known = [profile.get("schedulerName", DEFAULT_SCHEDULER_NAME) for profile in profiles]
+    specs = [(workload.name, template_of(workload).spec) for workload in scenario.workloads]
+    named = [(spec.scheduler_name or DEFAULT_SCHEDULER_NAME, name) for name, spec in specs]
+    for scheduler_name, found in grouped_by(named, itemgetter(0)).items():
+        if scheduler_name not in known:
+            workloads = names([name for _, name in found])
+            yield (
+                f"pods of {workloads} get no node and are not counted: their schedulerName is "
+                f"{scheduler_name}, and the profiles are for {names(known)}"
+            )
+
+
+def _without_nodes(scenario: Scenario, objects: Sequence[KubeObject]) -> Iterator[str]:
+    """Yield a warning for each pattern in an event that matches no node's name."""
+    if any(group.trace for group in scenario.nodes):
+        return
+    known = [item.metadata.name for item in objects if isinstance(item, Node)]
+    known += [f"{group.name}-{at}" for group in scenario.nodes for at in range(group.count)]
+    for i, event in enumerate(scenario.events):
+        for action in _OF_NODES:
+            selection: NodeSelection | None = getattr(event, action)
+            for pattern in () if selection is None else selection.names:
+                if not fnmatch.filter(known, pattern):
+                    yield f"{child('events', i, action)}: no node is called {pattern}"
 
 
 def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
@@ -283,7 +329,10 @@ def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
             filter(None, (gates_text(spec.feature_gates), options.feature_gates))
         ),
     )
-    scheduler = load_scheduler(merged, spec.configuration or None, play.file)
+    place = (
+        "scheduler.configuration" if play.file is None else f"{play.file}: scheduler.configuration"
+    )
+    scheduler = load_scheduler(merged, spec.configuration or None, place)
     if options.config is None:
         _check_extenders(spec.extenders, scheduler.configuration, play.file)
     # With the written configuration: below, its defaults are entries of `pluginConfig` too.

@@ -256,7 +256,6 @@ class _Planner:
             )
         play = read_scenario(files[0], changes)
         check_named(play, has_config=False)
-        self._warnings |= dict.fromkeys(workload_warnings(play))
         return play
 
     def _check_cluster(self, given: SweepInput, files: Sequence[Path]) -> None:
@@ -306,8 +305,10 @@ class _Planner:
         if scenario is not None:
             read = list(named_files(scenario).values())
             contents = replace(scenario, scheduler=SchedulerSpec())
+            scenario = scheduled_by(scenario, setup)
+            self._warnings |= dict.fromkeys(workload_warnings(Play(scenario, setup.registry, None)))
             # Workers may have another working directory.
-            scenario = with_places(scheduled_by(scenario, setup), Path.cwd())
+            scenario = with_places(scenario, Path.cwd())
         for text in (*plugins.plugins, spec.function):
             read += _sources(self._directory, text.rpartition(":")[0])
         digests = _digests_of_files(read)
@@ -351,10 +352,10 @@ class _Planner:
             feature_gates=gates_text(own.feature_gates | configuration.feature_gates),
             plugins=tuple(_below(self._base, text) for text in plugins.plugins),
         )
-        inline, inline_file = configuration.configuration, self._file
+        inline, place = configuration.configuration, f"{self._file}: configurations"
         if not inline and play is not None:
-            inline, inline_file = own.configuration, play.file
-        setup = load_scheduler(options, inline or None, inline_file)
+            inline, place = own.configuration, f"{play.file}: scheduler.configuration"
+        setup = load_scheduler(options, inline or None, place)
         if changes:
             # Every field is there then, with its default.
             changed = with_fields(encode_configuration(setup.configuration), changes)

@@ -6,16 +6,16 @@ Rejects:  invalid scenarios, with the file before each field error.
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from kubesched.api.codec import DecodeError
 from kubesched.api.core import Node
@@ -42,7 +42,7 @@ from kubesched.simulator.scenario import (
     TraceSpec,
 )
 from kubesched.simulator.scenario_loading import NO_CHANGES, load_scenario, with_places
-from kubesched.simulator.scenario_objects import template_of
+from kubesched.simulator.scenario_objects import node_names, template_of
 from kubesched.simulator.traces import RUN_SECONDS, is_openb, trace_pods
 from kubesched.simulator.virtual_loop import SECONDS_MAX
 
@@ -56,8 +56,6 @@ _A_SCENARIO: Final = (
     "a scenario describes what happens over time: `version: 1`, `duration`, `nodes`, ..."
 )
 _CONFIGURATION_FILE: Final = "scheduler.configurationFile"
-_OF_NODES: Final = ("drain", "cordon", "uncordon", "remove", "fail", "recover", "label")
-"""The actions of events that select nodes."""
 _AFTER_THE_LAST_SECONDS: Final = 60.0
 
 
@@ -302,12 +300,11 @@ def _without_nodes(scenario: Scenario, objects: Sequence[KubeObject]) -> Iterato
     if any(group.trace for group in scenario.nodes):
         return
     known = [item.metadata.name for item in objects if isinstance(item, Node)]
-    known += [f"{group.name}-{at}" for group in scenario.nodes for at in range(group.count)]
+    known += [name for group in scenario.nodes for name in node_names(group)]
     for i, event in enumerate(scenario.events):
-        for action in _OF_NODES:
-            selection: NodeSelection | None = getattr(event, action)
-            for pattern in () if selection is None else selection.names:
-                if not fnmatch.filter(known, pattern):
+        for action, selection in asdict(event).items():
+            for pattern in selection.names if isinstance(selection, NodeSelection) else ():
+                if not any(fnmatchcase(name, pattern) for name in known):
                     yield f"{child('events', i, action)}: no node is called {pattern}"
 
 

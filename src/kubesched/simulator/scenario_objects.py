@@ -65,13 +65,17 @@ def is_selected(metadata: ObjectMeta, selection: NodeSelection | PodSelection) -
     return is_named and all(labels.get(key) == value for key, value in selection.labels.items())
 
 
+def node_names(group: NodeGroup) -> list[str]:
+    """Return the names of the nodes of a group without a trace."""
+    return [f"{group.name}-{number}" for number in range(group.count)]
+
+
 def nodes_of(group: NodeGroup) -> Iterator[Node]:
     """Yield the nodes of a group without a trace; raises DecodeError if they are invalid."""
     template = group.template
     metadata, spec, status = (_mapping(template, part) for part in ("metadata", "spec", "status"))
     amounts = {"pods": 110, **_mapping(status, "allocatable"), **group.allocatable}
-    for number in range(group.count):
-        name = f"{group.name}-{number}"
+    for number, name in enumerate(node_names(group)):
         labels = {HOSTNAME: name, **_mapping(metadata, "labels"), **group.labels}
         if group.zones:
             labels[ZONE] = group.zones[number % len(group.zones)]

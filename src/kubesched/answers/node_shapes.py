@@ -119,7 +119,7 @@ def parse_shape(text: str, number: int = 1) -> NodeShape:
             label = ZONE if key == "zone" else key.removeprefix("label.")
             labels[label] = checked_label(label, value)
         else:
-            if not (key == PODS or is_counted_resource_name(key)):
+            if not is_resource(key):
                 words = f"{RESOURCES}, zone, label.KEY, taint.KEY, name or price"
                 raise ValueError(f"{word}: {key} is not known; use {words}")
             amounts[key] = _checked_amount(key, value)
@@ -226,6 +226,11 @@ def _checked_amount(key: str, value: str) -> str:
     if amount.sign < 0:
         raise ValueError(f"{key}={value}: it must not be negative")
     return value
+
+
+def is_resource(name: str) -> bool:
+    """Whether nodes can have a resource of that name; see RESOURCES."""
+    return name == PODS or is_counted_resource_name(name)
 
 
 def checked_label(key: str, value: str) -> str:

@@ -26,6 +26,7 @@ from kubesched.answers.node_shapes import (
     RESOURCES,
     NodeShape,
     checked_label,
+    is_resource,
     parse_shape,
     parse_taint,
 )
@@ -34,7 +35,6 @@ from kubesched.api.codec import field_problem
 from kubesched.api.core import Taint
 from kubesched.api.decode import STANDARD_INPUT
 from kubesched.api.meta import KubeObject
-from kubesched.api.names import PODS, is_counted_resource_name
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.yaml_syntax import YamlError, load_documents
 from kubesched.inputs.errors import UserError, did_you_mean
@@ -157,7 +157,7 @@ class ResizeNodes(OfNodes, frozen=True):
     def check(self) -> None:
         """Check that resources are known, and that amounts can be parsed."""
         for resource, amount in self.capacity.items():
-            if not (resource == PODS or is_counted_resource_name(resource)):
+            if not is_resource(resource):
                 raise ValueError(f"capacity.{resource}: it is not known; use {RESOURCES}")
             try:
                 is_negative = parse_quantity(amount).sign < 0

@@ -218,7 +218,7 @@ class SetBudget(PlanStep, frozen=True):
     delete: bool = False
 
     def check(self) -> None:
-        """Check that there is one number of pods, and that pods can have the labels."""
+        """Check that exactly one change is given, and that the labels are valid."""
         _check_labels("matchLabels", self.match_labels)
         given = [self.min_available is not None, self.max_unavailable is not None, self.delete]
         if sum(given) != 1:

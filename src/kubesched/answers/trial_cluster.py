@@ -85,7 +85,7 @@ class TrialCluster:
         successors: The uid of a deleted pod -> the uid of its replacement.
         gone: `namespace/name` -> the uid of the last deleted pod of that name.
         breaks_budget: Whether a pod that a budget protects was deleted since `begin`.
-        drained: Drained node, until it is uncordoned -> its allocatable pods; "" if not closed.
+        drained: Node that is drained and not uncordoned yet -> its allocatable pods; "" if open.
         placed_first: The uids of pods that were pending and have a node, and of their successors.
         notes: What was assumed, one sentence each.
     """

@@ -140,7 +140,10 @@ def _unknown_tag(event: Any, tag: str) -> yaml.MarkedYAMLError:
 
 
 class _Anchored(Repeating):
-    """A mapping that others may merge; `pairs` counts its pairs and what they merged, if built."""
+    """A mapping that others may merge.
+
+    `pairs` counts its own pairs and those that it merged; None until it is complete.
+    """
 
     pairs: int | None = None
 

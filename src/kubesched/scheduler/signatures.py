@@ -37,7 +37,7 @@ class Signature(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         whole: Of all plugins.
         shared: Of those with shared answers.
-        alike: The same without plugins that sign the base and only add a score.
+        alike: Of those, without plugins that sign the base and only add a score.
     """
 
     whole: int

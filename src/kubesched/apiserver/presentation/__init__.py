@@ -334,7 +334,10 @@ _TYPES: Final = {"integer": int, "number": int | float, "boolean": bool}
 
 
 def _defined_cell(path: str, kind: str) -> Cell:
-    """Return the function of a cell that shows the first value at a JSONPath of such steps."""
+    """Return the function of a cell that shows the first value at a JSONPath.
+
+    The cell stays empty if the path has steps of other kinds than those of `_STEP`.
+    """
     steps = list(_STEP.finditer(path))
     if "".join(step[0] for step in steps) != path:
         return lambda _value, _now: None

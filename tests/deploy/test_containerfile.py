@@ -60,4 +60,4 @@ def test_all_stages_have_the_same_base_image() -> None:
     """Packages are compiled for the Python that runs them."""
     froms = [rest.split()[0] for rest in arguments_of("FROM")]
     assert ["${PYTHON_IMAGE}", "${PYTHON_IMAGE}"] == froms
-    assert ["PYTHON_IMAGE=python:3.11-slim"] == arguments_of("ARG")
+    assert ["PYTHON_IMAGE=python:3.14-slim"] == arguments_of("ARG")

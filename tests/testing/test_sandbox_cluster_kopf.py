@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -60,6 +62,9 @@ def operating(registry: kopf.OperatorRegistry) -> Iterator[None]:
     finally:
         stop.set()
         thread.join()
+        with warnings.catch_warnings(action="ignore", category=ResourceWarning):
+            # kopf does not wait until the server has closed its side of TLS connections.
+            gc.collect()
 
 
 @pytest.mark.slow

@@ -391,15 +391,25 @@ def incoming(draw: st.DrawFn, action: str) -> tuple[list[Json], Pod]:
 
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
-@given(clusters(), incoming("DoNotSchedule"))
+@given(clusters(), st.lists(incoming("DoNotSchedule"), min_size=1, max_size=3), st.data())
 def test_filter_equals_twin(
-    cluster: tuple[list[Node], list[Pod]], asked: tuple[list[Json], Pod]
+    cluster: tuple[list[Node], list[Pod]], asked: list[tuple[list[Json], Pod]], data: st.DataObject
 ) -> None:
-    """All rows at once get the answers of the node-by-node twin."""
-    (nodes, pods), (constraints, pod) = cluster, asked
-    counts = twin_counts(constraints, pod, nodes, pods)
-    expected = {n.metadata.name: twin_filter(constraints, counts, pod, n) for n in nodes}
-    assert expected == filtered(pod, make_snapshot(nodes, pods))
+    """All rows at once get the answers of the node-by-node twin, also after a node has changed."""
+    nodes, pods = cluster
+    snapshot, plugin = make_snapshot(nodes, pods), make_plugin()
+
+    def check() -> None:
+        for constraints, pod in asked:
+            counts = twin_counts(constraints, pod, nodes, pods)
+            expected = {n.metadata.name: twin_filter(constraints, counts, pod, n) for n in nodes}
+            assert expected == filtered(pod, snapshot, plugin)
+
+    check()
+    at = data.draw(st.integers(0, len(nodes) - 1))
+    nodes[at] = make_node(f"n{at}", labels=dict(nodes[0].metadata.labels), taints=[])
+    snapshot.nodes.update_node(nodes[at])
+    check()
 
 
 @pytest.mark.slow

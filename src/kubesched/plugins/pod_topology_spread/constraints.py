@@ -9,7 +9,6 @@ Differs:  nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -36,6 +35,8 @@ from kubesched.api.tolerations import find_untolerated
 from kubesched.config.args import PluginArgs
 from kubesched.config.validation import validate_label_name
 from kubesched.plugins.shared.siblings import siblings
+from kubesched.plugins.shared.template_memo import TemplateMemo
+from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_selection import match_required_node_affinity
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
@@ -136,38 +137,69 @@ def have_all_keys(
     return having
 
 
-class NodeInclusion:
-    """Which rows a constraint includes by its inclusion policies; evaluates each policy once.
+class IncludedNodes(msgspec.Struct, frozen=True):
+    """The nodes whose pods a constraint counts.
 
+    Attributes:
+        rows: Bool per row of the whole table; None includes all.
+        is_domain: Bool per code of the topology key: whether an included node has this value.
+    """
+
+    rows: NDArray[np.bool_] | None
+    is_domain: NDArray[np.bool_]
+
+
+class NodeInclusion:
+    """Which nodes constraints include by their inclusion policies.
+
+    What was derived for one pod holds for others with the same selectors while no node changes.
     The toleration operators Lt and Gt may be enabled.
     """
 
-    def __init__(self, pod: PodInfo, nodes: NodeTable, compares_tolerations: bool) -> None:
-        self._pod = pod
-        self._nodes = nodes
+    def __init__(self, *, compares_tolerations: bool) -> None:
         self._compares_tolerations = compares_tolerations
+        self._known: TemplateMemo[IncludedNodes] = TemplateMemo(size_max=64)
 
-    def of(self, constraint: SpreadConstraint) -> NDArray[np.bool_] | None:
-        """Return, as bool per row, whether it is included; None if every row is."""
-        matching = constraint.honors_affinity and _has_node_affinity(self._pod)
-        return both(
-            self._matching if matching else None,
-            self._tolerated if constraint.honors_taints else None,
+    def of(
+        self,
+        constraint: SpreadConstraint,
+        pod: PodInfo,
+        nodes: NodeColumns,
+        among: Sequence[SpreadConstraint],
+    ) -> IncludedNodes:
+        """Return the included nodes that have the topology keys of all constraints in `among`."""
+        spec = pod.spec
+        selectors = (tuple((spec.node_selector or {}).items()), required_node_selector(spec))
+        key = (
+            constraint.topology_key,
+            tuple([each.topology_key for each in among]),
+            selectors if constraint.honors_affinity else None,
+            spec.tolerations if constraint.honors_taints else None,
         )
 
-    @cached_property
-    def _matching(self) -> NDArray[np.bool_]:
-        return match_required_node_affinity(self._pod, self._nodes)
+        def derive() -> IncludedNodes:
+            rows = both(have_all_keys(among, nodes), self.rows(constraint, pod, nodes))
+            return IncludedNodes(rows, nodes.label(constraint.topology_key).used(rows))
 
-    @cached_property
-    def _tolerated(self) -> NDArray[np.bool_]:
-        tolerations, compares = self._pod.spec.tolerations, self._compares_tolerations
-        return self._nodes.taints.map(
-            lambda taints: (
-                find_untolerated(taints, tolerations, comparison_operators=compares) is None
-            ),
-            np.bool_,
-        )
+        return self._known.get(key, (nodes, nodes.epoch), derive)
+
+    def rows(
+        self, constraint: SpreadConstraint, pod: PodInfo, nodes: NodeTable
+    ) -> NDArray[np.bool_] | None:
+        """Return, as bool per row, whether the policies include it; None if every row is."""
+        spec, compares = pod.spec, self._compares_tolerations
+        matching = tolerated = None
+        if constraint.honors_affinity and (spec.node_selector or required_node_selector(spec)):
+            matching = match_required_node_affinity(pod, nodes)
+        if constraint.honors_taints:
+            tolerated = nodes.taints.map(
+                lambda taints: (
+                    find_untolerated(taints, spec.tolerations, comparison_operators=compares)
+                    is None
+                ),
+                np.bool_,
+            )
+        return both(matching, tolerated)
 
 
 def both(
@@ -177,10 +209,6 @@ def both(
     if one is None or other is None:
         return other if one is None else one
     return one & other
-
-
-def _has_node_affinity(pod: PodInfo) -> bool:
-    return bool(pod.spec.node_selector) or required_node_selector(pod.spec) is not None
 
 
 # Arguments.

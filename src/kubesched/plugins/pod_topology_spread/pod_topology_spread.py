@@ -61,7 +61,6 @@ from kubesched.plugins.pod_topology_spread.constraints import (
     PodTopologySpreadArgs,
     SpreadConstraint,
     SpreadConstraints,
-    both,
     default_constraints,
     have_all_keys,
     own_constraints,
@@ -126,7 +125,8 @@ class PodTopologySpread(
         }
         gates = handle.feature_gates
         self._uses_match_label_keys = gates.enabled("MatchLabelKeysInPodTopologySpread")
-        self._compares_tolerations = gates.enabled("TaintTolerationComparisonOperators")
+        compares = gates.enabled("TaintTolerationComparisonOperators")
+        self._inclusion = NodeInclusion(compares_tolerations=compares)
         self._own = lru_cache(maxsize=_TEMPLATES_MAX)(self._parse_own)
         self._default: TemplateMemo[SpreadConstraints] = TemplateMemo()
         self._objects: Objects | None = None
@@ -150,11 +150,9 @@ class PodTopologySpread(
             return PreFilterResult(status=failure(f"get constraints from pod: {hard.error}"))
         if not hard.items:
             return _SKIP_FILTER
-        nodes = snapshot.nodes
-        having = have_all_keys(hard.items, nodes)
-        inclusion = NodeInclusion(pod, nodes, self._compares_tolerations)
+        nodes, included = snapshot.nodes, self._inclusion.of
         domains = tuple(
-            SpreadDomains.of(constraint, nodes, both(having, inclusion.of(constraint)))
+            SpreadDomains.of(constraint, nodes, included(constraint, pod, nodes, hard.items))
             for constraint in hard.items
         )
         return PreFilterResult(SpreadState(domains))
@@ -229,9 +227,10 @@ class PodTopologySpread(
         if not soft.items:
             return _SKIP_SCORE
         requires_all = not self._is_system_defaulted or bool(pod.spec.topology_spread_constraints)
-        inclusion = NodeInclusion(pod, snapshot.nodes, self._compares_tolerations)
         return PreScoreResult(
-            SpreadScores.of(soft.items, snapshot.nodes, feasible, inclusion, requires_all)
+            SpreadScores.of(
+                soft.items, pod, snapshot.nodes, feasible, self._inclusion, requires_all
+            )
         )
 
     def score(self, state: SpreadScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
@@ -282,12 +281,11 @@ class PodTopologySpread(
         having = have_all_keys([domains.constraint for domains in state.domains], nodes)
         if having is not None and not having[0]:
             return
-        inclusion = NodeInclusion(pod, nodes, self._compares_tolerations)
         for domains in state.domains:
             constraint = domains.constraint
             if not constraint.selector.matches(other.labels):
                 continue
-            included = inclusion.of(constraint)
+            included = self._inclusion.rows(constraint, pod, nodes)
             if included is None or included[0]:
                 domains.sums.move(nodes.label(constraint.topology_key), amount)
 

@@ -20,15 +20,16 @@ from numpy.typing import NDArray
 from kubesched.api.well_known import HOSTNAME
 from kubesched.framework.plugin import NODE_SCORE_MAX
 from kubesched.plugins.pod_topology_spread.constraints import (
+    IncludedNodes,
     NodeInclusion,
     SpreadConstraint,
-    both,
     have_all_keys,
 )
 from kubesched.plugins.shared.siblings import count_siblings
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
+from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import DomainSums
 
 _INT32_MAX: Final = (1 << 31) - 1
@@ -50,15 +51,12 @@ class SpreadDomains:
 
     @classmethod
     def of(
-        cls, constraint: SpreadConstraint, nodes: NodeColumns, rows: NDArray[np.bool_] | None
+        cls, constraint: SpreadConstraint, nodes: NodeColumns, included: IncludedNodes
     ) -> SpreadDomains:
-        """Count the matching pods per domain of the whole table.
-
-        `rows` says per row whether it is included; None includes all.
-        """
+        """Count the matching pods per domain of the whole table."""
         label = nodes.label(constraint.topology_key)
-        sums = DomainSums.of(label, constraint.pods.over(nodes.groups), rows)
-        return cls(constraint, sums, label.used(rows))
+        sums = DomainSums.of(label, constraint.pods.over(nodes.groups), included.rows)
+        return cls(constraint, sums, included.is_domain)
 
     def clone(self) -> SpreadDomains:
         """Return a copy that can be changed independently."""
@@ -107,6 +105,7 @@ class SpreadScores(msgspec.Struct, frozen=True):
     def of(
         cls,
         constraints: tuple[SpreadConstraint, ...],
+        pod: PodInfo,
         nodes: NodeColumns,
         feasible: NDArray[np.bool_],
         inclusion: NodeInclusion,
@@ -114,8 +113,8 @@ class SpreadScores(msgspec.Struct, frozen=True):
     ) -> SpreadScores:
         """Weigh the soft constraints, and count the matching pods per domain of the whole table.
 
-        `feasible` is a bool per row, `inclusion` says which rows a constraint includes. With
-        `requires_all_keys`, a row that lacks one of the labels is ignored.
+        `feasible` is a bool per row. With `requires_all_keys`, a row that lacks one of the labels
+        is ignored.
         """
         having = have_all_keys(constraints, nodes) if requires_all_keys else None
         candidates = feasible if having is None else feasible & having
@@ -131,7 +130,8 @@ class SpreadScores(msgspec.Struct, frozen=True):
             label = nodes.label(constraint.topology_key)
             weights.append(_weight(_count_domains(label, rows)))
             counts = constraint.pods.over(nodes.groups)
-            pods = counts.by_code(label, both(having, inclusion.of(constraint)))
+            among = constraints if requires_all_keys else ()
+            pods = counts.by_code(label, inclusion.of(constraint, pod, nodes, among).rows)
             worths.append(_worth_of_domains(label, pods, weights[-1], constraint.max_skew))
         return cls(constraints, tuple(weights), tuple(worths), having)
 

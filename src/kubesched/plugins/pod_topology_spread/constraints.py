@@ -158,28 +158,37 @@ class NodeInclusion:
 
     def __init__(self, *, compares_tolerations: bool) -> None:
         self._compares_tolerations = compares_tolerations
-        self._known: TemplateMemo[IncludedNodes] = TemplateMemo(size_max=64)
+        self._known: TemplateMemo[tuple[IncludedNodes, ...]] = TemplateMemo(size_max=64)
 
     def of(
         self,
-        constraint: SpreadConstraint,
+        constraints: Sequence[SpreadConstraint],
         pod: PodInfo,
         nodes: NodeColumns,
-        among: Sequence[SpreadConstraint],
-    ) -> IncludedNodes:
-        """Return the included nodes that have the topology keys of all constraints in `among`."""
+        *,
+        requires_all_keys: bool = True,
+    ) -> tuple[IncludedNodes, ...]:
+        """Return, for each constraint, the nodes it includes.
+
+        With `requires_all_keys`, these are nodes with the topology keys of all constraints.
+        """
         spec = pod.spec
-        selectors = (tuple((spec.node_selector or {}).items()), required_node_selector(spec))
         key = (
-            constraint.topology_key,
-            tuple([each.topology_key for each in among]),
-            selectors if constraint.honors_affinity else None,
-            spec.tolerations if constraint.honors_taints else None,
+            tuple([(c.topology_key, c.honors_affinity, c.honors_taints) for c in constraints]),
+            requires_all_keys,
+            tuple((spec.node_selector or {}).items()),
+            required_node_selector(spec),
+            spec.tolerations,
         )
 
-        def derive() -> IncludedNodes:
-            rows = both(have_all_keys(among, nodes), self.rows(constraint, pod, nodes))
-            return IncludedNodes(rows, nodes.label(constraint.topology_key).used(rows))
+        def derive() -> tuple[IncludedNodes, ...]:
+            having = have_all_keys(constraints, nodes) if requires_all_keys else None
+            included: list[IncludedNodes] = []
+            for constraint in constraints:
+                rows = both(having, self.rows(constraint, pod, nodes))
+                is_domain = nodes.label(constraint.topology_key).used(rows)
+                included.append(IncludedNodes(rows, is_domain))
+            return tuple(included)
 
         return self._known.get(key, (nodes, nodes.epoch), derive)
 

@@ -150,10 +150,11 @@ class PodTopologySpread(
             return PreFilterResult(status=failure(f"get constraints from pod: {hard.error}"))
         if not hard.items:
             return _SKIP_FILTER
-        nodes, included = snapshot.nodes, self._inclusion.of
+        nodes = snapshot.nodes
+        included = self._inclusion.of(hard.items, pod, nodes)
         domains = tuple(
-            SpreadDomains.of(constraint, nodes, included(constraint, pod, nodes, hard.items))
-            for constraint in hard.items
+            SpreadDomains.of(constraint, nodes, counted)
+            for constraint, counted in zip(hard.items, included, strict=True)
         )
         return PreFilterResult(SpreadState(domains))
 
@@ -227,10 +228,11 @@ class PodTopologySpread(
         if not soft.items:
             return _SKIP_SCORE
         requires_all = not self._is_system_defaulted or bool(pod.spec.topology_spread_constraints)
+        included = self._inclusion.of(
+            soft.items, pod, snapshot.nodes, requires_all_keys=requires_all
+        )
         return PreScoreResult(
-            SpreadScores.of(
-                soft.items, pod, snapshot.nodes, feasible, self._inclusion, requires_all
-            )
+            SpreadScores.of(soft.items, snapshot.nodes, feasible, included, requires_all)
         )
 
     def score(self, state: SpreadScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:

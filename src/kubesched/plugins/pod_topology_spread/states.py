@@ -10,6 +10,7 @@ Differs:  the lowest count is exact for any change of a what-if; upstream's two 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,7 +22,6 @@ from kubesched.api.well_known import HOSTNAME
 from kubesched.framework.plugin import NODE_SCORE_MAX
 from kubesched.plugins.pod_topology_spread.constraints import (
     IncludedNodes,
-    NodeInclusion,
     SpreadConstraint,
     have_all_keys,
 )
@@ -29,7 +29,6 @@ from kubesched.plugins.shared.siblings import count_siblings
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import DomainSums
 
 _INT32_MAX: Final = (1 << 31) - 1
@@ -105,16 +104,15 @@ class SpreadScores(msgspec.Struct, frozen=True):
     def of(
         cls,
         constraints: tuple[SpreadConstraint, ...],
-        pod: PodInfo,
         nodes: NodeColumns,
         feasible: NDArray[np.bool_],
-        inclusion: NodeInclusion,
+        included: Sequence[IncludedNodes],
         requires_all_keys: bool,
     ) -> SpreadScores:
         """Weigh the soft constraints, and count the matching pods per domain of the whole table.
 
-        `feasible` is a bool per row. With `requires_all_keys`, a row that lacks one of the labels
-        is ignored.
+        `feasible` is a bool per row, `included` has the nodes that each constraint includes. With
+        `requires_all_keys`, a row that lacks one of the labels is ignored.
         """
         having = have_all_keys(constraints, nodes) if requires_all_keys else None
         candidates = feasible if having is None else feasible & having
@@ -122,16 +120,14 @@ class SpreadScores(msgspec.Struct, frozen=True):
         rows = None if scored == len(nodes) else candidates
         weights: list[float] = []
         worths: list[NDArray[np.float64] | None] = []
-        for constraint in constraints:
+        for constraint, counted in zip(constraints, included, strict=True):
             if constraint.topology_key == HOSTNAME:
                 weights.append(_weight(scored))
                 worths.append(None)
                 continue
             label = nodes.label(constraint.topology_key)
             weights.append(_weight(_count_domains(label, rows)))
-            counts = constraint.pods.over(nodes.groups)
-            among = constraints if requires_all_keys else ()
-            pods = counts.by_code(label, inclusion.of(constraint, pod, nodes, among).rows)
+            pods = constraint.pods.over(nodes.groups).by_code(label, counted.rows)
             worths.append(_worth_of_domains(label, pods, weights[-1], constraint.max_skew))
         return cls(constraints, tuple(weights), tuple(worths), having)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.app.replay import Replay
 from kubesched.app.shadow import Shadow
@@ -89,13 +89,13 @@ def _for_schedulers(
     for name in dict.fromkeys(names):
         found = given.get(profile or name, only)
         if found is not None:
-            profiles.append(msgspec.structs.replace(found, scheduler_name=name))
+            profiles.append(replace(found, scheduler_name=name))
         else:
             known = ", ".join(given)
             errors.append(f"--config has no profile {name}; name one with --profile: {known}")
     if errors:
         raise UserError(*errors)
-    configuration = msgspec.structs.replace(setup.configuration, profiles=tuple(profiles))
+    configuration = replace(setup.configuration, profiles=tuple(profiles))
     return setup._replace(configuration=configuration)
 
 

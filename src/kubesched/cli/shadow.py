@@ -205,7 +205,7 @@ async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int)
     with watched() as show:
 
         def text() -> str:
-            return f"{percent(recording.share_read)} read, {replay.decisions:,} decisions"
+            return f"{percent(recording.share_read)} read, {recording.decisions:,} decisions"
 
         is_whole = await replay.run(recording.events(), lambda: show(text))
     return replay.report(partial=not is_whole)

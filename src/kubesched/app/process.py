@@ -72,13 +72,6 @@ log = logging.getLogger(__name__)
 Report = Callable[[dict[str, Any]], None]
 
 
-class NotLeaderError(ApiError):
-    """The lease may have expired, so nothing is written."""
-
-    def __init__(self) -> None:
-        super().__init__(0, "NotLeader", "this replica does not lead any more")
-
-
 class SchedulerProcess:
     """One replica.
 
@@ -230,7 +223,8 @@ class SchedulerProcess:
         if self._options.feature_gates.enabled("ComponentFlagz"):
             endpoints.add("/flagz", lambda request: flagz(request, self._flags))
         if self._options.feature_gates.enabled("ComponentStatusz"):
-            endpoints.add_statusz(self._moment)
+            now_ns = self._environment.now_ns
+            endpoints.add_statusz(lambda: datetime.fromtimestamp(now_ns() / 1e9, UTC))
         return endpoints
 
     def _decisions(self, ring: DecisionRing, query: DecisionQuery) -> DecisionRecords:
@@ -245,9 +239,6 @@ class SchedulerProcess:
             records=ring.newest(query),
             queue=queue,
         )
-
-    def _moment(self) -> datetime:
-        return datetime.fromtimestamp(self._environment.now_ns() / 1e9, UTC)
 
     def _show_cache(self) -> None:
         if self.scheduler is None or self._informers is None:
@@ -274,8 +265,9 @@ class SchedulerProcess:
         self._main_loop.call_soon_threadsafe(record, about, words, component)
 
     def _check_leadership(self) -> None:
-        if self.election is not None and not self.election.may_act():
-            raise NotLeaderError
+        """Raise ApiError if the lease may have expired: then nothing is written."""
+        if not self._leads():
+            raise ApiError(0, "NotLeader", "this replica does not lead any more")
 
     def _assemble(
         self, api: ApiClient, connect: ConnectExtender

@@ -54,7 +54,7 @@ def with_unknown(
         outcomes.placed(profile, pod, had_choice=report.feasible_count > 1)
     elif not outcomes.rejected(profile, pod, rejecting) and _is_found_by(report.preemption, needed):
         outcomes.preempted(profile, pod)
-    report = replace(report, unknown=outcomes.unknown())
+    report = replace(report, unknown=outcomes.kinds())
     if guessing := guessing_plugins(rejecting, needed):
         return _without_guesses(report, guessing)
     every = (one.kind for found in needed.values() for one in found)
@@ -130,7 +130,7 @@ class UnknownOutcomes:
         if not (len(snapshot.nodes) or snapshot.objects.knows(Node)):
             self._add([_NO_NODES])
 
-    def unknown(self) -> tuple[Unknown, ...]:
+    def kinds(self) -> tuple[Unknown, ...]:
         """Return the unknown kinds that outcomes so far depend on."""
         known = [kind for kind in KUBECTL_NAMES if kind in self._found]
         order = {kind: self._found[kind] for kind in [*known, *self._found]}

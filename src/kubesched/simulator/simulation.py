@@ -168,7 +168,7 @@ class Simulation:
             evictions=tuple(outcomes.evictions),
             zones=self._use.zones(placed),
             nodes=self._use.nodes(placed),
-            unknown=unknown.unknown(),
+            unknown=unknown.kinds(),
         )
 
     def _profile(self, info: PodInfo) -> Profile:

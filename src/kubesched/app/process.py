@@ -119,7 +119,7 @@ class SchedulerProcess:
         self._flags = flags or {}
         self._recorder = recorder
         self._environment = environment
-        self._connections: Connections | None = None
+        self._connections: Connections
         self._main_loop: asyncio.AbstractEventLoop
         self._stop = asyncio.Event()
         self._lost = asyncio.Event()
@@ -259,7 +259,6 @@ class SchedulerProcess:
         if self.is_stopping:
             # Upstream's process exits before it could write that it has stopped leading.
             return
-        assert self._connections is not None
         component = self._configuration.profiles[0].scheduler_name
         record = self._connections.recorder.record_election
         self._main_loop.call_soon_threadsafe(record, about, words, component)
@@ -286,9 +285,7 @@ class SchedulerProcess:
             wall_clock_ahead_seconds=round(ahead_seconds % 1.0 * 1024) / 1024,
         )
         pods = PodLister()
-        writers = NO_WRITERS
-        if self._report is None and self._connections is not None:
-            writers = self._connections.writers(pods)
+        writers = NO_WRITERS if self._report is not None else self._connections.writers(pods)
         return assemble(
             setup,
             api,
@@ -350,7 +347,6 @@ class SchedulerProcess:
 
     async def _finish_writes(self, scheduler: Scheduler) -> None:
         """Wait for writes under way, for a limited time, and not for preparations."""
-        assert self._connections is not None
         await scheduler.end_preparations(_PREPARE_SECONDS_MAX)
         try:
             async with asyncio.timeout(_DRAIN_SECONDS_MAX):

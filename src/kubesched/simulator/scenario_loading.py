@@ -36,6 +36,7 @@ from kubesched.config.feature_gates import setting_errors
 from kubesched.explain.sentences import names
 from kubesched.simulator.scenario import (
     VERSION,
+    DisruptionBudget,
     NodeGroup,
     PodArrivals,
     RunTime,
@@ -249,7 +250,10 @@ def _workload_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldErr
     if workload.pods is not None:
         yield from _arrival_errors(workload.pods, child(path, "pods"))
     if workload.disruption_budget is not None:
-        yield from _budget_errors(workload, child(path, "disruptionBudget"))
+        place = child(path, "disruptionBudget")
+        if workload.trace is not None:
+            yield forbidden(place, "the pods of a trace have no label to select them by")
+        yield from _budget_errors(workload.disruption_budget, place)
     try:
         template = template_of(workload)
     except DecodeError as error:
@@ -258,11 +262,7 @@ def _workload_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldErr
         yield from spec_errors(template.spec, child(path, "template.spec"))
 
 
-def _budget_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldError]:
-    budget = workload.disruption_budget
-    assert budget is not None, "asked only of workloads that have one"
-    if workload.trace is not None:
-        yield forbidden(path, "the pods of a trace have no label to select them by")
+def _budget_errors(budget: DisruptionBudget, path: str) -> Iterator[FieldError]:
     yield from _one_of(budget, path, _BUDGETS)
     for name in _BUDGETS:
         amount = getattr(budget, name)

@@ -191,15 +191,9 @@ def _waits(report: TimelineReport) -> _Titled:
     rows = [
         (
             row.priority,
-            number(row.arrived),
-            number(row.bound),
-            number(row.pending),
-            number(row.disrupted),
-            _time(row.mean_seconds),
-            _time(row.p50_seconds),
-            _time(row.p90_seconds),
-            _time(row.p99_seconds),
-            _time(row.max_seconds),
+            *map(number, (row.arrived, row.bound, row.pending, row.disrupted)),
+            *map(_time, (row.mean_seconds, row.p50_seconds, row.p90_seconds)),
+            *map(_time, (row.p99_seconds, row.max_seconds)),
             number(row.pending_pod_hours),
         )
         for row in report.waits

@@ -143,7 +143,6 @@ async def drain(
 
 
 def _is_cordoned(cluster: TrialCluster, name: str) -> bool:
-    """Whether a node is unschedulable."""
     return cluster.node(name).spec.unschedulable
 
 

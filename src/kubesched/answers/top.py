@@ -326,7 +326,6 @@ def _size(row: TopRow, sort_by: str) -> tuple[float, int]:
 
 
 def _key_of(info: PodInfo, group: TopGroup, owners: Owners) -> _Key:
-    """Return the group of a pod."""
     if group is TopGroup.NAMESPACES:
         return _Key(0, "", info.namespace, "")
     if group is TopGroup.PRIORITIES:

@@ -75,7 +75,6 @@ def _write(text: str) -> None:
 
 
 def _run(*arguments: str) -> None:
-    """Write a command as one would type it, and run it."""
     click.echo()
     click.secho(f"$ kubesched {shlex.join(arguments)}", bold=True)
     click.echo()

@@ -145,7 +145,6 @@ def _plugin(text: str) -> str:
 
 
 def _write_runs(plan: SweepPlan) -> None:
-    """Write the runs of a sweep to stdout."""
     labels = list(plan.cells[0].labels)
     rows = [tuple(map(str, run.key)) for run in plan.runs()]
     writer().table(TextTable((*labels, SEED), rows, (SEED,)), indent=0)

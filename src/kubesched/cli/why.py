@@ -190,7 +190,6 @@ def _write_changes(writer: Writer, report: WhyReport, top: int) -> None:
 
 
 def _without_node(change: SuggestedChange) -> str:
-    """Return the sentence without the name of the node."""
     return change.sentence.replace(_node_of(change), "", 1)
 
 

@@ -170,7 +170,6 @@ def _attempt(cluster: ClusterState, info: PodInfo) -> tuple[Answer, Decision | N
 
 
 def _present(**fields: Any) -> Answer:
-    """Return the fields that have a value."""
     return {name: value for name, value in fields.items() if value}
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -57,7 +56,7 @@ _ACTIONS: Final = tuple(
 _EVICTION_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
 _PERCENT: Final = re.compile(r"[0-9]+%")
 _FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(Scenario))
-NO_CHANGES: Final[Mapping[str, object]] = MappingProxyType({})
+NO_CHANGES: Final[Mapping[str, object]] = {}
 _TOO_SHORT: Final = "must be longer than nothing"
 _PER_HOUR_MAX: Final = 3_600_000_000
 _TOO_OFTEN: Final = f"must be at most {_PER_HOUR_MAX}, which is one in a microsecond"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -208,30 +207,28 @@ __all__ = [
     "schema_of",
 ]
 
-DOCUMENTS: Final[Mapping[str, type[Document]]] = MappingProxyType(
-    {
-        document.__name__: document
-        for document in (
-            WhyReport,
-            FitReport,
-            DrainReport,
-            WhatIfReport,
-            UpgradeReport,
-            CompactReport,
-            PodExplanation,
-            TopReport,
-            ClusterView,
-            SimulationReport,
-            TimelineReport,
-            TimelineComparison,
-            Playback,
-            ClusterComparison,
-            DecisionRecords,
-            ShadowReport,
-            ReplayReport,
-        )
-    }
-)
+DOCUMENTS: Final[Mapping[str, type[Document]]] = {
+    document.__name__: document
+    for document in (
+        WhyReport,
+        FitReport,
+        DrainReport,
+        WhatIfReport,
+        UpgradeReport,
+        CompactReport,
+        PodExplanation,
+        TopReport,
+        ClusterView,
+        SimulationReport,
+        TimelineReport,
+        TimelineComparison,
+        Playback,
+        ClusterComparison,
+        DecisionRecords,
+        ShadowReport,
+        ReplayReport,
+    )
+}
 """The class of each kind of document."""
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"

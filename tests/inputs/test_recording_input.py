@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 from pathlib import Path
+from unittest.mock import Mock, call
 
 import pytest
 
+from kubesched.api.core import Node
+from kubesched.app.shadow import DecisionWatch
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.recording_input import RecordingInput
-from kubesched.scheduler.decision_recorder import LineType
 
 HEAD = b'{"type":"RECORDING","version":1,"recordedBy":"run","schedulerNames":["s"]}\n'
 NODE = b'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1"}}'
@@ -24,14 +26,17 @@ def test_a_change_has_the_previous_object(tmp_path: Path) -> None:
     """As informers report it; a file may be compressed, whatever its name."""
     file = tmp_path / "run"
     file.write_bytes(gzip.compress(HEAD + ADDED + CHANGED + GONE + ADDED + END))
+    watch = Mock(DecisionWatch)
     with RecordingInput(file) as recording:
-        events = list(recording.events())
+        for at, event in recording.events():
+            assert 1 == at
+            event(watch)
         assert 1 == recording.share_read
-    added, changed, gone, again = events
-    assert [LineType.ADDED, LineType.MODIFIED, LineType.DELETED, LineType.ADDED] == [
-        event.type for event in events
-    ]
-    assert (None, added.item, changed.item, None) == (added.old, changed.old, gone.old, again.old)
+    added, changed, gone, again = watch.method_calls
+    node = added.args[0]
+    assert call.added(node) == added == again
+    assert call.updated(node, node) == changed
+    assert call.deleted(node, is_final_state_known=True) == gone
 
 
 _NOT_ONE = "it is no recording; `kubesched shadow --record FILE` writes one"
@@ -126,7 +131,11 @@ def test_custom_resources_that_no_plugin_declares_are_left_out(tmp_path: Path) -
     custom = ADDED.replace(b'"v1"', b'"example.com/v1"').replace(b"Node", b"Price")
     file.write_bytes(HEAD + custom + ADDED + END)
     with RecordingInput(file) as recording:
-        assert ["Node"] == [type(each.item).__name__ for each in recording.events()]
+        watch = Mock(DecisionWatch)
+        for _, event in recording.events():
+            event(watch)
+        (added,) = watch.method_calls
+        assert isinstance(added.args[0], Node)
         assert ["Price of example.com/v1"] == [*recording.skipped]
 
 

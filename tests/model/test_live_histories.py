@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -121,8 +122,7 @@ class LiveHistory(RuleBasedStateMachine):
     @precondition(lambda self: self._nodes())
     def node_is_cordoned_or_not(self, which: int, on: bool) -> None:
         """Cordon or uncordon a node."""
-        life = self.live.world.nodes
-        self._do(life.cordon if on else life.uncordon, self._pick_node(which))
+        self._do(partial(self.live.world.nodes.cordon, on=on), self._pick_node(which))
 
     @rule(which=ANY, rank=st.sampled_from(["1", "2", "11"]))
     @precondition(lambda self: self._nodes())

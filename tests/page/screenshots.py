@@ -15,7 +15,7 @@ from typing import Final
 from playwright.sync_api import BrowserContext, Page
 
 from kubesched import Cluster
-from kubesched.cli.files import write_text
+from kubesched.cli.files import write_file
 from kubesched.page.render import render
 from tests.cli.cluster import run
 from tests.page.browsing import browser, opened
@@ -38,7 +38,7 @@ def _written(folder: Path) -> Iterator[Path]:
         given = Cluster.from_objects(cluster(nodes, pods))
         running = sum(bool(pod.spec.node_name) for pod in given.pods)
         print(f"{file.name}: {nodes:,} nodes, {running:,} pods on them")  # noqa: T201 - a script
-        write_text(file, render([given.view()], "kubesched top"))
+        write_file(file, render([given.view()], "kubesched top").encode())
         yield file
     for kind, words in {**printed(folder), "ReplayReport": replaying(folder)}.items():
         file = folder / f"{kind}.html"

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from playwright.sync_api import BrowserContext
 
-from kubesched.cli.files import write_text
+from kubesched.cli.files import write_file
 from kubesched.page.render import render
 from tests.cli.cluster import run
 from tests.page.browsing import opened, violations
@@ -41,7 +41,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     found = {kind: folder / f"{kind}.html" for kind in LEADS}
     commands = {**printed(folder), "ReplayReport": replaying(folder)}
-    write_text(found["ShadowReport"], render([shadow_report()], "kubesched shadow"))
+    write_file(found["ShadowReport"], render([shadow_report()], "kubesched shadow").encode())
     for kind, file in found.items():
         if kind == "ShadowReport":
             continue

@@ -161,7 +161,7 @@ async def test_drain_and_uncordon(world: World) -> None:
     await asyncio.sleep(10)
     phases = [_phase(world, name) for name in ("a", "b", "static")]
     assert ["gone", "Running", "Running"] == phases
-    world.nodes.uncordon("node-1")
+    world.nodes.cordon("node-1", on=False)
     assert (_node(world).spec.unschedulable, _effects(world)) == (False, [])
 
 
@@ -175,7 +175,7 @@ async def test_cordon_keeps_other_taints(world: World) -> None:
     version = world.server.store.version
     world.nodes.cordon("node-3")
     assert version == world.server.store.version
-    world.nodes.uncordon("node-3")
+    world.nodes.cordon("node-3", on=False)
     assert before == _node(world, "node-3").spec
 
 

@@ -86,7 +86,6 @@ class BudgetStatuses:
             self._server.update(replace(found, status=status))
 
     def _find(self, selected: BudgetedPods) -> PodDisruptionBudget:
-        """Return a budget as stored."""
         key = selected.key
         return self._server.get(PodDisruptionBudget, key.namespace, key.name)
 

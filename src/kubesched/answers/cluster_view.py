@@ -229,8 +229,6 @@ def _reasons(cluster: ClusterState, info: PodInfo) -> tuple[str, ...]:
     match decision:
         case Placed():
             return ()
-        case Rejected(diagnosis=diagnosis) if not diagnosis.pre_filter_message:
-            return tuple(sorted(diagnosis.reason_counts(len(cluster.cache.nodes))))
-        case Rejected(diagnosis=diagnosis):
-            return (diagnosis.pre_filter_message,)
+        case Rejected():
+            return decision.diagnosis.reasons(len(cluster.cache.nodes))
     return (decision.message,)

@@ -143,7 +143,6 @@ async def drain(
 
 
 def _is_cordoned(cluster: TrialCluster, name: str) -> bool:
-    """Whether a node is unschedulable."""
     return cluster.node(name).spec.unschedulable
 
 
@@ -179,8 +178,8 @@ async def drain_nodes(
     outcomes = PodOutcomes(cluster)
     pods, preempted = trial.pods(outcomes), outcomes.evicted(earlier, trial.replacements())
     if any(pod.round for pod in pods):
-        outcomes.drained()
-    return Drained(pods, preempted, outcomes.unknown())
+        outcomes.unknown.drained()
+    return Drained(pods, preempted, outcomes.unknown.kinds())
 
 
 class _DrainTrial:

@@ -194,7 +194,7 @@ async def fit(
         evictions=tuple(one for one in evicted if one.preemptor in own),
         other_evictions=tuple(one for one in evicted if one.preemptor not in own),
         notes=tuple(cluster.notes),
-        unknown=outcomes.unknown(),
+        unknown=outcomes.unknown.kinds(),
     )
     if waiting and question.shapes:
         missing = await missing_nodes(cluster, waiting, question.shapes)

@@ -17,7 +17,6 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -237,23 +236,21 @@ class ApplyManifest(PlanStep, frozen=True):
     file: str
 
 
-STEPS: Final[Mapping[str, type[PlanStep]]] = MappingProxyType(
-    {
-        "drain": DrainNodes,
-        "cordon": CordonNodes,
-        "uncordon": UncordonNodes,
-        "removeNode": RemoveNodes,
-        "addNodes": AddNodes,
-        "loseZone": LoseZone,
-        "label": LabelNodes,
-        "taint": TaintNodes,
-        "resize": ResizeNodes,
-        "scale": ScaleWorkload,
-        "setPriority": SetPriority,
-        "setBudget": SetBudget,
-        "apply": ApplyManifest,
-    }
-)
+STEPS: Final[Mapping[str, type[PlanStep]]] = {
+    "drain": DrainNodes,
+    "cordon": CordonNodes,
+    "uncordon": UncordonNodes,
+    "removeNode": RemoveNodes,
+    "addNodes": AddNodes,
+    "loseZone": LoseZone,
+    "label": LabelNodes,
+    "taint": TaintNodes,
+    "resize": ResizeNodes,
+    "scale": ScaleWorkload,
+    "setPriority": SetPriority,
+    "setBudget": SetBudget,
+    "apply": ApplyManifest,
+}
 _SHORT: Final = {OfNodes: "nodes", LoseZone: "zone", ApplyManifest: "file"}
 """Steps of which one field may be written alone, as in `drain: node-7`."""
 _PERCENTAGE: Final = re.compile("(100|[0-9]{1,2})%")

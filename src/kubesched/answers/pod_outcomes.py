@@ -6,17 +6,16 @@ from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from kubesched.answers.top import ResourceRequests
+from kubesched.answers.top import ResourceRequests, requests_of
 from kubesched.answers.trial_cluster import TrialCluster
 from kubesched.api.names import PODS
 from kubesched.api.quantity import value
 from kubesched.cluster.controllers.controller import is_active
 from kubesched.explain.document import DocumentPart
-from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import grouped_by, largest_first
 from kubesched.explain.unknown import UnknownOutcomes
-from kubesched.simulator.report import Gated, Unplaced, resource_use
-from kubesched.simulator.utilisation import Utilisation
+from kubesched.simulator.report import Gated, Unplaced
+from kubesched.simulator.utilisation import amounts_of, resource_names
 from kubesched.snapshot.pod_info import PodInfo
 
 GONE: Final = "it was evicted, and no controller creates it again"
@@ -84,27 +83,23 @@ class PreemptedPod(DocumentPart, frozen=True):
 
 
 class PodOutcomes:
-    """Outcomes at one moment of a settled cluster; collects the kinds that they depend on."""
+    """Outcomes at one moment of a settled cluster.
+
+    Attributes:
+        unknown: Collects the unknown kinds that the outcomes depend on.
+    """
 
     def __init__(self, cluster: TrialCluster) -> None:
         self._cluster = cluster
         scheduler = cluster.rehearsal.scheduler
         self._profiles = scheduler.profiles
-        self._unknown = UnknownOutcomes(scheduler.cache.snapshot(scheduler.queue.nominator))
+        self.unknown = UnknownOutcomes(scheduler.cache.snapshot(scheduler.queue.nominator))
 
     @cached_property
     def _pending(self) -> dict[str, Unplaced | Gated]:
         # All pending pods are listed only if one of them is asked about.
         rehearsal = self._cluster.rehearsal
         return {**rehearsal.unplaced(), **rehearsal.gated()}
-
-    def unknown(self) -> tuple[Unknown, ...]:
-        """Return the unknown kinds that outcomes so far depend on."""
-        return self._unknown.unknown()
-
-    def drained(self) -> None:
-        """Add the unknown kinds that the evictions of a drain depend on."""
-        self._unknown.drained()
 
     def of(self, uid: str, key: str = "") -> PodOutcomeNow:
         """Return the outcome of a pod, or of its replacement.
@@ -120,9 +115,9 @@ class PodOutcomes:
         outcomes = self._cluster.rehearsal.outcomes
         if info.node_name:
             if profile is not None and last in outcomes.placements:
-                self._unknown.placed(profile, info, had_choice=last in outcomes.had_choice)
+                self.unknown.placed(profile, info, had_choice=last in outcomes.had_choice)
                 if last in outcomes.victims:
-                    self._unknown.preempted(profile, info)
+                    self.unknown.preempted(profile, info)
             return PodOutcomeNow(info.key, info.node_name)
         if profile is None:
             known = next(iter(self._profiles))
@@ -139,7 +134,7 @@ class PodOutcomes:
         held = found.message.removeprefix(f'pod "{info.key}": ')
         reasons = (held,) if isinstance(found, Gated) else found.reasons
         plugins = (found.plugin,) if isinstance(found, Gated) else found.plugins
-        guess = self._unknown.rejected(profile, info, plugins)
+        guess = self.unknown.rejected(profile, info, plugins)
         return PodOutcomeNow(info.key, "", found.message, reasons, plugins, guess)
 
     def evicted(self, since: int = 0, without: Collection[str] = ()) -> tuple[PreemptedPod, ...]:
@@ -199,18 +194,15 @@ def use_of(cluster: TrialCluster) -> ClusterUse:
     nodes = rehearsal.scheduler.cache.nodes
     # Drained nodes that are closed allow no pods, but only until they are uncordoned.
     closed = sum(value(pods) for pods in cluster.drained.values() if pods)
-    total = [
-        resource_use(one.resource, one.allocatable + closed, 0, one.requested_after)
-        if one.resource == PODS
-        else one
-        for one in Utilisation(nodes).total()
-    ]
+    resources = []
+    for name in resource_names(nodes):
+        # Python's integers, because sums of absurd amounts may exceed int64.
+        allocatable, requested = (sum(column.tolist()) for column in amounts_of(nodes, name))
+        allocatable += closed * (name == PODS)
+        resources.append(requests_of(name, requested, allocatable))
     return ClusterUse(
         len(nodes),
         int(nodes.pod_counts.sum()),
         sum(is_active(pod) and not pod.spec.node_name for pod in cluster.pods().values()),
-        tuple(
-            ResourceRequests(one.resource, one.requested_after, one.allocatable, one.share_after)
-            for one in total
-        ),
+        tuple(resources),
     )

@@ -163,7 +163,7 @@ def room_for_pod(cluster: ClusterState, pod: Pod, watch: WatchPods | None = None
         by_plugins=True,
         total=sum(per_row.tolist()),
         stopped_by=tuple(_reasons(stopped, len(per_row))),
-        unknown=outcomes.unknown(),
+        unknown=outcomes.kinds(),
     )
     return RoomPerNode(room, per_row)
 

@@ -24,12 +24,14 @@ from kubesched.answers.room import (
 from kubesched.answers.workload_pods import Owners
 from kubesched.api.apps import Job, ReplicaSet
 from kubesched.api.core import Pod
+from kubesched.api.names import PODS
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.sentences import grouped_by, names
 from kubesched.framework.dra.devices import device_classes_of
 from kubesched.inputs.errors import UserError, did_you_mean
 from kubesched.simulator.cluster import ClusterState
-from kubesched.simulator.utilisation import region_and_zone, resource_names
+from kubesched.simulator.report import share_of
+from kubesched.simulator.utilisation import amounts_of, region_and_zone, resource_names
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
 
@@ -44,8 +46,6 @@ POOL_LABELS: Final = (
 """Labels that name a node's pool, the most telling first."""
 BY_NAME: Final = "name"
 BY_ROOM: Final = "room"
-_SHARE_DIGITS: Final = 4
-_PODS: Final = "pods"
 
 _Amounts: TypeAlias = tuple[list[int], list[int]]
 """Per node, what it can give of a resource, and what the pods on it request."""
@@ -176,11 +176,7 @@ class ClusterFigures:
 
     def amounts(self, resource: str) -> _Amounts:
         """Return the amounts of a resource."""
-        nodes = self.nodes
-        if resource == _PODS:
-            given, asked = nodes.allowed_pods, nodes.pod_counts
-        else:
-            given, asked = nodes.allocatable_of(resource), nodes.requested_of(resource)
+        given, asked = amounts_of(self.nodes, resource)
         # Python's integers, because sums of absurd amounts may exceed int64.
         return given.tolist(), asked.tolist()
 
@@ -278,7 +274,7 @@ def _row_of_nodes(
         nodes=len(rows),
         cordoned=int(figures.nodes.unschedulable[rows].sum()),
         resources=tuple(
-            _use(resource, sum(asked[row] for row in rows), sum(given[row] for row in rows))
+            requests_of(resource, sum(asked[row] for row in rows), sum(given[row] for row in rows))
             for resource, (given, asked) in columns.items()
         ),
         room=None if room is None else sum(room.per_row[rows].tolist()),
@@ -292,7 +288,7 @@ def _rows_of_pods(group: TopGroup, figures: ClusterFigures, total: TopRow) -> It
     waiting = grouped_by(figures.waiting, lambda info: _key_of(info, group, figures.owners))
     for key in sorted(placed.keys() | waiting.keys()):
         there = placed.get(key, [])
-        requested = Counter({_PODS: len(there)})
+        requested = Counter({PODS: len(there)})
         for _, info in there:
             requested.update(info.template.held)
         yield TopRow(
@@ -303,16 +299,16 @@ def _rows_of_pods(group: TopGroup, figures: ClusterFigures, total: TopRow) -> It
             nodes=len({row for row, _ in there}),
             cordoned=0,
             resources=tuple(
-                _use(use.resource, requested[use.resource], use.allocatable)
+                requests_of(use.resource, requested[use.resource], use.allocatable)
                 for use in total.resources
             ),
             pending=_pending(waiting.get(key, [])),
         )
 
 
-def _use(name: str, asked: int, given: int) -> ResourceRequests:
-    share = round(asked / given, _SHARE_DIGITS) if given > 0 else None
-    return ResourceRequests(name, asked, given, share)
+def requests_of(resource: str, requested: int, allocatable: int) -> ResourceRequests:
+    """Return what is requested of a resource, with its share."""
+    return ResourceRequests(resource, requested, allocatable, share_of(requested, allocatable))
 
 
 def _pending(pods: Sequence[PodInfo]) -> PendingRequests:
@@ -330,7 +326,6 @@ def _size(row: TopRow, sort_by: str) -> tuple[float, int]:
 
 
 def _key_of(info: PodInfo, group: TopGroup, owners: Owners) -> _Key:
-    """Return the group of a pod."""
     if group is TopGroup.NAMESPACES:
         return _Key(0, "", info.namespace, "")
     if group is TopGroup.PRIORITIES:

@@ -402,7 +402,6 @@ class TrialCluster:
             self.server.update(replace(pod, status=status))
 
     def _forget_claims_of(self, pod: Pod) -> None:
-        """Delete the claims that belong to a pod."""
         volumes = [one.name for one in claims_of(pod) if one.is_ephemeral]
         devices = [one.resource_claim_name or "" for one in pod.status.resource_claim_statuses]
         for kind, names in ((PersistentVolumeClaim, volumes), (ResourceClaim, devices)):

@@ -163,7 +163,7 @@ async def what_if(
     waiting = tuple(pod for pod in run.waiting if pod.pod in difference.unmoved)
     preempted = difference.outcomes.evicted(earlier)
     if run.has_evicted:
-        difference.outcomes.drained()
+        difference.outcomes.unknown.drained()
     return WhatIfReport(
         works=not (difference.lost or difference.pending or waiting),
         steps=tuple(done),
@@ -178,7 +178,7 @@ async def what_if(
         before=before,
         after=use_of(cluster),
         notes=tuple(cluster.notes),
-        unknown=difference.outcomes.unknown(),
+        unknown=difference.outcomes.unknown.kinds(),
     )
 
 

@@ -72,13 +72,6 @@ log = logging.getLogger(__name__)
 Report = Callable[[dict[str, Any]], None]
 
 
-class NotLeaderError(ApiError):
-    """The lease may have expired, so nothing is written."""
-
-    def __init__(self) -> None:
-        super().__init__(0, "NotLeader", "this replica does not lead any more")
-
-
 class SchedulerProcess:
     """One replica.
 
@@ -126,7 +119,7 @@ class SchedulerProcess:
         self._flags = flags or {}
         self._recorder = recorder
         self._environment = environment
-        self._connections: Connections | None = None
+        self._connections: Connections
         self._main_loop: asyncio.AbstractEventLoop
         self._stop = asyncio.Event()
         self._lost = asyncio.Event()
@@ -230,7 +223,8 @@ class SchedulerProcess:
         if self._options.feature_gates.enabled("ComponentFlagz"):
             endpoints.add("/flagz", lambda request: flagz(request, self._flags))
         if self._options.feature_gates.enabled("ComponentStatusz"):
-            endpoints.add_statusz(self._moment)
+            now_ns = self._environment.now_ns
+            endpoints.add_statusz(lambda: datetime.fromtimestamp(now_ns() / 1e9, UTC))
         return endpoints
 
     def _decisions(self, ring: DecisionRing, query: DecisionQuery) -> DecisionRecords:
@@ -245,9 +239,6 @@ class SchedulerProcess:
             records=ring.newest(query),
             queue=queue,
         )
-
-    def _moment(self) -> datetime:
-        return datetime.fromtimestamp(self._environment.now_ns() / 1e9, UTC)
 
     def _show_cache(self) -> None:
         if self.scheduler is None or self._informers is None:
@@ -268,14 +259,14 @@ class SchedulerProcess:
         if self.is_stopping:
             # Upstream's process exits before it could write that it has stopped leading.
             return
-        assert self._connections is not None
         component = self._configuration.profiles[0].scheduler_name
         record = self._connections.recorder.record_election
         self._main_loop.call_soon_threadsafe(record, about, words, component)
 
     def _check_leadership(self) -> None:
-        if self.election is not None and not self.election.may_act():
-            raise NotLeaderError
+        """Raise ApiError if the lease may have expired: then nothing is written."""
+        if not self._leads():
+            raise ApiError(0, "NotLeader", "this replica does not lead any more")
 
     def _assemble(
         self, api: ApiClient, connect: ConnectExtender
@@ -294,9 +285,7 @@ class SchedulerProcess:
             wall_clock_ahead_seconds=round(ahead_seconds % 1.0 * 1024) / 1024,
         )
         pods = PodLister()
-        writers = NO_WRITERS
-        if self._report is None and self._connections is not None:
-            writers = self._connections.writers(pods)
+        writers = NO_WRITERS if self._report is not None else self._connections.writers(pods)
         return assemble(
             setup,
             api,
@@ -358,7 +347,6 @@ class SchedulerProcess:
 
     async def _finish_writes(self, scheduler: Scheduler) -> None:
         """Wait for writes under way, for a limited time, and not for preparations."""
-        assert self._connections is not None
         await scheduler.end_preparations(_PREPARE_SECONDS_MAX)
         try:
             async with asyncio.timeout(_DRAIN_SECONDS_MAX):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import TypeAlias
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import KubeObject
@@ -26,29 +26,12 @@ from kubesched.explain.shadow_report import ReplayReport, ShadowVerdict
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.registry import SchedulerSetup
 from kubesched.scheduler.decision import Failed
-from kubesched.scheduler.decision_recorder import LineType, RecordedBy, RecordedDecision
+from kubesched.scheduler.decision_recorder import RecordedBy, RecordedDecision
 from kubesched.scheduler.placer import reserve, unreserve
 from kubesched.snapshot.pod_info import PodInfo, uid_of
 
-
-class RecordedEvent(NamedTuple):
-    """A line of a recording, as it is replayed.
-
-    Attributes:
-        type: What happened.
-        at: Seconds since the recording began.
-        item: The object of a watch event.
-        old: The object before a change.
-        is_final_state_known: Whether `item` is the last state before a deletion.
-        decision: What was decided or undone.
-    """
-
-    type: LineType
-    at: float
-    item: KubeObject | None = None
-    old: KubeObject | None = None
-    is_final_state_known: bool = True
-    decision: RecordedDecision | None = None
+RecordedEvent: TypeAlias = Callable[[DecisionWatch], object]
+"""What happened, as a call of a watch."""
 
 
 class ExactWatch(DecisionWatch):
@@ -127,7 +110,7 @@ class ExactWatch(DecisionWatch):
 
 
 class Replay:
-    """Replays a recording, and counts the decisions."""
+    """Replays a recording."""
 
     def __init__(self, recorded_by: RecordedBy, setup: SchedulerSetup, seed: int) -> None:
         """Set up, while a loop runs, a scheduler that makes recorded decisions again.
@@ -143,44 +126,29 @@ class Replay:
         new_watch = ShadowWatch if recorded_by is RecordedBy.SHADOW else ExactWatch
         self._watch: DecisionWatch = new_watch(setup, seed)
         self._seconds = 0.0
-        self.decisions = 0
 
-    async def run(self, events: Iterable[RecordedEvent], goes_on: Callable[[], bool]) -> bool:
+    async def run(
+        self, events: Iterable[tuple[float, RecordedEvent]], goes_on: Callable[[], bool]
+    ) -> bool:
         """Replay events at their times on the clock of the loop; return whether all were.
 
+        Times are in seconds since the recording began.
         `goes_on` is called before each event; False ends the replay.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
         is_whole = True
-        for event in events:
+        for at, event in events:
             if not goes_on():
                 is_whole = False
                 break
-            delay_seconds = began + event.at - loop.time()
+            delay_seconds = began + at - loop.time()
             if delay_seconds > 0:
                 await asyncio.sleep(delay_seconds)
-            self._seconds = event.at
-            self._apply(event)
+            self._seconds = at
+            event(self._watch)
         self._watch.judge.settle_all()
         return is_whole
-
-    def _apply(self, event: RecordedEvent) -> None:
-        watch, item = self._watch, event.item
-        match event.type:
-            case LineType.SYNCED:
-                watch.synced()
-            case LineType.DECIDED if event.decision is not None:
-                self.decisions += 1
-                watch.decided(event.decision)
-            case LineType.UNDONE if event.decision is not None:
-                watch.undone(event.decision)
-            case LineType.ADDED if item is not None:
-                watch.added(item)
-            case LineType.MODIFIED if item is not None and event.old is not None:
-                watch.updated(event.old, item)
-            case LineType.DELETED if item is not None:
-                watch.deleted(item, is_final_state_known=event.is_final_state_known)
 
     def report(self, *, partial: bool) -> ReplayReport:
         """Return the report so far."""

@@ -66,7 +66,7 @@ class SecureServing:
         self._handler = handler
         self._context = context
         self._shares_port = shares_port
-        self._server: asyncio.Server | None = None
+        self._server: asyncio.Server
         self._is_closing = False
         # A task per connection, and those of them that answer a request at present.
         self._connections: set[asyncio.Task[None]] = set()
@@ -87,7 +87,6 @@ class SecureServing:
 
     async def __aexit__(self, *_error: object) -> None:
         """Stop listening, and wait up to five seconds for requests under way."""
-        assert self._server is not None
         # `wait_closed` would wait for clients that never begin their TLS handshake.
         self._server.close()
         self._is_closing = True

@@ -22,6 +22,7 @@ from random import Random
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import FINISHED, Node, Pod
@@ -74,7 +75,7 @@ class DecisionWatch(ABC):
         configuration = setup.configuration
         self.notes = (_EXTENDERS_NOT_CALLED,) if configuration.extenders else ()
         self.scheduler, self._handlers = assemble(
-            setup._replace(configuration=msgspec.structs.replace(configuration, extenders=())),
+            setup._replace(configuration=replace(configuration, extenders=())),
             DryRunClient(lambda _report: None),
             random=Random(seed),  # noqa: S311 - ties
         )

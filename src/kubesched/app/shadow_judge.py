@@ -24,6 +24,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.cache.cache import Cache
@@ -119,7 +120,7 @@ class _Change(msgspec.Struct, frozen=True):
     @property
     def inverse(self) -> _Change:
         """The change that undoes it."""
-        return msgspec.structs.replace(self, old=self.new, new=self.old)
+        return replace(self, old=self.new, new=self.old)
 
     def is_ahead_of(self, place: tuple[int, int]) -> bool:
         """Whether it was decided for a pod that was queued before this place."""
@@ -502,11 +503,11 @@ class ShadowJudge:
         """Return it as Sampled, if the other scheduler looks at a part of the nodes."""
         if not self._samples or len(self._cache.nodes) <= _SAMPLED_NODES_MIN:
             return found
-        return msgspec.structs.replace(found, verdict=ShadowVerdict.SAMPLED)
+        return replace(found, verdict=ShadowVerdict.SAMPLED)
 
     def _keep_changed(self, found: Disagreement, words: str) -> None:
         sentence = f"{found.sentence}; {words}"
-        self._keep(msgspec.structs.replace(found, verdict=ShadowVerdict.CHANGED, sentence=sentence))
+        self._keep(replace(found, verdict=ShadowVerdict.CHANGED, sentence=sentence))
 
     def _keep(self, found: Disagreement) -> None:
         if self.counts[found.verdict] < KEPT_MAX:
@@ -581,7 +582,7 @@ def _explained(found: Disagreement, report: PodExplanation) -> Disagreement:
         else:
             instead = f"kubesched chooses {ours}" if ours else f"kubesched: {found.our_message}"
             words = f"bound to {theirs}, {_why_not(theirs, report)}; {instead}"
-    return msgspec.structs.replace(found, sentence=words, scores=differences)
+    return replace(found, sentence=words, scores=differences)
 
 
 def _why_not(node: str, report: PodExplanation) -> str:

@@ -142,8 +142,7 @@ def _write_troubles(writer: Writer, pods: Sequence[DrainedPod], indent: int = IT
     alike = grouped_by(pods, lambda pod: (pod.fate, pod.budgets, pod.message, pod.unknown))
     for found in list(alike.values())[:_REASONS_MAX]:
         _write_trouble(writer, found, indent)
-    if left := sum(map(len, list(alike.values())[_REASONS_MAX:])):
-        writer.line(f"and {count(left, 'pod')} for other reasons; {_SHOWS_ALL}", indent=indent)
+    _write_others(writer, sum(map(len, list(alike.values())[_REASONS_MAX:])), indent)
 
 
 def _write_trouble(writer: Writer, pods: Sequence[DrainedPod], indent: int) -> None:
@@ -161,8 +160,7 @@ def _write_trouble(writer: Writer, pods: Sequence[DrainedPod], indent: int) -> N
             return
         case _:
             writer.line(f"{who} stay{'s' * is_one} pending:", indent=indent)
-    text = "not known, because the input lacks objects" if first.unknown else first.message
-    writer.line(text, indent=indent + 2 * ITEM, dim=True)
+    writer.line(_why(first), indent=indent + 2 * ITEM, dim=True)
 
 
 def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
@@ -174,7 +172,7 @@ def _write_moved(writer: Writer, node: str, pods: Sequence[DrainedPod]) -> None:
     for pod in sorted(moved, key=lambda one: one.round)[:_MOVED_MAX]:
         when = f", in round {pod.round}" if len(rounds) > 1 else ""
         writer.item(f"{pod.pod} to {pod.new_node}{when}")
-    writer.rest(len(moved) - _MOVED_MAX, "-o json shows all")
+    writer.rest(len(moved) - _MOVED_MAX, _SHOWS_ALL)
     if stays:
         writer.item(f"{count(stays, 'pod')} of DaemonSets, or static: not evicted")
     if ended:
@@ -335,7 +333,7 @@ def _write_blocked(writer: Writer, heading: str, nodes: Sequence[NodeThatBlocks]
             writer.line(text, indent=2 * ITEM)
     if len(nodes) > _BLOCKED_MAX:
         others = [one.node for one in nodes[_BLOCKED_MAX:]]
-        writer.item(f"and {names(others)}; -o json shows all")
+        writer.item(f"and {names(others)}; {_SHOWS_ALL}")
 
 
 # What answers have in common.
@@ -347,14 +345,18 @@ def write_without_node(writer: Writer, heading: str, groups: Sequence[PodsWithou
         return
     writer.heading(heading)
     for group in groups[:_REASONS_MAX]:
-        number = count(len(group.pods), "pod")
-        writer.item(f"{number}: {names(group.pods)}")
-        text = "not known, because the input lacks objects" if group.unknown else group.message
-        writer.detail(text)
-    left = groups[_REASONS_MAX:]
-    if left:
-        pods = count(sum(len(group.pods) for group in left), "pod")
-        writer.item(f"and {pods} for other reasons; -o json shows all")
+        writer.item(f"{count(len(group.pods), 'pod')}: {names(group.pods)}")
+        writer.detail(_why(group))
+    _write_others(writer, sum(len(group.pods) for group in groups[_REASONS_MAX:]))
+
+
+def _why(found: DrainedPod | PodsWithoutNode) -> str:
+    return "not known, because the input lacks objects" if found.unknown else found.message
+
+
+def _write_others(writer: Writer, pods: int, indent: int = ITEM) -> None:
+    if pods:
+        writer.line(f"and {count(pods, 'pod')} for other reasons; {_SHOWS_ALL}", indent=indent)
 
 
 def write_preempted(writer: Writer, heading: str, evicted: Sequence[PreemptedPod]) -> None:
@@ -371,7 +373,6 @@ def _preempted(one: PreemptedPod) -> str:
 
 
 def _write_use(writer: Writer, before: ClusterUse, after: ClusterUse) -> None:
-    """Write how full a cluster is before and after a change."""
     writer.heading("Requested of allocatable")
     known = {one.resource: one for one in before.resources}
     rows = []

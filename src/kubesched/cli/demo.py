@@ -16,7 +16,7 @@ from typing import Final
 
 import click
 
-from kubesched.cli.files import check_outputs, write_text
+from kubesched.cli.files import check_outputs, write_file
 from kubesched.cli.main import kubesched
 
 CLUSTER: Final = "cluster.yaml"
@@ -26,12 +26,12 @@ COLUMNS_MAX: Final = 100
 def demo(file: Path | None) -> None:
     """Run the commands of the demo; with a file, only write their cluster there."""
     check_outputs({"--write": file}, ())
-    cluster = Path(__file__).with_name("demo_cluster.yaml").read_text(encoding="utf-8")
+    cluster = Path(__file__).with_name("demo_cluster.yaml").read_bytes()
     if file is not None:
-        write_text(file, cluster)
+        write_file(file, cluster)
         return
     with TemporaryDirectory(prefix="kubesched-demo-") as folder, chdir(folder):
-        Path(CLUSTER).write_text(cluster, encoding="utf-8")
+        Path(CLUSTER).write_bytes(cluster)
         _play()
 
 
@@ -75,7 +75,6 @@ def _write(text: str) -> None:
 
 
 def _run(*arguments: str) -> None:
-    """Write a command as one would type it, and run it."""
     click.echo()
     click.secho(f"$ kubesched {shlex.join(arguments)}", bold=True)
     click.echo()

@@ -148,11 +148,11 @@ def _leave(file: Path, beside: Path, *, keeps_part: bool) -> None:
     click.echo(f"kubesched: {printable(text)}", err=True)
 
 
-def write_text(file: Path, text: str) -> None:
+def write_file(file: Path, data: bytes) -> None:
     """Replace a file as a whole, or leave it unchanged.
 
     Raises:
         OSError: It cannot be written; with its name.
     """
     with replacing(file, keeps_part=False) as write:
-        write(text.encode())
+        write(data)

@@ -300,7 +300,6 @@ def _section(name: str, written: str) -> Section:
 
 
 def _declared(section: str, entry: re.Match[str]) -> Flag:
-    """Return the option of an entry."""
     kind, rule, value = entry["kind"], entry["rule"], entry["value"]
     attributes = {"help": " ".join(entry["help"].split()), **_KINDS[kind]}
     if entry["metavar"]:

@@ -17,7 +17,7 @@ from rich.cells import cell_len
 
 from kubesched.api.yaml_syntax import dump
 from kubesched.cli.errors import naming, printable
-from kubesched.cli.files import write_text
+from kubesched.cli.files import write_file
 from kubesched.explain.document import Document
 
 D = TypeVar("D", bound=Document)
@@ -68,7 +68,8 @@ def write_page(file: Path | None, *documents: Document) -> None:
         return
     from kubesched.page.render import render
 
-    write_text(file, render(documents, f"kubesched {click.get_current_context().info_name}"))
+    page = render(documents, f"kubesched {click.get_current_context().info_name}")
+    write_file(file, page.encode())
 
 
 def write_line(text: str) -> None:

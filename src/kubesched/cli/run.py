@@ -36,7 +36,7 @@ from kubesched.app.options import (
 )
 from kubesched.app.process import SchedulerProcess
 from kubesched.app.signals import STOPPING
-from kubesched.cli.files import check_outputs, write_text
+from kubesched.cli.files import check_outputs, write_file
 from kubesched.cli.flags import shown_flags
 from kubesched.cli.snapshot import recording_to
 from kubesched.client.connect import find_settings, new_event_loop
@@ -191,7 +191,7 @@ def _write(path: Path, text: str) -> None:
         sys.stdout.write(text)
         return
     check_outputs({"--write-config-to": path}, ())
-    write_text(path, text)
+    write_file(path, text.encode())
 
 
 class ReportWriter:

@@ -64,7 +64,7 @@ class SchedulerChild:
         self._names = str(config), str(written)
         self._arguments = ["run", "--config", str(config), "--secure-port", "0", *flags]
         self._log = log
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: asyncio.subprocess.Process
 
     async def start(self) -> None:
         """Start it; raises UserError if the log cannot be written."""
@@ -87,7 +87,6 @@ class SchedulerChild:
 
     async def failed(self) -> str:
         """Wait until it ends by itself; return an error message."""
-        assert self._process is not None, "it has been started"
         code = await self._process.wait()
         if code < 0:
             return f"the scheduler was ended by {_signal_name(-code)}"
@@ -98,7 +97,6 @@ class SchedulerChild:
     async def stop(self) -> None:
         """Stop it."""
         process = self._process
-        assert process is not None, "it has been started"
         if process.returncode is None:
             process.terminate()
             try:

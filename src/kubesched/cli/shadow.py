@@ -7,13 +7,13 @@ Rejects:  configurations without a profile for the scheduler to compare with; co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.app.replay import Replay
 from kubesched.app.shadow import Shadow
@@ -89,13 +89,13 @@ def _for_schedulers(
     for name in dict.fromkeys(names):
         found = given.get(profile or name, only)
         if found is not None:
-            profiles.append(msgspec.structs.replace(found, scheduler_name=name))
+            profiles.append(replace(found, scheduler_name=name))
         else:
             known = ", ".join(given)
             errors.append(f"--config has no profile {name}; name one with --profile: {known}")
     if errors:
         raise UserError(*errors)
-    configuration = msgspec.structs.replace(setup.configuration, profiles=tuple(profiles))
+    configuration = replace(setup.configuration, profiles=tuple(profiles))
     return setup._replace(configuration=configuration)
 
 
@@ -129,9 +129,10 @@ async def _shadow(
 
 
 def _write_shadow(writer: Writer, report: ShadowReport) -> None:
-    writer.headline(_shadow_headline(report))
+    agreed = f"all but {report.different:,}" if report.different else "all"
+    verdict = f"{agreed} as kubesched's"
+    writer.headline(_headline(report.scheduler_name, f"{report.seconds:.0f} s", report, verdict))
     writer.notes(report.notes)
-    writer.heading("Decisions")
     rows = (
         ("agreed", report.agreed),
         ("another node of the same score", report.ties),
@@ -140,29 +141,35 @@ def _write_shadow(writer: Writer, report: ShadowReport) -> None:
         ("different", report.different),
         ("still pending at the end", report.pending),
     )
-    shown = [(outcome, f"{number:,}") for outcome, number in rows]
-    writer.table(TextTable(("outcome", "pods"), shown, ("pods",)))
+    _write_decisions(writer, "pods", rows)
     if report.agreed_late:
         late = count(report.agreed_late, "agreement")
         writer.item(f"{late} after the cluster had changed since the pod appeared")
-    if report.skipped:
-        writer.item(f"{count(report.skipped, 'pod')} of pod groups not judged")
     _write_disagreements(writer, report, _HEADINGS)
 
 
-def _shadow_headline(report: ShadowReport) -> str:
-    who = report.scheduler_name
-    where = f"in {report.seconds:.0f} s, on {count(report.nodes, 'node')}"
+# What reports have in common.
+
+
+def _headline(who: str, time: str, report: ShadowReport | ReplayReport, verdict: str) -> str:
+    where = f"in {time}, on {count(report.nodes, 'node')}"
     if not report.judged:
         return f"{who} decided nothing {where}."
-    agreed = f"all but {report.different:,}" if report.different else "all"
-    return f"{count(report.judged, 'decision')} of {who} {where}: {agreed} as kubesched's."
+    return f"{count(report.judged, 'decision')} of {who} {where}: {verdict}."
+
+
+def _write_decisions(writer: Writer, what: str, rows: Iterable[tuple[str, int]]) -> None:
+    writer.heading("Decisions")
+    shown = [(outcome, f"{number:,}") for outcome, number in rows]
+    writer.table(TextTable(("outcome", what), shown, (what,)))
 
 
 def _write_disagreements(
-    writer: Writer, report: ShadowReport | ReplayReport, verdicts: Collection[ShadowVerdict]
+    writer: Writer, report: ShadowReport | ReplayReport, verdicts: Iterable[ShadowVerdict]
 ) -> None:
-    """Write the first disagreements of these verdicts, and how many more there are."""
+    """Write how many pods were not judged, and the first disagreements of these verdicts."""
+    if report.skipped:
+        writer.item(f"{count(report.skipped, 'pod')} of pod groups not judged")
     totals = {
         ShadowVerdict.DIFFERENT: report.different,
         ShadowVerdict.SAMPLED: report.sampled,
@@ -205,18 +212,20 @@ async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int)
     with watched() as show:
 
         def text() -> str:
-            return f"{percent(recording.share_read)} read, {replay.decisions:,} decisions"
+            return f"{percent(recording.share_read)} read, {recording.decisions:,} decisions"
 
         is_whole = await replay.run(recording.events(), lambda: show(text))
     return replay.report(partial=not is_whole)
 
 
 def _write_replay(writer: Writer, report: ReplayReport) -> None:
-    writer.headline(_replay_headline(report))
+    who = ", ".join(report.scheduler_names)
+    differing = f"{report.different:,}" if report.different else "none"
+    verdict = f"{differing} would differ now"
+    writer.headline(_headline(who, duration(report.seconds), report, verdict))
     if report.partial:
         writer.line("Interrupted: the rest of the recording was not replayed.")
     writer.notes(report.notes)
-    writer.heading("Decisions")
     other = report.different - report.no_longer_placed - report.now_placed
     rows = [
         ("same", report.same),
@@ -227,21 +236,7 @@ def _write_replay(writer: Writer, report: ReplayReport) -> None:
         ("no node any more", report.no_longer_placed),
         ("a node now", report.now_placed),
     ]
-    shown = [(outcome, f"{number:,}") for outcome, number in rows if number]
-    writer.table(TextTable(("outcome", "decisions"), shown, ("decisions",)))
-    if report.skipped:
-        writer.item(f"{count(report.skipped, 'pod')} of pod groups not judged")
+    _write_decisions(writer, "decisions", [row for row in rows if row[1]])
     # Which of equal nodes was drawn is chance; -o json lists ties.
     verdicts = [verdict for verdict in _HEADINGS if verdict is not ShadowVerdict.TIE]
     _write_disagreements(writer, report, verdicts)
-
-
-def _replay_headline(report: ReplayReport) -> str:
-    who = ", ".join(report.scheduler_names)
-    where = f"in {duration(report.seconds)}, on {count(report.nodes, 'node')}"
-    if not report.judged:
-        return f"{who} decided nothing {where}."
-    judged = count(report.judged, "decision")
-    if not report.different:
-        return f"{judged} of {who} {where}: none would differ now."
-    return f"{judged} of {who} {where}: {report.different:,} would differ now."

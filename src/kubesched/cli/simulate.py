@@ -96,7 +96,6 @@ def simulate(
 
 
 def _write_timing(report: SimulationReport, seconds: float) -> None:
-    """Write to stderr how long the decisions took."""
     rate = report.summary.attempts / seconds if seconds else 0.0
     text = f"{report.summary.attempts} scheduling cycles in {seconds:.1f} s, {rate:.0f} per second"
     # Both may go to the same terminal, and the report comes first.
@@ -299,7 +298,6 @@ def _node_table(nodes: Sequence[NodeUse], summary: Summary) -> TextTable:
 
 
 def _placement_table(placements: Sequence[PodPlacement]) -> TextTable:
-    """Return one row per pod that has a node."""
     headings = ("pod", "node", "attempts", "preempted")
     rows = [
         (found.pod, found.node, str(found.attempts), names(found.preempted)) for found in placements

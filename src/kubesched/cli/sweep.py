@@ -24,7 +24,7 @@ from kubesched.cli.errors import (
     write_slow_plugin,
     write_warnings,
 )
-from kubesched.cli.files import check_inputs, check_outputs, replacing
+from kubesched.cli.files import check_inputs, check_outputs, write_file
 from kubesched.cli.output import TextTable, Writer, in_parts, writer
 from kubesched.explain.sentences import count
 from kubesched.inputs.errors import UserError
@@ -145,7 +145,6 @@ def _plugin(text: str) -> str:
 
 
 def _write_runs(plan: SweepPlan) -> None:
-    """Write the runs of a sweep to stdout."""
     labels = list(plan.cells[0].labels)
     rows = [tuple(map(str, run.key)) for run in plan.runs()]
     writer().table(TextTable((*labels, SEED), rows, (SEED,)), indent=0)
@@ -196,9 +195,9 @@ def _run(
         return EXIT_INTERRUPTED
     found = [(run, outcomes[run.key]) for run in runs]
     cells = summaries(found, plan.show)
-    _write(output, encoded(run_columns(found), output))
+    write_file(output, encoded(run_columns(found), output))
     if summary is not None:
-        _write(summary, encoded(summary_columns(cells), summary))
+        write_file(summary, encoded(summary_columns(cells), summary))
     _write_means(cells, len(plan.seeds))
     _write_times(found)
     return _report_failures(found)
@@ -219,11 +218,6 @@ def _cores() -> int:
     """Return the number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-
-
-def _write(file: Path, data: bytes) -> None:
-    with replacing(file, keeps_part=False) as write:
-        write(data)
 
 
 # Progress.

@@ -11,7 +11,7 @@ from typing import Final
 from kubesched.answers.scenario_play import ScenarioPlay
 from kubesched.cli.asking import Show, watched
 from kubesched.cli.errors import EXIT_INTERRUPTED, write_warnings
-from kubesched.cli.files import check_outputs, replacing, write_text
+from kubesched.cli.files import check_outputs, replacing, write_file
 from kubesched.cli.flags import is_given
 from kubesched.cli.output import (
     OutputFormat,
@@ -75,7 +75,7 @@ def play_files(
     report = play(played, timeline.decision_log, timeline.record, recorder)
     if timeline.html is not None and recorder is not None:
         playback = recorder.playback(report.scenario, report.duration_seconds)
-        write_text(timeline.html, render([playback, report], _title(report)))
+        write_file(timeline.html, render([playback, report], _title(report)).encode())
     write_answer(report, output, _write)
     return EXIT_INTERRUPTED if report.partial else 0
 
@@ -191,15 +191,9 @@ def _waits(report: TimelineReport) -> _Titled:
     rows = [
         (
             row.priority,
-            number(row.arrived),
-            number(row.bound),
-            number(row.pending),
-            number(row.disrupted),
-            _time(row.mean_seconds),
-            _time(row.p50_seconds),
-            _time(row.p90_seconds),
-            _time(row.p99_seconds),
-            _time(row.max_seconds),
+            *map(number, (row.arrived, row.bound, row.pending, row.disrupted)),
+            *map(_time, (row.mean_seconds, row.p50_seconds, row.p90_seconds)),
+            *map(_time, (row.p99_seconds, row.max_seconds)),
             number(row.pending_pod_hours),
         )
         for row in report.waits

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.answers.cluster import Cluster
 from kubesched.answers.trial import ChangeKind, SuggestedChange
@@ -104,7 +105,7 @@ def _ask(
     if running is not None and report.pod:
         records, problem = running.ask(report.pod)
         if records is None:
-            report = msgspec.structs.replace(report, notes=(*report.notes, problem))
+            report = replace(report, notes=(*report.notes, problem))
         else:
             report = with_records(report, records)
     return report, *more
@@ -189,7 +190,6 @@ def _write_changes(writer: Writer, report: WhyReport, top: int) -> None:
 
 
 def _without_node(change: SuggestedChange) -> str:
-    """Return the sentence without the name of the node."""
     return change.sentence.replace(_node_of(change), "", 1)
 
 
@@ -246,14 +246,14 @@ class RunningScheduler:
             SetupError: A kubeconfig cannot be used.
         """
         settings = live_target(source)[0]
-        tls = msgspec.structs.replace(settings.tls, server_name="")
+        tls = replace(settings.tls, server_name="")
         if is_insecure:
             tls = tls.without_authority()
         try:
             server = server_url(url, tls=tls)
         except ValueError as error:
             raise UserError(f"--scheduler {url}: {error}") from None
-        self._settings = msgspec.structs.replace(settings, server=server, tls=tls, proxy_url="")
+        self._settings = replace(settings, server=server, tls=tls, proxy_url="")
         if not self._settings.may_carry_credentials:
             raise UserError(f"--scheduler {url}: credentials need https")
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from kubesched.explain.report import (
@@ -177,12 +177,12 @@ def explain_decision(
     match decision:
         case Placed():
             waits_for = awaited(profile, decision.cycle, pod, decision.node_name)
-            report = msgspec.structs.replace(report, waits_for=waits_for)
+            report = replace(report, waits_for=waits_for)
             return _with_scores(report, snapshot, trace, decision)
         case Rejected():
             return _with_rejection(report, profile, snapshot, trace, decision)
         case Failed():
-            return msgspec.structs.replace(report, message=decision.message)
+            return replace(report, message=decision.message)
 
 
 def answer_of(status: Status, detail: str = "") -> Answer:
@@ -282,7 +282,7 @@ def _with_scores(
     names = [snapshot.nodes.names[row] for row in trace.feasible_rows.tolist()]
     scores = _node_scores(trace, names)
     best = tuple(score.node for score in scores if score.rank == 1)
-    return msgspec.structs.replace(
+    return replace(
         report,
         node=decision.node_name,
         scores=scores,
@@ -330,7 +330,7 @@ def _with_rejection(
             preemption = explain_preemption(result.details, statuses)
         elif result.victims and result.nominated_node_name:
             preemption = _without_report(result.victims, result.nominated_node_name)
-    return msgspec.structs.replace(
+    return replace(
         report,
         message=decision.message,
         preemption=preemption,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.framework.plugin import Decides
@@ -285,7 +285,7 @@ class PodExplanation(Document, frozen=True, kw_only=True):
 
     def narrowed(self, names: frozenset[str]) -> PodExplanation:
         """Return the explanation restricted to these nodes' outcomes and scores."""
-        return msgspec.structs.replace(
+        return replace(
             self,
             nodes=tuple(verdict for verdict in self.nodes if verdict.node in names),
             scores=tuple(score for score in self.scores if score.node in names),

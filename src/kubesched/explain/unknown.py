@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.core import Node
 from kubesched.api.policy import PodDisruptionBudget
@@ -54,14 +54,14 @@ def with_unknown(
         outcomes.placed(profile, pod, had_choice=report.feasible_count > 1)
     elif not outcomes.rejected(profile, pod, rejecting) and _is_found_by(report.preemption, needed):
         outcomes.preempted(profile, pod)
-    report = msgspec.structs.replace(report, unknown=outcomes.unknown())
+    report = replace(report, unknown=outcomes.kinds())
     if guessing := guessing_plugins(rejecting, needed):
         return _without_guesses(report, guessing)
     every = (one.kind for found in needed.values() for one in found)
     if report.preemption is None or PodDisruptionBudget not in every:
         return report
     preemption = _without_budgets(report.preemption)
-    return msgspec.structs.replace(report, preemption=preemption)
+    return replace(report, preemption=preemption)
 
 
 def _is_found_by(preemption: PreemptionExplanation | None, needed: Needed) -> bool:
@@ -73,10 +73,8 @@ def _is_found_by(preemption: PreemptionExplanation | None, needed: Needed) -> bo
 
 
 def _without_budgets(preemption: PreemptionExplanation) -> PreemptionExplanation:
-    candidates = tuple(
-        msgspec.structs.replace(found, pdb_violations=None) for found in preemption.candidates
-    )
-    return msgspec.structs.replace(preemption, candidates=candidates)
+    candidates = tuple(replace(found, pdb_violations=None) for found in preemption.candidates)
+    return replace(preemption, candidates=candidates)
 
 
 def guessing_plugins(rejecting: Collection[str], needed: Needed) -> frozenset[str]:
@@ -90,7 +88,7 @@ def guessing_plugins(rejecting: Collection[str], needed: Needed) -> frozenset[st
 
 def _without_guesses(report: PodExplanation, guessing: Collection[str]) -> PodExplanation:
     step = report.pre_filter
-    return msgspec.structs.replace(
+    return replace(
         report,
         outcome=PodOutcome.UNKNOWN,
         message="",
@@ -112,13 +110,13 @@ def with_known_rejections(
     """
     known = {one.node: one for one in report.nodes if not one.unknown}
     nodes = tuple(known.get(one.node) or _judged(one, ()) for one in verdicts)
-    return msgspec.structs.replace(report, nodes=nodes or report.nodes)
+    return replace(report, nodes=nodes or report.nodes)
 
 
 def _judged(verdict: NodeVerdict, guessing: Collection[str]) -> NodeVerdict:
     found = tuple(answer for answer in verdict.rejections if answer.plugin not in guessing)
     if found:
-        return msgspec.structs.replace(verdict, rejections=found)
+        return replace(verdict, rejections=found)
     return NodeVerdict(verdict.node, feasible=False, tried=verdict.tried, unknown=True)
 
 
@@ -132,7 +130,7 @@ class UnknownOutcomes:
         if not (len(snapshot.nodes) or snapshot.objects.knows(Node)):
             self._add([_NO_NODES])
 
-    def unknown(self) -> tuple[Unknown, ...]:
+    def kinds(self) -> tuple[Unknown, ...]:
         """Return the unknown kinds that outcomes so far depend on."""
         known = [kind for kind in KUBECTL_NAMES if kind in self._found]
         order = {kind: self._found[kind] for kind in [*known, *self._found]}

@@ -108,6 +108,12 @@ class Diagnosis(msgspec.Struct, frozen=True):
             _add_reasons(reasons, self.absent_status, absent)
         return reasons
 
+    def reasons(self, num_all_nodes: int) -> tuple[str, ...]:
+        """Return why there is no node, without numbers of nodes; sorted."""
+        if self.pre_filter_message:
+            return (self.pre_filter_message,)
+        return tuple(sorted(self.reason_counts(num_all_nodes)))
+
     def fit_error(self, num_all_nodes: int) -> str:
         """Return upstream's failure message, as written to the pod's condition."""
         text = f"0/{num_all_nodes} nodes are available:"

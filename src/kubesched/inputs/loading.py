@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.codec import Loaded, Source
 from kubesched.api.core import FINISHED, Pod
@@ -189,18 +190,16 @@ def pending_again(pod: Pod) -> Pod:
     """Return the pod as pending: without node, phase and nomination."""
     if not pod.spec.node_name and pod.status.phase not in FINISHED:
         return pod
-    status = msgspec.structs.replace(
-        pod.status, phase="Pending", nominated_node_name="", start_time=None
-    )
-    spec = msgspec.structs.replace(pod.spec, node_name="")
-    return msgspec.structs.replace(pod, spec=spec, status=status)
+    status = replace(pod.status, phase="Pending", nominated_node_name="", start_time=None)
+    spec = replace(pod.spec, node_name="")
+    return replace(pod, spec=spec, status=status)
 
 
 def with_scheduler_name(pod: Pod, name: str | None) -> Pod:
     """Return the pod with another `spec.schedulerName`; None changes nothing."""
     if name is None:
         return pod
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduler_name=name))
+    return replace(pod, spec=replace(pod.spec, scheduler_name=name))
 
 
 def with_plugins(configuration: Configuration, plugins: Sequence[type[Plugin]]) -> Configuration:
@@ -214,7 +213,7 @@ def with_plugins(configuration: Configuration, plugins: Sequence[type[Plugin]]) 
     if not new:
         return configuration
     profiles = tuple(_with_multi_point(profile, new) for profile in configuration.profiles)
-    return msgspec.structs.replace(configuration, profiles=profiles)
+    return replace(configuration, profiles=profiles)
 
 
 def _with_multi_point(
@@ -226,10 +225,8 @@ def _with_multi_point(
     if any(issubclass(plugin, QueueSortPlugin) for plugin in new):
         replaced = (*queue_sort.disabled, PluginEntry(PrioritySort.name))
         queue_sort = PluginSet(enabled=queue_sort.enabled, disabled=replaced)
-    plugins = msgspec.structs.replace(
-        profile.plugins, multi_point=multi_point, queue_sort=queue_sort
-    )
-    return msgspec.structs.replace(profile, plugins=plugins)
+    plugins = replace(profile.plugins, multi_point=multi_point, queue_sort=queue_sort)
+    return replace(profile, plugins=plugins)
 
 
 def _plugin_sets(configuration: Configuration) -> list[PluginSet]:

@@ -35,6 +35,7 @@ class RecordingInput:
     """A recording, whose first line is the header; to be used in a `with` statement.
 
     Attributes:
+        decisions: The number of decisions that were read.
         skipped: The custom resources that no plugin has declared, as `Kind of apiVersion`.
     """
 
@@ -61,6 +62,7 @@ class RecordingInput:
         self._line = 0
         self._decode = msgspec.json.Decoder(RecordedLine).decode
         self._objects: dict[_Key, KubeObject] = {}
+        self.decisions = 0
         self.skipped: dict[str, None] = {}
         try:
             self._lines = iter(unpacked(self._file))
@@ -82,8 +84,8 @@ class RecordingInput:
         """How much of the file was read, from 0 to 1."""
         return self._file.tell() / self._bytes if self._bytes else 1.0
 
-    def events(self) -> Iterator[RecordedEvent]:
-        """Yield what happened, in order.
+    def events(self) -> Iterator[tuple[float, RecordedEvent]]:
+        """Yield what happened, in order, and when: seconds since the recording began.
 
         Raises:
             UserError: A line is invalid, or the last one is missing.
@@ -99,7 +101,8 @@ class RecordingInput:
                 return
             event = self._event(line)
             if event is not None:
-                yield event
+                yield line.at, event
+                self.decisions += line.type is LineType.DECIDED
 
     def _header(self) -> RecordedLine:
         found = self._next()
@@ -136,12 +139,16 @@ class RecordingInput:
         match line.type:
             case LineType.ADDED | LineType.MODIFIED | LineType.DELETED:
                 return self._object_event(line)
-            case LineType.DECIDED | LineType.UNDONE:
-                if line.decision is None:
-                    self._fail(f"{line.type} without `decision`")
             case LineType.RECORDING:
                 self._fail("a second recording begins; replay one at a time")
-        return RecordedEvent(line.type, line.at, decision=line.decision)
+            case LineType.SYNCED:
+                return lambda watch: watch.synced()
+        decision = line.decision
+        if decision is None:
+            self._fail(f"{line.type} without `decision`")
+        if line.type is LineType.UNDONE:
+            return lambda watch: watch.undone(decision)
+        return lambda watch: watch.decided(decision)
 
     def _object_event(self, line: RecordedLine) -> RecordedEvent | None:
         raw = bytes(line.object)
@@ -163,11 +170,12 @@ class RecordingInput:
             self._fail(f"{line.type}: {type(item).__name__} {name} {there}")
         if line.type is LineType.DELETED:
             del self._objects[key]
-        else:
-            self._objects[key] = item
-        return RecordedEvent(
-            line.type, line.at, item, old, is_final_state_known=not line.final_state_unknown
-        )
+            is_known = not line.final_state_unknown
+            return lambda watch: watch.deleted(item, is_final_state_known=is_known)
+        self._objects[key] = item
+        if old is None:
+            return lambda watch: watch.added(item)
+        return lambda watch: watch.updated(old, item)
 
     def _fail(self, problem: str) -> NoReturn:
         raise UserError(f"{self._name}: line {self._line}: {problem}")

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -26,8 +26,6 @@ from kubesched.inputs.scenario_input import Play
 from kubesched.inputs.sources import SchedulerOptions
 from kubesched.simulator.playback import PlaybackRecorder
 from kubesched.simulator.timeline_report import TimelineReport
-
-T = TypeVar("T")
 
 _PAUSE: Final = 3.0
 """The pause after a view, in multiples of the time it took: views use a quarter of a processor."""
@@ -67,16 +65,6 @@ def _sent(title: str, documents: Sequence[Document]) -> SentDocuments:
     return SentDocuments(body, hashlib.sha256(body).hexdigest())
 
 
-class _Worker:
-    """A thread that does one piece of work at a time."""
-
-    def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(1, "page")
-
-    async def do(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
-
-
 class ShownCluster:
     """A cluster from files, or a live one; its view is renewed when the cluster has changed."""
 
@@ -99,7 +87,7 @@ class ShownCluster:
         self._version = -1
         self._sent: SentDocuments | None = None
         self._due = 0.0
-        self._worker = _Worker()
+        self._thread = ThreadPoolExecutor(1, "page")
         self._turn = asyncio.Lock()
 
     async def documents(self) -> SentDocuments:
@@ -117,7 +105,9 @@ class ShownCluster:
             began = loop.time()
             cluster = await self._newest()
             if self._sent is None:
-                self._sent = await self._worker.do(lambda: _sent(self.title, [cluster.view()]))
+                self._sent = await loop.run_in_executor(
+                    self._thread, lambda: _sent(self.title, [cluster.view()])
+                )
                 self._due = loop.time() + _PAUSE * (loop.time() - began)
             return self._sent
 
@@ -126,7 +116,7 @@ class ShownCluster:
         async with self._turn:
             self._check()
             cluster = await self._newest()
-        return await self._worker.do(lambda: question(cluster))
+        return await asyncio.get_running_loop().run_in_executor(self._thread, question, cluster)
 
     def _check(self) -> None:
         if self._followed is not None and self._followed.problem:
@@ -137,8 +127,8 @@ class ShownCluster:
         is_old = self._cluster is None or (followed and self._version != followed.version)
         if followed is not None and is_old:
             version, live = followed.version, followed.live()
-            self._cluster = await self._worker.do(
-                lambda: Cluster(live_input(live), self._scheduler, self._options)
+            self._cluster = await asyncio.get_running_loop().run_in_executor(
+                self._thread, lambda: Cluster(live_input(live), self._scheduler, self._options)
             )
             self._version, self._sent = version, None
         assert self._cluster is not None, "files are read before"
@@ -162,8 +152,9 @@ class ShownPlay:
     async def run(self) -> TimelineReport:
         """Simulate to the end, or until `stop`; raises what the simulation raises."""
         play = ScenarioPlay(self._play)
-        self._report = await _Worker().do(
-            lambda: play.simulated(watch=self._watch, recorder=self._recorder)
+        self._report = await self._loop.run_in_executor(
+            ThreadPoolExecutor(1, "page"),
+            lambda: play.simulated(watch=self._watch, recorder=self._recorder),
         )
         self._answer(self._report.duration_seconds)
         return self._report

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from random import Random
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.core import FINISHED, Node, Pod
 from kubesched.api.meta import KubeObject
@@ -50,7 +50,7 @@ class ClusterState:
         self.nominator = Nominator()
         self.pending: dict[str, PodInfo] = {}
         self.plugin_errors: list[PluginError] = []
-        services = msgspec.structs.replace(
+        services = replace(
             services_for(self._gates, self.cache.objects),
             report_plugin_error=self.plugin_errors.append,
             pod_group_states=self.cache.pod_groups,
@@ -186,8 +186,8 @@ class ClusterState:
         return losers
 
     def _set_nomination(self, info: PodInfo, node_name: str) -> None:
-        status = msgspec.structs.replace(info.pod.status, nominated_node_name=node_name)
-        renewed = PodInfo(msgspec.structs.replace(info.pod, status=status))
+        status = replace(info.pod.status, nominated_node_name=node_name)
+        renewed = PodInfo(replace(info.pod, status=status))
         if info.uid in self.pending:
             self.pending[info.uid] = renewed
         self.nominator.add(renewed, node_name)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.core import (
     Affinity,
@@ -64,7 +64,7 @@ class PriorityClasses:
         found = self.named(spec.priority_class_name)
         if found is None:
             return spec
-        return msgspec.structs.replace(
+        return replace(
             spec,
             priority=found.value,
             preemption_policy=spec.preemption_policy or found.preemption_policy,
@@ -102,7 +102,6 @@ def own_defaults(item: KubeObject) -> KubeObject:
     Allocatable of a node is its capacity, a namespace has a label with its name, a storage class
     binds at once, and a ReplicationController selects its pods.
     """
-    replace = msgspec.structs.replace
     match item:
         case Node(status=status) if status.capacity and not status.allocatable:
             return replace(item, status=replace(status, allocatable=status.capacity))
@@ -123,15 +122,15 @@ def pod_with_defaults(pod: Pod, classes: PriorityClasses) -> Pod:
     containers = _all_with_defaults(spec.containers, spec.host_network)
     init_containers = _all_with_defaults(spec.init_containers, spec.host_network)
     if containers is not spec.containers or init_containers is not spec.init_containers:
-        spec = msgspec.structs.replace(spec, containers=containers, init_containers=init_containers)
+        spec = replace(spec, containers=containers, init_containers=init_containers)
     if spec.resources is not None and spec.resources.limits:
         resources = _with_pod_requests(spec, spec.resources)
-        spec = msgspec.structs.replace(spec, resources=resources)
+        spec = replace(spec, resources=resources)
     if spec.affinity is not None:
         affinity = _with_label_keys(spec.affinity, pod.metadata.labels)
         if affinity is not spec.affinity:
-            spec = msgspec.structs.replace(spec, affinity=affinity)
-    return with_uid(pod if spec is pod.spec else msgspec.structs.replace(pod, spec=spec))
+            spec = replace(spec, affinity=affinity)
+    return with_uid(pod if spec is pod.spec else replace(pod, spec=spec))
 
 
 def _with_pod_requests(spec: PodSpec, resources: ResourceRequirements) -> ResourceRequirements:
@@ -142,12 +141,12 @@ def _with_pod_requests(spec: PodSpec, resources: ResourceRequirements) -> Resour
     limits = {
         name: limit for name, limit in resources.limits.items() if is_pod_level_resource(name)
     }
-    return msgspec.structs.replace(resources, requests={**limits, **requests, **resources.requests})
+    return replace(resources, requests={**limits, **requests, **resources.requests})
 
 
 def _with_label_keys(affinity: Affinity, labels: Mapping[str, str]) -> Affinity:
     """Merge the pod's own values of matchLabelKeys and mismatchLabelKeys into the selectors."""
-    merged = msgspec.structs.replace(
+    merged = replace(
         affinity,
         pod_affinity=_with_merged_terms(affinity.pod_affinity, labels),
         pod_anti_affinity=_with_merged_terms(affinity.pod_anti_affinity, labels),
@@ -160,13 +159,13 @@ def _with_merged_terms(affinity: AffinityT | None, labels: Mapping[str, str]) ->
         return None
     required = affinity.required_during_scheduling_ignored_during_execution
     preferred = affinity.preferred_during_scheduling_ignored_during_execution
-    return msgspec.structs.replace(
+    return replace(
         affinity,
         required_during_scheduling_ignored_during_execution=tuple(
             _merged(term, labels) for term in required
         ),
         preferred_during_scheduling_ignored_during_execution=tuple(
-            msgspec.structs.replace(one, pod_affinity_term=_merged(one.pod_affinity_term, labels))
+            replace(one, pod_affinity_term=_merged(one.pod_affinity_term, labels))
             for one in preferred
         ),
     )
@@ -186,8 +185,8 @@ def _merged(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm
         if key in labels and (key, operator) not in stored
     )
     expressions = (*selector.match_expressions, *merged)
-    selector = msgspec.structs.replace(selector, match_expressions=expressions)
-    return msgspec.structs.replace(term, label_selector=selector)
+    selector = replace(selector, match_expressions=expressions)
+    return replace(term, label_selector=selector)
 
 
 def pod_group_with_defaults(group: PodGroup, classes: PriorityClasses) -> PodGroup:
@@ -195,8 +194,8 @@ def pod_group_with_defaults(group: PodGroup, classes: PriorityClasses) -> PodGro
     spec = group.spec
     found = None if spec.priority is not None else classes.named(spec.priority_class_name)
     if found is not None:
-        spec = msgspec.structs.replace(spec, priority=found.value)
-    return with_uid(msgspec.structs.replace(group, spec=spec))
+        spec = replace(spec, priority=found.value)
+    return with_uid(replace(group, spec=spec))
 
 
 def default_storage_class(classes: Iterable[StorageClass]) -> str | None:
@@ -217,8 +216,8 @@ def claim_with_defaults(
         return claim
     if BETA_STORAGE_CLASS in claim.metadata.annotations:
         return claim
-    spec = msgspec.structs.replace(spec, storage_class_name=default_class)
-    return msgspec.structs.replace(claim, spec=spec)
+    spec = replace(spec, storage_class_name=default_class)
+    return replace(claim, spec=spec)
 
 
 def with_uid(item: T) -> T:
@@ -226,9 +225,7 @@ def with_uid(item: T) -> T:
     metadata = item.metadata
     if metadata.uid:
         return item
-    return msgspec.structs.replace(
-        item, metadata=msgspec.structs.replace(metadata, uid=metadata.key)
-    )
+    return replace(item, metadata=replace(metadata, uid=metadata.key))
 
 
 def _all_with_defaults(
@@ -244,12 +241,11 @@ def _with_defaults(container: Container, host_network: bool) -> Container:
     given = resources.requests
     missing = {name: amount for name, amount in resources.limits.items() if name not in given}
     if missing:
-        resources = msgspec.structs.replace(resources, requests={**given, **missing})
+        resources = replace(resources, requests={**given, **missing})
     elif not host_network:
         return container
     if host_network:
         ports = tuple(
-            msgspec.structs.replace(port, host_port=port.host_port or port.container_port)
-            for port in ports
+            replace(port, host_port=port.host_port or port.container_port) for port in ports
         )
-    return msgspec.structs.replace(container, resources=resources, ports=ports)
+    return replace(container, resources=resources, ports=ports)

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kubesched.api.codec import DecodeError, Source, decode_object
 from kubesched.api.core import Pod
@@ -169,7 +170,6 @@ def _attempt(cluster: ClusterState, info: PodInfo) -> tuple[Answer, Decision | N
 
 
 def _present(**fields: Any) -> Answer:
-    """Return the fields that have a value."""
     return {name: value for name, value in fields.items() if value}
 
 
@@ -328,11 +328,9 @@ class _Sequence:
         self._cluster.bind(info, node_name)
         started = second_time(_BEGIN + timedelta(seconds=number))
         pod = info.pod
-        status = msgspec.structs.replace(
-            pod.status, phase="Running", nominated_node_name="", start_time=started
-        )
-        spec = msgspec.structs.replace(pod.spec, node_name=node_name)
-        self._cluster.cache.add_pod(msgspec.structs.replace(pod, spec=spec, status=status))
+        status = replace(pod.status, phase="Running", nominated_node_name="", start_time=started)
+        spec = replace(pod.spec, node_name=node_name)
+        self._cluster.cache.add_pod(replace(pod, spec=spec, status=status))
         self._placements[info.key] = node_name
 
     def _preempt(self, info: PodInfo, node_name: str, decision: Rejected, step: Answer) -> None:

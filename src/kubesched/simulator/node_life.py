@@ -105,18 +105,11 @@ class NodeLife:
         self._server.delete(node)
         self._kubelets.node_down(name)
 
-    def cordon(self, name: str) -> None:
-        """Mark a node unschedulable."""
-        self._set_unschedulable(name, is_unschedulable=True)
-
-    def uncordon(self, name: str) -> None:
-        """Mark a node schedulable."""
-        self._set_unschedulable(name, is_unschedulable=False)
-
-    def _set_unschedulable(self, name: str, *, is_unschedulable: bool) -> None:
+    def cordon(self, name: str, *, on: bool = True) -> None:
+        """Mark a node unschedulable, or schedulable again."""
         node = self._server.node(name)
-        if node is not None and node.spec.unschedulable != is_unschedulable:
-            spec = replace(node.spec, unschedulable=is_unschedulable)
+        if node is not None and node.spec.unschedulable != on:
+            spec = replace(node.spec, unschedulable=on)
             self._server.update(with_state_taints(replace(node, spec=spec)))
 
     def drain(self, name: str, *, evicts: bool = True) -> None:

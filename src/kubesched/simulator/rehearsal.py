@@ -181,9 +181,7 @@ def reasons_of(attempt: FailedAttempt, num_all_nodes: int) -> tuple[str, ...]:
     diagnosis = attempt.diagnosis
     if diagnosis is None or diagnosis is NOBODY_REJECTED:
         return (attempt.message,)
-    if diagnosis.pre_filter_message:
-        return (diagnosis.pre_filter_message,)
-    return tuple(sorted(diagnosis.reason_counts(num_all_nodes)))
+    return diagnosis.reasons(num_all_nodes)
 
 
 # Rehearsals.

@@ -131,11 +131,12 @@ class ResourceUse(DocumentPart, frozen=True):
 
 def resource_use(resource: str, allocatable: int, before: int, after: int) -> ResourceUse:
     """Return the use of a resource with its shares."""
-    shares = (_share(requested, allocatable) for requested in (before, after))
+    shares = (share_of(requested, allocatable) for requested in (before, after))
     return ResourceUse(resource, allocatable, before, after, *shares)
 
 
-def _share(requested: int, allocatable: int) -> float | None:
+def share_of(requested: int, allocatable: int) -> float | None:
+    """Return requested divided by allocatable, rounded; None if nothing is allocatable."""
     return round(requested / allocatable, _SHARE_DIGITS) if allocatable > 0 else None
 
 

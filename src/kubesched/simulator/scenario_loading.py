@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -36,6 +35,7 @@ from kubesched.config.feature_gates import setting_errors
 from kubesched.explain.sentences import names
 from kubesched.simulator.scenario import (
     VERSION,
+    DisruptionBudget,
     NodeGroup,
     PodArrivals,
     RunTime,
@@ -56,7 +56,7 @@ _ACTIONS: Final = tuple(
 _EVICTION_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
 _PERCENT: Final = re.compile(r"[0-9]+%")
 _FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(Scenario))
-NO_CHANGES: Final[Mapping[str, object]] = MappingProxyType({})
+NO_CHANGES: Final[Mapping[str, object]] = {}
 _TOO_SHORT: Final = "must be longer than nothing"
 _PER_HOUR_MAX: Final = 3_600_000_000
 _TOO_OFTEN: Final = f"must be at most {_PER_HOUR_MAX}, which is one in a microsecond"
@@ -249,7 +249,10 @@ def _workload_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldErr
     if workload.pods is not None:
         yield from _arrival_errors(workload.pods, child(path, "pods"))
     if workload.disruption_budget is not None:
-        yield from _budget_errors(workload, child(path, "disruptionBudget"))
+        place = child(path, "disruptionBudget")
+        if workload.trace is not None:
+            yield forbidden(place, "the pods of a trace have no label to select them by")
+        yield from _budget_errors(workload.disruption_budget, place)
     try:
         template = template_of(workload)
     except DecodeError as error:
@@ -258,11 +261,7 @@ def _workload_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldErr
         yield from spec_errors(template.spec, child(path, "template.spec"))
 
 
-def _budget_errors(workload: ScenarioWorkload, path: str) -> Iterator[FieldError]:
-    budget = workload.disruption_budget
-    assert budget is not None, "asked only of workloads that have one"
-    if workload.trace is not None:
-        yield forbidden(path, "the pods of a trace have no label to select them by")
+def _budget_errors(budget: DisruptionBudget, path: str) -> Iterator[FieldError]:
     yield from _one_of(budget, path, _BUDGETS)
     for name in _BUDGETS:
         amount = getattr(budget, name)

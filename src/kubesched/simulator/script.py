@@ -308,7 +308,7 @@ class Script:
             relabel = partial(nodes.relabel, changed=label.set, removed=label.remove)
             self._on_nodes(label, relabel, random)
         self._on_nodes(event.cordon, nodes.cordon, random)
-        self._on_nodes(event.uncordon, nodes.uncordon, random)
+        self._on_nodes(event.uncordon, partial(nodes.cordon, on=False), random)
         self._on_nodes(event.remove, nodes.remove, random)
         self._on_nodes(event.recover, nodes.recover, random)
 

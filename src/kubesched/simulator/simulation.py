@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.core import FINISHED, Pod
 from kubesched.api.meta import KubeObject
@@ -168,7 +168,7 @@ class Simulation:
             evictions=tuple(outcomes.evictions),
             zones=self._use.zones(placed),
             nodes=self._use.nodes(placed),
-            unknown=unknown.unknown(),
+            unknown=unknown.kinds(),
         )
 
     def _profile(self, info: PodInfo) -> Profile:
@@ -181,5 +181,5 @@ class Simulation:
         if not unknown.rejected(self._profile(info), info, rejecting):
             return found
         if isinstance(found, Unplaced):
-            return msgspec.structs.replace(found, unknown=True, message="", reasons=())
-        return msgspec.structs.replace(found, unknown=True, message="")
+            return replace(found, unknown=True, message="", reasons=())
+        return replace(found, unknown=True, message="")

@@ -16,10 +16,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api.names import PODS
 from kubesched.simulator.report import NodeUse, ResourceUse, ZoneUse, resource_use
 from kubesched.snapshot.node_table import NodeTable
 
-FIRST_RESOURCES: Final = ("cpu", "memory", "pods")
+FIRST_RESOURCES: Final = ("cpu", "memory", PODS)
 """The resources that come first wherever resources are listed."""
 _ZONE_SEPARATOR: Final = ":\x00:"
 
@@ -33,9 +34,8 @@ class Utilisation:
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
-        names = (*nodes.resources, *nodes.rare)
-        self._requested = {name: nodes.requested_of(name).copy() for name in names}
-        self._requested["pods"] = nodes.pod_counts.copy()
+        names = (*nodes.resources, *nodes.rare, PODS)
+        self._requested = {name: amounts_of(nodes, name)[1].copy() for name in names}
 
     def _amounts(self) -> dict[str, NDArray[np.int64]]:
         """Return resource -> allocatable, requested before and requested now: 3 x rows."""
@@ -43,9 +43,7 @@ class Utilisation:
         nothing = np.zeros(len(nodes), np.int64)
         found = {}
         for name in resource_names(nodes):
-            is_pods = name == "pods"
-            allocatable = nodes.allowed_pods if is_pods else nodes.allocatable_of(name)
-            requested = nodes.pod_counts if is_pods else nodes.requested_of(name)
+            allocatable, requested = amounts_of(nodes, name)
             # A resource that only pods request is known from the first placed pod on.
             before = self._requested.get(name, nothing)
             found[name] = np.stack((allocatable, before, requested))
@@ -102,6 +100,13 @@ def resource_names(nodes: NodeTable) -> Iterator[str]:
             nodes.allocatable_of(name).any() or nodes.requested_of(name).any()
         ):
             yield name
+
+
+def amounts_of(nodes: NodeTable, resource: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return what each row can give of a resource, and what the pods on it request."""
+    if resource == PODS:
+        return nodes.allowed_pods, nodes.pod_counts
+    return nodes.allocatable_of(resource), nodes.requested_of(resource)
 
 
 def region_and_zone(key: str) -> tuple[str, str]:

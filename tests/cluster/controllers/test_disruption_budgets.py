@@ -305,7 +305,7 @@ async def test_uncordoning_ends_a_drain(world: World) -> None:
     world.nodes.drain("node-1")
     await asyncio.sleep(20)
     assert 3 == len(world.server.all(Pod))
-    world.nodes.uncordon("node-1")
+    world.nodes.cordon("node-1", on=False)
     refused = world.nodes.refused_evictions
     _web(world, 3)
     await asyncio.sleep(60)

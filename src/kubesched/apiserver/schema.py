@@ -12,6 +12,8 @@ The tables are in `fields/`, one file per version of a group:
       creationTimestamp Time ~                left out where it is zero
       metadata meta_v1/ObjectMeta             a type of another file
       5 ports []Port ? : map(a,b) merge(a)    how patches and applies treat it
+      ...OtherSpec                            the fields of another type; lines below replace some
+      1 ...OtherSpec                          the same, in field 1 of the message in protobuf
     ObjectReference atomic                    server-side apply owns it as a whole
     JSONSchemaPropsOrBool union               in JSON, the value of one of its fields
 
@@ -38,7 +40,7 @@ Differs:  of two fields of the same name in one body only the last is read; they
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -164,8 +166,11 @@ class ObjectType(ValueType):
     @cached_property
     def fields(self) -> Mapping[str, Field]:
         """Its fields by name, in Go's order; read late, since types may be recursive."""
-        fields = (_field(line, self._file, self.short_name) for line in self._lines)
-        return {field.name: field for field in fields}
+        return {
+            field.name: field
+            for line in self._lines
+            for field in _fields(line, self._file, self.short_name)
+        }
 
     @cached_property
     def defaulted(self) -> list[Field]:
@@ -388,6 +393,22 @@ def _type(text: str, file: str, notes: Mapping[str, str] = {}) -> ValueType:
     return _named(other or file, name)
 
 
+def _fields(line: str, file: str, owner: str) -> Iterator[Field]:
+    """Yield the field of a line, or those of the type whose fields it takes."""
+    tag, is_taken, name = line.partition("...")
+    if not is_taken:
+        yield _field(line, file, owner)
+        return
+    other, above = _type(name, file), _tag(tag.strip())
+    assert isinstance(other, ObjectType), line
+    for field in other.fields.values():
+        yield msgspec.structs.replace(field, owner=owner, tag=(*above, *field.tag))
+
+
+def _tag(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split("."))) if text else ()
+
+
 def _field(line: str, file: str, owner: str) -> Field:
     match = _FIELD.fullmatch(line)
     assert match is not None, f"{file}: {line}"
@@ -411,7 +432,7 @@ def _field(line: str, file: str, owner: str) -> Field:
         is_always_written=not flag or (is_bare_struct and flag == "?"),
         default=None if default is None else msgspec.json.decode(default),
         default_if=tuple(match["condition"].split(",")) if match["condition"] else (),
-        tag=tuple(map(int, match["tag"].split("."))) if match["tag"] else (),
+        tag=_tag(match["tag"] or ""),
         merge_key=notes.get("merge"),
         is_replaced="replace" in notes,
         rules=tuple(one for one in rules if one != _IMMUTABLE),

@@ -205,6 +205,7 @@ def negotiate(header: str) -> MediaType:
 # Tables.
 
 Cell: TypeAlias = Callable[[Plain, datetime], Any]
+_EVERY: Final = "@every"
 _DEFAULT: Final = "@default"
 
 
@@ -269,6 +270,7 @@ def _tables() -> Mapping[str, tuple[TableColumn, ...]]:
     text = files(__package__).joinpath("columns.txt").read_text(encoding="utf-8")
     shared: dict[str, str] = {}
     tables: dict[str, tuple[TableColumn, ...]] = {}
+    ageless = []
     kind = ""
     for line in text.splitlines():
         if line.startswith("  "):
@@ -277,12 +279,19 @@ def _tables() -> Mapping[str, tuple[TableColumn, ...]]:
             name, _, description = line.partition(" = ")
             shared[name] = description
         elif line and not line.startswith("#"):
-            kind = line
+            kind, _, flag = line.partition(" ")
             tables[kind] = ()
-    first = tables[_DEFAULT][:1]
-    for kind, columns in tables.items():
-        if all(column.definition["name"] != "Name" for column in columns):
-            tables[kind] = first + columns
+            ageless += [kind] if flag else []
+    first, age = tables[_EVERY]
+    for kind, own in tables.items():
+        names = [column.definition["name"] for column in own]
+        always = sum(not column.definition["priority"] for column in own)
+        tables[kind] = (
+            *(() if "Name" in names else (first,)),
+            *own[:always],
+            *(() if "Age" in names or kind in ageless else (age,)),
+            *own[always:],
+        )
     return tables
 
 
@@ -305,7 +314,7 @@ def _column(line: str, shared: Mapping[str, str]) -> TableColumn:
 def _defined_columns(resource: Resource) -> tuple[TableColumn, ...]:
     """Return the columns that a CustomResourceDefinition lists, or the age."""
     age = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
-    columns = [_tables()[_DEFAULT][0]]
+    columns = [_tables()[_EVERY][0]]
     for one in resource.defined_version.get("additionalPrinterColumns") or (age,):
         definition = {
             "name": one["name"],

@@ -34,8 +34,8 @@ Upstream: staging/src/k8s.io/api/*/*/{types.go,generated.proto}, api/openapi-spe
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (v1.36)
 Differs:  of two fields of the same name in one body only the last is read; they are not merged.
           Messages name repeated fields of an object before unknown ones, upstream in the order of
-          the text. Schemas in CustomResourceDefinitions are kept as they are sent, and so are volumes
-          that Kubernetes no longer mounts, such as glusterfs; the latter in JSON only.
+          the text. Schemas in CustomResourceDefinitions are kept as they are sent. So are volumes
+          that Kubernetes no longer mounts, such as glusterfs, and these in JSON only.
 """
 
 from __future__ import annotations

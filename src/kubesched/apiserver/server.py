@@ -39,7 +39,7 @@ from kubesched.apiserver.authorization import (
     attributes_of,
     impersonated,
 )
-from kubesched.apiserver.discovery import NonResource, page_not_found
+from kubesched.apiserver.discovery import discover, page_not_found
 from kubesched.apiserver.handler import Handler
 from kubesched.apiserver.plain import Plain, decode, deep_copy
 from kubesched.apiserver.presentation import prefers_yaml
@@ -58,7 +58,7 @@ from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.stored_object import StoredObject, stamp
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warnings import sendable
-from kubesched.cluster.store import CHANGES_KEPT, Store
+from kubesched.cluster.store import Store
 
 log = logging.getLogger(__name__)
 ADMIN: Final = User("admin", ("system:masters", "system:authenticated"))
@@ -74,7 +74,6 @@ class ApiServer:
         anonymous: User = ANONYMOUS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         random: Random | None = None,
-        changes_kept: int = CHANGES_KEPT,
         has_alpha: bool = False,
         tracks_managers: bool = True,
     ) -> None:
@@ -85,13 +84,12 @@ class ApiServer:
             anonymous: The user of requests without a token; `ADMIN` for no access control.
             now: Returns the current time, with time zone UTC.
             random: Draws identities and names; None for the system's.
-            changes_kept: How many changes of each kind are kept for watches that lag behind.
             has_alpha: Whether alpha versions are served.
             tracks_managers: Whether objects have managed fields. Writes are cheaper without them;
                 only server-side apply needs them.
         """
         clock = Clock(now, random or SystemRandom())
-        store: Store[StoredObject] = Store(stamp, changes_kept)
+        store: Store[StoredObject] = Store(stamp)
         self.registry = ObjectRegistry(
             store, Resources(has_alpha=has_alpha), clock, tracks_managers=tracks_managers
         )
@@ -104,7 +102,6 @@ class ApiServer:
         self._tokens = Tokens(dict(tokens or {}), self.registry.lookup, clock)
         reviewer = Reviewer(self._tokens, self._roles)
         self._handler = Handler(self.registry, reviewer)
-        self._others = NonResource(self.registry.resources, lambda: self._front.address)
         fill(self.registry)
         # Watches cannot start before this point.
         self.registry.store.compact_all()
@@ -168,7 +165,7 @@ class ApiServer:
         target = target_of(request)
         self._roles.check(attributes_of(request, target))
         if target is None:
-            return self._others.answer(request)
+            return discover(request, self.registry.resources, self._front.address)
         if target.group not in self.registry.resources.groups:
             return page_not_found()
         return await self._handler.handle(request, target)

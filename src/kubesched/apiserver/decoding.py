@@ -42,10 +42,6 @@ from kubesched.apiserver.values import JSON_SCHEMA, Field, Place, Scalar, Schema
 # Protobuf.
 
 _NUMBERS: Final = ("bool", "int32", "int64")
-# The zero of Go's times: no time was set.
-_NO_SECONDS: Final = -62135596800
-
-
 _Tags: TypeAlias = tuple[int, ...]
 
 
@@ -68,7 +64,7 @@ def decode_protobuf(text: bytes) -> Plain:
         return _object(text[len(MAGIC) :])
     except UnicodeDecodeError:
         raise ProtobufError("proto: invalid UTF-8") from None
-    except (OverflowError, struct.error) as error:
+    except (OverflowError, struct.error, msgspec.DecodeError) as error:
         raise ProtobufError(f"proto: {error}") from None
 
 
@@ -100,20 +96,14 @@ def _read(fields: Mapping[_Tags, Field], text: bytes, above: _Tags = ()) -> Plai
 def _read_field(field: Field, value: int | bytes, read: Plain) -> None:
     if isinstance(field.type, MapType):
         parts = _numbered(_bytes(value))
-        key = _text(parts.get(1, b""))
-        element = field.type.element
-        read.setdefault(field.name, {})[key] = _value(element, parts.get(2, _nothing(element)))
+        found = _value(field.type.element, parts.get(2, b""))
+        read.setdefault(field.name, {})[_text(parts.get(1, b""))] = found
     elif isinstance(field.type, ListType):
         read.setdefault(field.name, []).append(_value(field.type.element, value))
     else:
         found = _value(field.type, value)
         if found or not field.is_left_out:
             read[field.name] = found
-
-
-def _nothing(value_type: ValueType) -> int | bytes:
-    is_number = isinstance(value_type, Scalar) and value_type.form in _NUMBERS
-    return 0 if is_number else b""
 
 
 def _value(value_type: ValueType, value: int | bytes) -> Any:
@@ -146,24 +136,14 @@ def _scalar(form: str, text: bytes) -> Any:
         is_text = parts.get(1)
         return _text(parts.get(3, b"")) if is_text else wrap(_int(parts.get(2, 0)))
     if form == "any":
-        return _json(_bytes(parts.get(1, b"")))
-    return _time(parts, has_fraction=form == "microTime") if text else None
+        return msgspec.json.decode(_bytes(parts.get(1, b"null")))
+    return _time(parts, form) if text else None
 
 
-def _json(text: bytes) -> Any:
-    try:
-        return msgspec.json.decode(text) if text else None
-    except msgspec.DecodeError as error:
-        raise ProtobufError(str(error)) from None
-
-
-def _time(parts: dict[int, int | bytes], *, has_fraction: bool) -> str | None:
-    seconds = wrap(_int(parts.get(1, 0)))
-    if seconds == _NO_SECONDS:
-        return None
-    nanoseconds = wrap(_int(parts.get(2, 0)))
+def _time(parts: dict[int, int | bytes], form: str) -> str:
+    seconds, nanoseconds = (wrap(_int(parts.get(number, 0))) for number in (1, 2))
     moment = EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
-    return micro_time(moment) if has_fraction else second_time(moment)
+    return micro_time(moment) if form == "microTime" else second_time(moment)
 
 
 def _numbered(text: bytes) -> dict[int, int | bytes]:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver import managed_fields
-from kubesched.apiserver.authorization import Reviewer
+from kubesched.apiserver.authorization import StoredRoles, Tokens, review
 from kubesched.apiserver.decoding import decoded, read_object
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.deletion import delete, delete_options
@@ -60,9 +60,10 @@ _TIMEOUT_SECONDS: Final = (1800.0, 3600.0)
 class Handler:
     """Answers requests about resources."""
 
-    def __init__(self, registry: ObjectRegistry, reviewer: Reviewer) -> None:
+    def __init__(self, registry: ObjectRegistry, tokens: Tokens, roles: StoredRoles) -> None:
         self._registry = registry
-        self._reviewer = reviewer
+        self._tokens = tokens
+        self._roles = roles
         self._resources = registry.resources
         self._of_verbs = {
             "create": self._create,
@@ -153,7 +154,8 @@ class Handler:
         request, resource, *_ = operation
         obj = decoded(operation, self._resources, resource)
         if resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
-            return json_response(201, self._reviewer.review(resource, request.user, obj))
+            answered = review(self._tokens, self._roles, resource, request.user, obj)
+            return json_response(201, answered)
         put_into_namespace(operation, obj)
         self._granting(operation, None, obj)
         if resource.built_in_kind == "Binding":
@@ -185,7 +187,7 @@ class Handler:
 
     def _granting(self, operation: Operation, old: Plain | None, new: Plain) -> Plain:
         """Return an object to write, unless it grants what the user may not grant."""
-        roles, user, resource = self._reviewer.roles, operation.request.user, operation.resource
+        roles, user, resource = self._roles, operation.request.user, operation.resource
         roles.check_grants(user, resource, old, new)
         if old is not None and resource.built_in_kind == "ResourceClaim" and operation.subresource:
             # A stale claim differs in what other clients have written.
@@ -234,7 +236,7 @@ class Handler:
 
     async def _token(self, operation: Operation, _presentation: Presentation) -> Response:
         account = self._found(operation)
-        return json_response(201, self._reviewer.tokens.issue(account.plain, self._body(operation)))
+        return json_response(201, self._tokens.issue(account.plain, self._body(operation)))
 
     def _body(self, operation: Operation) -> Plain:
         obj = decoded(operation, self._resources, operation.kind)

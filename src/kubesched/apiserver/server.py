@@ -33,7 +33,6 @@ from kubesched.api.yaml_syntax import dump, load_documents
 from kubesched.apiserver import defaults
 from kubesched.apiserver.authorization import (
     KINDS,
-    Reviewer,
     StoredRoles,
     Tokens,
     attributes_of,
@@ -100,8 +99,7 @@ class ApiServer:
             self.registry.lookup, lambda: tuple(map(store.newest_change, KINDS))
         )
         self._tokens = Tokens(dict(tokens or {}), self.registry.lookup, clock)
-        reviewer = Reviewer(self._tokens, self._roles)
-        self._handler = Handler(self.registry, reviewer)
+        self._handler = Handler(self.registry, self._tokens, self._roles)
         fill(self.registry)
         # Watches cannot start before this point.
         self.registry.store.compact_all()

@@ -40,7 +40,7 @@ from kubesched.apiserver.authorization import (
 )
 from kubesched.apiserver.discovery import discover, page_not_found
 from kubesched.apiserver.handler import Handler
-from kubesched.apiserver.plain import Plain, decode, deep_copy
+from kubesched.apiserver.plain import Plain, decode, deep_copy, without
 from kubesched.apiserver.presentation import prefers_yaml
 from kubesched.apiserver.registry import ObjectRegistry
 from kubesched.apiserver.request import (
@@ -178,10 +178,15 @@ _SERVER: Final = User("system:apiserver", ("system:masters",))
 def _objects() -> Sequence[Plain]:
     """Return the objects of `every_cluster.yaml`."""
     text = files(__package__).joinpath("every_cluster.yaml").read_text(encoding="utf-8")
-    objects: Sequence[Plain] = next(document for _, document in load_documents(text))
-    for one in objects:
+    objects: list[Plain] = []
+    for one in next(document for _, document in load_documents(text)):
+        objects.append(one)
         if "rules" in one:
             one["rules"] = list(_flat(one["rules"]))
+        if (subjects := one.pop("grantedTo", None)) is not None:
+            role = {"kind": one["kind"], "name": one["metadata"]["name"]}
+            binding = {"kind": f"{one['kind']}Binding", "roleRef": role, "subjects": subjects}
+            objects.append(without(one, "rules") | binding)
     return objects
 
 

@@ -77,14 +77,11 @@ class Ownership(msgspec.Struct, frozen=True):
     Attributes:
         api_version: That the fields are named by.
         time: Of the last change, as in objects; None if unknown.
-        entry: The written form that it was read from, as long as nothing has changed; None if
-            there is none.
     """
 
     fields: FieldSet
     api_version: str
     time: str | None = None
-    entry: Plain | None = None
 
 
 Managers: TypeAlias = dict[Owner, Ownership]
@@ -114,7 +111,7 @@ def decode(value: Plain | None) -> Managers:
             "" if operation == APPLY else api_version,
             entry.get("subresource", ""),
         )
-        managers[owner] = Ownership(fields, api_version, entry.get("time"), entry)
+        managers[owner] = Ownership(fields, api_version, entry.get("time"))
     return managers
 
 
@@ -139,8 +136,6 @@ def without_managed_fields(value: Plain) -> Plain:
 
 
 def _entry(owner: Owner, ownership: Ownership) -> Plain:
-    if ownership.entry is not None:
-        return ownership.entry
     entry: Plain = {
         "manager": owner.manager,
         "operation": owner.operation,
@@ -166,15 +161,11 @@ def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
 def disown(managers: Managers, changes: Comparison) -> Managers:
     """Remove changed and deleted fields from their owners."""
     gone = changes.changed | changes.removed
-    left: Managers = {}
-    for owner, ownership in managers.items():
-        if not ownership.fields:
-            continue
-        if gone.isdisjoint(ownership.fields):
-            left[owner] = ownership
-        elif fields := ownership.fields - gone:
-            left[owner] = Ownership(fields, ownership.api_version, ownership.time)
-    return left
+    return {
+        owner: Ownership(fields, own.api_version, own.time)
+        for owner, own in managers.items()
+        if (fields := own.fields - gone)
+    }
 
 
 def keep_times(old: Plain, new: Plain) -> Plain:
@@ -257,10 +248,8 @@ def apply(
     """Return an object with what a manager declares, and its managed fields; without defaults.
 
     `current` is the stored object, None if there is none. With `force`, fields of other managers
-    are taken over. `now` is as objects have times; None keeps none.
-
-    Raises:
-        ApiError: It cannot be applied.
+    are taken over. `now` is as objects have times; None keeps none. Raises StatusError if the
+    declaration cannot be applied.
     """
     object_type = resource.type
     _check(resource, applied)

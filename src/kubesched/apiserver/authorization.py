@@ -265,10 +265,7 @@ def attributes_of(request: ApiRequest, target: Target | None) -> Attributes:
 def impersonated(headers: Mapping[str, str], user: User, roles: StoredRoles) -> User:
     """Return the user that a request impersonates, or the sender if it impersonates nobody.
 
-    Names of headers are in lower case; `roles` decide whether the sender may impersonate.
-
-    Raises:
-        StatusError: The sender may not impersonate this user.
+    Names of headers are in lower case. Raises StatusError if `roles` do not allow it.
     """
     name, uid = headers.get("impersonate-user", ""), headers.get("impersonate-uid", "")
     groups = [one.strip() for one in headers.get("impersonate-group", "").split(",") if one]

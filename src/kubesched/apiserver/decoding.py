@@ -54,9 +54,7 @@ def _fields_of(object_type: ObjectType) -> Mapping[_Tags, Field]:
 def decode_protobuf(text: bytes) -> Plain:
     """Return the object of a body, with kind and version if it has them.
 
-    Raises:
-        ProtobufError: It holds no object.
-        StatusError: Its kind is not read in this form.
+    Raises ProtobufError if it holds no object, StatusError if its kind is not read in this form.
     """
     if not text.startswith(MAGIC):
         raise ProtobufError("provided data does not appear to be a protobuf message")
@@ -198,9 +196,7 @@ def read_object(request: ApiRequest, kind: str) -> Plain:
 def parsed(text: bytes, media_type: str) -> Plain:
     """Return the object of a body; without a media type it is JSON.
 
-    Raises:
-        BodyError: It is not an object.
-        StatusError: It is in a form that is not read.
+    Raises BodyError if it is not an object, StatusError if it is in a form that is not read.
     """
     try:
         if media_type == PROTOBUF:
@@ -242,11 +238,8 @@ def _summary(text: bytes) -> str:
 def decoded(operation: Operation, resources: Resources, resource: Resource) -> Plain:
     """Return the object that a request carries, with its defaults.
 
-    `resource` is what the object should be. Unknown and repeated fields become warnings of the
-    operation.
-
-    Raises:
-        StatusError: It is something else.
+    `resource` is what the object should be; raises StatusError if it is not. Unknown and repeated
+    fields become warnings of the operation.
     """
     request = operation.request
     value = read_object(request, resource.kind)

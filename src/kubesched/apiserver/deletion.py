@@ -74,10 +74,8 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
 def delete_options(request: ApiRequest, resource: Resource) -> DeleteOptions:
     """Return the options of a request, from its body or else from its query.
 
-    A request to delete Jobs that does not choose what becomes of their pods gets a warning.
-
-    Raises:
-        StatusError: They are invalid.
+    Raises StatusError if they are invalid. A request to delete Jobs that does not choose what
+    becomes of their pods gets a warning.
     """
     try:
         body = parsed(request.body, request.content_type) if request.body else None
@@ -132,8 +130,7 @@ def delete(
 ) -> tuple[StoredObject, bool]:
     """Delete an object, or begin to; return its last state, and whether it is gone.
 
-    Raises:
-        StatusError: There is none, or it does not meet the preconditions.
+    Raises StatusError if there is none, or if it does not meet the preconditions.
     """
     resource = operation.resource
     found = registry.get(resource, operation.namespace, operation.name)

@@ -237,8 +237,7 @@ def _aggregated_groups(resources: Resources, version: str, *, is_core: bool) -> 
 def aggregated_form(accept: str) -> MediaType | None:
     """Return the aggregated form that a client takes, None if it takes the older one.
 
-    Raises:
-        StatusError: It takes neither.
+    Raises StatusError if it takes neither.
     """
     accepted = parse_accept(accept)
     for one in accepted:
@@ -337,8 +336,7 @@ _VERSION: Final[Plain] = {
 def discover(request: ApiRequest, resources: Resources, address: str) -> Response:
     """Return the answer to a request about the server itself, which listens at an address.
 
-    Raises:
-        StatusError: The version of a group, or the method, is not served.
+    Raises StatusError if the version of a group, or the method, is not served.
     """
     parts = tuple(part for part in request.path.split("/") if part)
     match parts:

@@ -291,8 +291,7 @@ async def list_objects(
 ) -> ObjectList:
     """Return a page of the objects of a resource, in all namespaces for "".
 
-    Raises:
-        StatusError: The version is gone, or was not reached before the timeout.
+    Raises StatusError if the version is gone, or was not reached before the timeout.
     """
     version, limit, page = 0, options.limit, None
     if options.continue_token:

@@ -317,8 +317,7 @@ def _check_name(operation: Operation, obj: Plain) -> None:
 def put_into_namespace(operation: Operation, obj: Plain) -> None:
     """Put an object into the namespace of its path, or into none where its kind has none.
 
-    Raises:
-        StatusError: It names another namespace.
+    Raises StatusError if it names another namespace.
     """
     metadata = obj["metadata"]
     if not operation.resource.is_namespaced:

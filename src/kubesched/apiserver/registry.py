@@ -104,7 +104,7 @@ class ObjectRegistry:
     # Creating.
 
     def create(self, operation: Operation, obj: Plain, *, is_tracked: bool = True) -> StoredObject:
-        """Store a new object with its defaults, in its namespace; raises ApiError if refused.
+        """Store a new object with its defaults, in its namespace; raises StatusError if refused.
 
         `obj` may be changed. With `is_tracked`, the manager of its fields is recorded.
         """
@@ -175,10 +175,7 @@ class ObjectRegistry:
         """Replace an object by what `change` returns; return it, and whether it is new.
 
         With `creates`, a missing object is created, and `change` gets None. With `is_tracked`, the
-        manager of changed fields is recorded.
-
-        Raises:
-            ApiError: It is refused.
+        manager of changed fields is recorded. Raises StatusError if the change is refused.
         """
         resource = operation.resource
         found = self.find(resource, operation.namespace, operation.name)

@@ -297,8 +297,7 @@ def custom_type(kind: str, schema: Plain) -> ObjectType:
 def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
     """Return a body as the server writes it, and its unknown and repeated fields, as messages.
 
-    Raises:
-        SchemaError: A value does not fit.
+    Raises SchemaError if a value does not fit.
     """
     reading = Reading()
     read = object_type.read(value, None, reading)

@@ -114,10 +114,8 @@ class ApiServer:
     ) -> None:
         """Start to serve HTTP on one of the machine's own addresses; port 0 is any that is free.
 
-        Without TLS it is plain HTTP, over which kubectl sends no token.
-
-        Raises:
-            OSError: Nothing can listen there.
+        Without TLS it is plain HTTP, over which kubectl sends no token. Raises OSError if nothing
+        can listen there.
         """
         self._scheme = "http" if tls is None else "https"
         await self._front.start(host, port, tls)
@@ -129,8 +127,7 @@ class ApiServer:
     def user_of(self, headers: Mapping[str, str]) -> User:
         """Return the user of a request by its headers, whose names are in lower case.
 
-        Raises:
-            StatusError: Its token is unknown, or it may not impersonate the user that it names.
+        Raises StatusError if its token is unknown, or if it may not impersonate whom it names.
         """
         return impersonated(headers, self._bearer(headers.get("authorization", "")), self._roles)
 
@@ -252,11 +249,7 @@ class HttpFront:
         self._streaming: dict[asyncio.Task[object], None] = {}
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
-        """Listen, on any free port for 0, and over plain HTTP without TLS.
-
-        Raises:
-            OSError: Nothing can listen there.
-        """
+        """Listen, on any free port for 0; raises OSError if nothing can listen there."""
         connections = web.Server(self._handle, access_log=None)
         loop = asyncio.get_running_loop()
         listener = await loop.create_server(connections, host, port, ssl=tls)

@@ -159,11 +159,7 @@ class ValueType(ABC):
 
     @abstractmethod
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
-        """Return a value as the server writes it; None if there is none.
-
-        Raises:
-            SchemaError: It is malformed.
-        """
+        """Return a value as the server writes it, None if there is none; may raise SchemaError."""
 
     def is_equal(self, one: Any, other: Any) -> bool:
         """Return whether two values, as the server writes them, are equal."""

@@ -58,8 +58,7 @@ class Presentation:
     ) -> None:
         """Set up; `include_object` is what rows of a table contain, "" for metadata.
 
-        Raises:
-            StatusError: There is no such form.
+        Raises StatusError if there is no such form.
         """
         if media_type.kind == "Table" and include_object not in ("", "Metadata", "None", "Object"):
             raise bad_request(

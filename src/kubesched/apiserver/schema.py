@@ -26,7 +26,8 @@ is left out. Notes for patches follow a colon:
     atomic      server-side apply owns the map as a whole
     merge(a)    strategic merge patches merge the list by this key; `merge` alone: as a set
     replace     strategic merge patches replace the object
-    dropped     a value that is sent is ignored: the field is old, or of a feature that is off
+    dropped     a value that is sent is ignored: the field is old, of a feature that is off, or an
+                answer of the server
 
 Rules follow a bar; `validation.rules` interprets them.
 

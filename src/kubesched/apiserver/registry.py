@@ -58,16 +58,7 @@ class ObjectRegistry:
     idle_kinds: Mapping[str, str] = MappingProxyType({})
     """For kinds that are only stored, a warning about what is missing."""
 
-    def __init__(
-        self,
-        store: Store[StoredObject],
-        resources: Resources,
-        clock: Clock,
-        *,
-        tracks_managers: bool = True,
-    ) -> None:
-        """Set up; without `tracks_managers`, objects have no managed fields."""
-        self._tracks_managers = tracks_managers
+    def __init__(self, store: Store[StoredObject], resources: Resources, clock: Clock) -> None:
         self._definitions: Watch[StoredObject] | None = None
         self.store = store
         self.lookup = StoredObjects(store)
@@ -151,8 +142,6 @@ class ObjectRegistry:
         self, operation: Operation, old: Plain | None, new: Plain, *, has_time: bool = True
     ) -> Plain:
         """Return a written object with its managed fields."""
-        if not self._tracks_managers:
-            return managed_fields.without_managed_fields(new)
         return managed_fields.track(
             operation.resource,
             old,

@@ -74,7 +74,6 @@ class ApiServer:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         random: Random | None = None,
         has_alpha: bool = False,
-        tracks_managers: bool = True,
     ) -> None:
         """Prepare a server with the objects that every cluster has.
 
@@ -84,14 +83,10 @@ class ApiServer:
             now: Returns the current time, with time zone UTC.
             random: Draws identities and names; None for the system's.
             has_alpha: Whether alpha versions are served.
-            tracks_managers: Whether objects have managed fields. Writes are cheaper without them;
-                only server-side apply needs them.
         """
         clock = Clock(now, random or SystemRandom())
         store: Store[StoredObject] = Store(stamp)
-        self.registry = ObjectRegistry(
-            store, Resources(has_alpha=has_alpha), clock, tracks_managers=tracks_managers
-        )
+        self.registry = ObjectRegistry(store, Resources(has_alpha=has_alpha), clock)
         self._scheme = "http"
         self._front = HttpFront(self.handle, self.user_of)
         self._anonymous = anonymous
@@ -286,11 +281,9 @@ class HttpFront:
         return _plain(answer, _shown(request, answer))
 
     async def _read(self, incoming: web.BaseRequest) -> ApiRequest:
-        headers: dict[str, str] = {}
-        for name, value in incoming.headers.items():
-            # One header may come in several lines.
-            earlier = headers.get(name.lower())
-            headers[name.lower()] = value if earlier is None else f"{earlier},{value}"
+        lines = incoming.headers
+        # One header may come in several lines.
+        headers = {name.lower(): ",".join(lines.getall(name)) for name in lines}
         user = self._user_of(headers)
         body = await _body_of(incoming) if incoming.body_exists else b""
         query: dict[str, tuple[str, ...]] = {}

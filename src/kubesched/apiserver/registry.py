@@ -40,7 +40,7 @@ from kubesched.apiserver.stored_object import (
 )
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warnings import warnings_of_new, warnings_of_update
-from kubesched.cluster.store import Key, Store, Watch
+from kubesched.cluster.store import Key, Store
 
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _EVENTS: Final = "events"
@@ -59,7 +59,6 @@ class ObjectRegistry:
     """For kinds that are only stored, a warning about what is missing."""
 
     def __init__(self, store: Store[StoredObject], resources: Resources, clock: Clock) -> None:
-        self._definitions: Watch[StoredObject] | None = None
         self.store = store
         self.lookup = StoredObjects(store)
         self.resources = resources
@@ -70,9 +69,7 @@ class ObjectRegistry:
 
     def follow_definitions(self) -> None:
         """Serve what the stored CustomResourceDefinitions define, now and after each change."""
-        if self._definitions is not None:
-            self._definitions.close()
-        self._definitions = self.store.watch(_DEFINITIONS, self.store.version, self._define)
+        self.store.watch(_DEFINITIONS, self.store.version, self._define)
         self._define()
 
     def _define(self) -> None:

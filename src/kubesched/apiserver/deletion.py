@@ -138,7 +138,7 @@ def delete(
     plain = found.plain
     check_preconditions(resource, plain["metadata"], options)
     if resource.built_in_kind == "Namespace" and plain["spec"].get("finalizers"):
-        changed, is_held = _terminating(plain, options, registry.clock), True
+        changed, is_held = _terminating(plain, registry.clock), True
     else:
         if resource.built_in_kind == "CustomResourceDefinition" and not options.dry_run:
             plain = _without_instances(registry, plain)
@@ -153,14 +153,9 @@ def delete(
     return registry.store.delete(key), True
 
 
-def _terminating(namespace: Plain, options: DeleteOptions, clock: Clock) -> Plain:
+def _terminating(namespace: Plain, clock: Clock) -> Plain:
     """Return a namespace that waits for its content to be deleted."""
-    if namespace["metadata"].get("deletionTimestamp"):
-        return namespace
-    metadata = {**namespace["metadata"], "deletionTimestamp": clock.timestamp()}
-    finalizer = _FINALIZER_OF.get(options.policy or "")
-    if finalizer is not None and finalizer not in metadata.get("finalizers", []):
-        metadata["finalizers"] = [*metadata.get("finalizers", []), finalizer]
+    metadata = {"deletionTimestamp": clock.timestamp(), **namespace["metadata"]}
     status = {**namespace.get("status", {}), "phase": "Terminating"}
     return {**namespace, "metadata": metadata, "status": status}
 
@@ -239,8 +234,6 @@ def _held_marks(metadata: Plain, clock: Clock) -> Plain:
 def _finalizers(resource: Resource, metadata: Plain, options: DeleteOptions) -> list[str]:
     """Return finalizers with the one that the policy for dependents needs."""
     present: list[str] = metadata.get("finalizers", [])
-    if resource.built_in_kind == "Event":
-        return present
     kept = [one for one in present if one not in ("orphan", "foregroundDeletion")]
     policy = options.policy
     if policy is None:
@@ -254,8 +247,6 @@ def _finalizers(resource: Resource, metadata: Plain, options: DeleteOptions) -> 
 
 def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOptions) -> None:
     """Raise StatusError if an object has another uid than it must have, or has changed."""
-    # Events of both groups are kept in the older one.
-    group = "" if resource.built_in_kind == "Event" else resource.group
     for field, name, change in (
         ("uid", "UID", "deleted and then recreated"),
         ("resourceVersion", "ResourceVersion", "modified"),
@@ -266,4 +257,4 @@ def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOpti
                 f"the {name} in the precondition ({wanted}) does not match the {name} in record "
                 f"({found}). The object might have been {change}"
             )
-            raise conflict(group, resource.kind, metadata["name"], why)
+            raise conflict(resource.group, resource.kind, metadata["name"], why)

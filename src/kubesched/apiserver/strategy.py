@@ -73,12 +73,8 @@ def _metadata(new: Plain, old: Plain) -> Plain:
     """Return metadata with the old values of fields that only the server writes."""
     metadata = with_fields_of(new, old, "generation")
     metadata["uid"] = new.get("uid") or old.get("uid")
-    for name in ("creationTimestamp", "deletionTimestamp"):
-        if name in old:
-            metadata[name] = old[name]
-    if "deletionGracePeriodSeconds" in old:
-        metadata.setdefault("deletionGracePeriodSeconds", old["deletionGracePeriodSeconds"])
-    return metadata
+    fixed = only(old, "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp")
+    return {**metadata, **fixed}
 
 
 def _with_status(resource: Resource, obj: Plain, old: Plain) -> Plain:

@@ -446,7 +446,6 @@ UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
     ("PersistentVolume", ""): _check_volume_update,
     ("PersistentVolumeClaim", ""): _check_claim_update,
     ("Pod", ""): pod_updates.check_pod_update,
-    ("Pod", "ephemeralcontainers"): pod_updates.check_ephemeral_update,
     ("Pod", "resize"): pod_updates.check_resize,
     ("Pod", "status"): pod_updates.check_status_update,
     ("PriorityClass", ""): _check_priority_class_update,

@@ -3,8 +3,8 @@
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodSpec and around, v1.36)
 Differs:  containers may always be privileged. Of what only a kubelet reads
           (resolvers, kernel settings, mirror pods, options of volumes and mounts, security
-          contexts, user and process namespaces, hooks, the downward API, when to restart), only the
-          rules of the tables are checked.
+          contexts, user and process namespaces, hooks, the downward API, when to restart, ephemeral
+          containers), only the rules of the tables are checked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from kubesched.api.go_text import go_quote
 from kubesched.api.names import label_key_errors, label_value_errors
 from kubesched.api.tolerations import EFFECTS
 from kubesched.apiserver.amounts import check_overhead, check_resources
@@ -54,7 +53,8 @@ def _check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
         for at, container in entries(spec, path, kind):
             _check_container(container, volumes, claims, at, errors)
             if kind == "ephemeralContainers":
-                _check_ephemeral_container(container, names, at, errors)
+                for name in filter(container.get, _NOT_IN_EPHEMERAL):
+                    errors.forbidden(f"{at}.{name}", "cannot be set for an Ephemeral Container")
             elif kind == "containers" or container.get("restartPolicy") == "Always":
                 _check_probes(container, at, errors)
             else:
@@ -63,9 +63,6 @@ def _check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
                 errors.duplicate(f"{at}.name", container["name"])
             names.append(container["name"])
     _check_host_ports(entries(spec, path, "containers"), errors)
-    for container in spec.get("initContainers") or ():
-        # Upstream counts from 0 here, whichever container it is.
-        _check_host_ports([(f"{path}.initContainers[0]", container)], errors)
 
 
 def _check_container(
@@ -117,15 +114,11 @@ def _check_volumes(
     container: Plain, volumes: Collection[str], path: str, errors: FieldErrors
 ) -> None:
     for kind, where in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
-        seen: list[str] = []
         for at, one in entries(container, path, kind):
             if one["name"] not in volumes:
                 errors.not_found(f"{at}.name", one["name"])
-            if one[where] in seen:
-                errors.invalid(f"{at}.{where}", one[where], "must be unique")
             if kind == "volumeDevices" and no_backsteps(one[where]):
                 errors.invalid(f"{at}.{where}", one[where], "can not contain backsteps ('..')")
-            seen.append(one[where])
 
 
 def _check_probes(container: Plain, path: str, errors: FieldErrors) -> None:
@@ -144,17 +137,6 @@ def _check_ends(container: Plain, path: str, errors: FieldErrors) -> None:
             errors.forbidden(f"{path}.{name}", _ONLY_OF_SIDECARS)
     if container.get("restartPolicy") is None:
         errors.drop(f"{path}.restartPolicyRules")
-
-
-def _check_ephemeral_container(
-    container: Plain, others: Collection[str], path: str, errors: FieldErrors
-) -> None:
-    target = container.get("targetContainerName", "")
-    if target and target not in others:
-        errors.not_found(f"{path}.targetContainerName", target)
-    for name in _NOT_IN_EPHEMERAL:
-        if container.get(name):
-            errors.forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")
 
 
 def _check_host_ports(containers: Iterable[tuple[str, Plain]], errors: FieldErrors) -> None:
@@ -397,30 +379,19 @@ def _check_template(template: Plain, path: str, errors: FieldErrors) -> None:
     metadata = template.get("metadata") or {}
     check_labels(metadata.get("labels"), f"{path}.labels", errors)
     check_annotations(metadata.get("annotations"), f"{path}.annotations", errors)
-    if (template.get("spec") or {}).get("ephemeralContainers"):
-        detail = "ephemeral containers not allowed in pod template"
-        errors.forbidden(f"{path}.spec.ephemeralContainers", detail)
 
 
 def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
     """Add field errors for what pods may not have when they are created."""
-    if pod["spec"].get("ephemeralContainers"):
-        errors.forbidden("spec.ephemeralContainers", "cannot be set on create")
     if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
         errors.forbidden("spec.nodeName", detail)
 
 
 def _check_pod(pod: Plain, _path: str, errors: FieldErrors) -> None:
-    spec, name = pod["spec"], pod["metadata"].get("name")
-    for at, container in entries(spec, "spec", "containers", "initContainers"):
+    for at, container in entries(pod["spec"], "spec", "containers", "initContainers"):
         image = container.get("image", "")
         errors.each(f"{at}.image", image, FORMS["not_padded"](image))
-    for at, volume in entries(spec, "spec", "volumes"):
-        if volume.get("ephemeral") is not None and volume["name"] and name:
-            claim = f"{name}-{volume['name']}"
-            for wrong in dns_subdomain(claim):
-                errors.invalid(f"{at}.name", volume["name"], f"PVC name {go_quote(claim)}: {wrong}")
 
 
 CHECKS: Final[Mapping[str, Check]] = {

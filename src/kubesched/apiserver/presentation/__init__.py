@@ -187,14 +187,12 @@ def negotiate(header: str) -> MediaType:
     """Return the form of an answer; raises StatusError if the client accepts none."""
     if header in {"", "application/json", "*/*"}:
         return PLAIN
-    accepted = parse_accept(header)
-    if not any(one.name in _ACCEPTED for one in accepted):
+    accepted = [one for one in parse_accept(header) if one.name in _ACCEPTED]
+    if not accepted:
         raise no_representation()
     for one in accepted:
-        if one.name not in _ACCEPTED:
-            continue
         if not one.kind:
-            return one if one.name == YAML else PLAIN
+            return PLAIN
         is_known = one.kind in _TRANSFORMED and one.group == _META_GROUP
         if is_known and one.version in ("v1", "v1beta1"):
             return one

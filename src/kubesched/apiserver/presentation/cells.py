@@ -32,8 +32,6 @@ _STEPS: Final = (
 
 def since(text: Any, now: datetime) -> str:
     """Return the age of a time."""
-    if not text:
-        return UNKNOWN
     return human_duration((now - datetime.fromisoformat(text)).total_seconds())
 
 

@@ -166,7 +166,7 @@ def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
     if "%" in text:
         return None
     try:
-        return ip_address(text if ":" in text else _LEADING_ZEROS.sub("", text))
+        return ip_address(_LEADING_ZEROS.sub("", text))
     except ValueError:
         return None
 
@@ -180,7 +180,7 @@ def network(text: str) -> tuple[str, ...]:
     """Check a network: an address, a slash, and a number of bits."""
     bits = text.rpartition("/")[2]
     try:
-        ip_network(text if ":" in text else _LEADING_ZEROS.sub("", text), strict=False)
+        ip_network(_LEADING_ZEROS.sub("", text), strict=False)
     except ValueError:
         return (_NETWORK_RULE,)
     return () if "/" in text and bits.isdecimal() and "%" not in text else (_NETWORK_RULE,)

@@ -272,20 +272,13 @@ def _set_kind(value: Plain, resources: Resources, resource: Resource) -> None:
 def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resource) -> StatusError:
     if not isinstance(kind, str) or not isinstance(version, str):
         return bad_request(_UNPARSABLE)
-    found = resources.find_kind(version, kind)
-    if found is None or found.kind != resource.kind:
+    short = version.rpartition("/")[2]
+    if resources.find_kind(version, kind) is None:
         why = f'no kind "{kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
-        short = version.rpartition("/")[2]
-        if found is not None:
-            package = resource.group.partition(".")[0] or "core"
-            why = f"converting ({short}.{kind}) to ({package}.{resource.kind}): unknown conversion"
-        return bad_request(
-            f'{kind} in version "{short}" cannot be handled as a {resource.kind}: {why}'
-        )
-    return bad_request(
-        f"the API version in the data ({version}) does not match the expected API version "
-        f"({resource.api_version})"
-    )
+    else:
+        package = resource.group.partition(".")[0] or "core"
+        why = f"converting ({short}.{kind}) to ({package}.{resource.kind}): unknown conversion"
+    return bad_request(f'{kind} in version "{short}" cannot be handled as a {resource.kind}: {why}')
 
 
 # Repeated fields.

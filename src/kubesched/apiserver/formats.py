@@ -113,17 +113,16 @@ port_name: Final = _form(
     ("(?!-).*(?<!-)", "must not begin or end with a hyphen"),
     length_max=15,
 )
-_PREFIX: Final = (("[^/]*", "may not contain '/'"), ("[^%]*", "may not contain '%'"))
 path_segment: Final = _form(
-    (r"(?!\.\Z).*", "may not be '.'"), (r"(?!\.\.\Z).*", "may not be '..'"), *_PREFIX
+    (r"(?!\.\Z).*", "may not be '.'"),
+    (r"(?!\.\.\Z).*", "may not be '..'"),
+    ("[^/]*", "may not contain '/'"),
+    ("[^%]*", "may not contain '%'"),
 )
-_path_prefix: Final = _form(*_PREFIX)
 
 
 def prefix_of(rule: NameRule) -> NameRule:
     """Return the rule for the prefix of a name, which may end with a hyphen."""
-    if rule is path_segment:
-        return _path_prefix
 
     def check(text: str) -> tuple[str, ...]:
         if len(text) > 1 and text.endswith("-"):

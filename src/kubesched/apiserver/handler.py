@@ -213,19 +213,12 @@ class Handler:
         # Invalid options are refused first, even if there is nothing to delete.
         options = delete_options(operation.request, operation.resource)
         found = await self._listed(operation)
-        deleted = []
         for stored in found.items:
             metadata = stored.plain["metadata"]
             namespace = metadata.get("namespace", "")
             one = operation._replace(namespace=namespace, name=metadata["name"])
-            try:
-                delete(self._registry, one, options)
-            except StatusError as error:
-                if error.reason != "NotFound":
-                    raise
-            else:
-                deleted.append(stored)
-        return Response(200, presentation.many(ObjectList(tuple(deleted), found.version)))
+            delete(self._registry, one, options)
+        return Response(200, presentation.many(ObjectList(found.items, found.version)))
 
     # Subresources that are objects of their own.
 

@@ -97,7 +97,6 @@ class ObjectRegistry:
         `obj` may be changed. With `is_tracked`, the manager of its fields is recorded.
         """
         resource = operation.resource
-        version = obj["metadata"].get("resourceVersion", "")
         if is_tracked:
             obj = self.tracked(operation, None, obj)
         admitted = AdmissionRequest(resource, self.lookup)
@@ -111,9 +110,7 @@ class ObjectRegistry:
         if missing := self.idle_kinds.get(resource.storage_kind):
             operation.request.warnings.append(f"{resource.kind} is stored, but here {missing}")
         admission.check(admitted, obj)
-        if operation.is_dry_run and version:
-            metadata["resourceVersion"] = version
-        elif is_version(version):
+        if is_version(metadata.get("resourceVersion", "")) and not operation.is_dry_run:
             raise internal("resourceVersion should not be set on objects to be created")
         name = metadata["name"]
         key = key_of(resource, operation.namespace, name)
@@ -128,7 +125,6 @@ class ObjectRegistry:
 
     def _prepared(self, operation: Operation, obj: Plain) -> Plain:
         metadata = obj["metadata"]
-        metadata.pop("resourceVersion", None)
         metadata |= {"uid": self.clock.uid(), "creationTimestamp": self.clock.timestamp()}
         prefix = metadata.get("generateName")
         if prefix and not metadata.get("name"):

@@ -319,7 +319,7 @@ def unknown_field_paths(api_version: str, kind: str, obj: Plain) -> list[str]:
             object_type.read(obj, None, reading)
     except SchemaError:
         return []
-    return [] if reading.type_error else list(reading.unknown)
+    return [] if reading.type_error else reading.unknown
 
 
 # The tables.

@@ -114,7 +114,7 @@ class Reading(msgspec.Struct):
         type_error: About the first value of the wrong type, in upstream's words; "" for none.
     """
 
-    unknown: dict[str, None] = {}
+    unknown: list[str] = []
     problems: list[str] = []
     type_error: str = ""
 
@@ -123,11 +123,9 @@ class Reading(msgspec.Struct):
         self.type_error = self.type_error or _type_error(value, wanted, place)
 
     def note_unknown(self, place: Place | None, name: str) -> None:
-        """Record an unknown field, once."""
-        path = str(Place(place, name))
-        if path not in self.unknown:
-            self.unknown[path] = None
-            self.problems.append(f'unknown field "{path}"')
+        """Record an unknown field."""
+        self.unknown.append(str(Place(place, name)))
+        self.problems.append(f'unknown field "{self.unknown[-1]}"')
 
     def note_repeated(self, value: Plain, place: Place | None, known: Container[str]) -> None:
         """Record the known names that an object repeats."""

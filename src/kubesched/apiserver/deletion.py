@@ -5,7 +5,8 @@ Upstream: staging/src/k8s.io/apiserver/pkg/registry/{generic/registry/store.go,r
 Invariants: a pod's deletion is always marked before it is removed; what is marked stays marked.
 Differs:  an object whose deletion removes the finalizers `orphan` or `foregroundDeletion` is shown
           without them, and may be deleted with a precondition on its version; upstream writes it
-          first, so that the version no longer fits.
+          first, so that the version no longer fits. The policy for dependents does not matter for
+          namespaces, and does for events.
 """
 
 from __future__ import annotations

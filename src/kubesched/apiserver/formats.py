@@ -4,7 +4,8 @@ Each function returns the rules that a text breaks, in upstream's words; none if
 Most forms are patterns, each with the rule that a text breaks if it does not match.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/{validation,ip}.go (v1.36)
-Differs:  the duration of a schedule `@every` is not checked.
+Differs:  the duration of a schedule `@every` is not checked. Prefixes of names that may be any
+          segment of a path are neither '.' nor '..'.
 """
 
 from __future__ import annotations

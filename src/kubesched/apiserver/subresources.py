@@ -61,10 +61,10 @@ def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None
     _check_pod(found.plain)
     if operation.is_dry_run:
         return
-    labels = {
-        **(binding.get("metadata", {}).get("labels") or {}),
-        **topology_labels(binding["target"]["name"], registry.lookup),
-    }
+    labels, target = dict(metadata.get("labels") or {}), binding["target"]
+    # Elsewhere, a target without a kind is a node, too.
+    if target.get("kind") == "Node":
+        labels |= topology_labels(target["name"], registry.lookup)
     registry.write(
         key_of(pods, operation.namespace, name),
         _bound(found.plain, binding, labels, registry.clock.timestamp()),

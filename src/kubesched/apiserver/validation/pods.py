@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from kubesched.api.go_text import go_quote
 from kubesched.api.names import label_key_errors, label_value_errors
 from kubesched.api.tolerations import EFFECTS
 from kubesched.apiserver.amounts import check_overhead, check_resources
@@ -63,6 +64,9 @@ def _check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
                 errors.duplicate(f"{at}.name", container["name"])
             names.append(container["name"])
     _check_host_ports(entries(spec, path, "containers"), errors)
+    for container in spec.get("initContainers") or ():
+        # Upstream counts from 0 here, whichever container it is.
+        _check_host_ports([(f"{path}.initContainers[0]", container)], errors)
 
 
 def _check_container(
@@ -389,9 +393,15 @@ def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
 
 
 def _check_pod(pod: Plain, _path: str, errors: FieldErrors) -> None:
-    for at, container in entries(pod["spec"], "spec", "containers", "initContainers"):
+    spec, name = pod["spec"], pod["metadata"].get("name")
+    for at, container in entries(spec, "spec", "containers", "initContainers"):
         image = container.get("image", "")
         errors.each(f"{at}.image", image, FORMS["not_padded"](image))
+    for at, volume in entries(spec, "spec", "volumes"):
+        if volume.get("ephemeral") is not None and volume["name"] and name:
+            claim = f"{name}-{volume['name']}"
+            for wrong in dns_subdomain(claim):
+                errors.invalid(f"{at}.name", volume["name"], f"PVC name {go_quote(claim)}: {wrong}")
 
 
 CHECKS: Final[Mapping[str, Check]] = {

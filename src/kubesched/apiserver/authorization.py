@@ -236,7 +236,6 @@ def _allows(rule: Plain, wanted: Attributes) -> bool:
 
 
 def _actions(rule: Plain, user: User, namespace: str) -> Iterator[Attributes]:
-    """Yield the actions that a rule allows."""
     for verb in rule.get("verbs") or ():
         for url in rule.get("nonResourceURLs") or ():
             yield Attributes(user, verb, path=url)

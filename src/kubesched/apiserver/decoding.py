@@ -316,7 +316,6 @@ def patch_problems(patch: bytes) -> list[str]:
 
 
 def _repeated(value: Any, place: Place | None) -> Iterator[str]:
-    """Yield the repeated fields of any value."""
     if isinstance(value, Repeating):
         yield from (f'duplicate field "{Place(place, name)}"' for name in value.repeated)
     if isinstance(value, dict | list):

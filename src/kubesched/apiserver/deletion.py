@@ -182,7 +182,6 @@ def _without_instances(registry: ObjectRegistry, definition: Plain) -> Plain:
 
 
 def _marked(resource: Resource, plain: Plain, options: DeleteOptions, clock: Clock) -> Plain:
-    """Return an object with the marks of its deletion."""
     metadata = plain["metadata"]
     marks: Plain = {}
     if resource.built_in_kind == "Pod":

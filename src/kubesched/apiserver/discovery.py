@@ -191,7 +191,6 @@ _KIND: Final = "APIGroupDiscoveryList"
 
 
 def _by_group(resources: Resources) -> dict[str, list[GroupVersion]]:
-    """Return the versions of all groups."""
     groups: dict[str, list[GroupVersion]] = {}
     for served in resources.group_versions:
         groups.setdefault(served.group, []).append(served)

@@ -148,7 +148,6 @@ _FEATURE_RULE: Final = (
 
 
 def _feature(text: str) -> tuple[str, ...]:
-    """Check the name of a feature that a node declares."""
     if _FEATURE.fullmatch(text):
         return ()
     return (f"invalid feature name {go_quote(text)}: {_FEATURE_RULE}",)

@@ -351,7 +351,6 @@ def _with_last_applied(merged: Plain, applied: Plain) -> Plain:
 
 
 def _check_conflicts(managers: Managers, changed: FieldSet) -> None:
-    """Raise StatusError if others own fields that would change."""
     causes, lines = [], []
     for owner in sorted(managers):
         who = _owner_text(owner)

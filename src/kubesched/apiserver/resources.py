@@ -259,7 +259,6 @@ def _defined(definition: Plain) -> Iterator[Resource]:
 
 @cache
 def _table() -> tuple[GroupVersion, ...]:
-    """Return the built-in resources, in the order of discovery."""
     text = files(__package__).joinpath("resources.txt").read_text(encoding="utf-8")
     return tuple(_group_version(block.splitlines()) for block in text.strip().split("\n\n"))
 

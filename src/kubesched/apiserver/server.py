@@ -168,7 +168,6 @@ _SERVER: Final = User("system:apiserver", ("system:masters",))
 
 @cache
 def _objects() -> Sequence[Plain]:
-    """Return the objects of `every_cluster.yaml`."""
     text = files(__package__).joinpath("every_cluster.yaml").read_text(encoding="utf-8")
     objects: list[Plain] = []
     for one in next(document for _, document in load_documents(text)):

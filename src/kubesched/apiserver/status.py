@@ -185,7 +185,6 @@ P = ParamSpec("P")
 
 
 def _adding(error: Callable[P, FieldError]) -> Callable[Concatenate[list[FieldError], P], None]:
-    """Return a method that adds an error."""
 
     def add(errors: list[FieldError], /, *arguments: P.args, **named: P.kwargs) -> None:
         errors.append(error(*arguments, **named))

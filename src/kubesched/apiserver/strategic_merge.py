@@ -76,7 +76,6 @@ def _merge_map(original: Plain, patch: Plain, fields: _Fields) -> Plain:
 
 
 def _retain_keys(original: Plain, patch: Plain) -> None:
-    """Remove the fields of the object that the patch does not retain."""
     if _RETAIN_KEYS not in patch:
         return
     retained = patch.pop(_RETAIN_KEYS)
@@ -92,7 +91,6 @@ def _retain_keys(original: Plain, patch: Plain) -> None:
 
 
 def _list_name(name: str, prefix: str) -> str:
-    """Return the field that a directive applies to."""
     before, slash, after = name.partition("/")
     if slash and before == prefix:
         return after
@@ -156,7 +154,6 @@ def _merge_list(original: list[Any], patch: list[Any], fields: _Fields, key: str
 
 
 def _element_kind(*lists: list[Any]) -> type:
-    """Return the type that all entries have."""
     kinds = {type(entry) for entries in lists for entry in entries}
     if list in kinds:
         raise rejected_patch()
@@ -166,7 +163,6 @@ def _element_kind(*lists: list[Any]) -> type:
 
 
 def _key_of(entry: Any, key: str) -> Any:
-    """Return the identity of an entry."""
     if not key:
         return entry
     if not isinstance(entry, dict) or key not in entry:

@@ -111,7 +111,6 @@ def add_addresses(request: AdmissionRequest, service: Plain) -> Plain:
 
 
 def _addresses(spec: Plain, before: Plain, others: list[Plain]) -> Plain:
-    """Return the address fields of a service."""
     given = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), "")
     address = given or before.get("clusterIP")
     if not address:

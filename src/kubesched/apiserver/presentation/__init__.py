@@ -369,7 +369,6 @@ def _after(step: re.Match[str], values: list[Any]) -> list[Any]:
 
 
 def _shown(kind: str, value: Any, now: datetime) -> Any:
-    """Return what a column of a type shows of a value."""
     if kind == "string" and not isinstance(value, str):
         return encode(value).decode()
     if kind == "date" and value is not None:
@@ -386,7 +385,6 @@ _ZEROS: Final[Mapping[str, Any]] = {"boolean": False, "integer": 0}
 
 
 def _cell(text: str, kind: str) -> Cell:
-    """Return the function of a cell in `columns.txt`."""
     if text.startswith("@"):
         return CELLS[text[1:]]
     if text.startswith("."):

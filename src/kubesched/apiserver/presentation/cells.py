@@ -122,7 +122,6 @@ def _pod_status(pod: Plain, _now: datetime) -> str:
 
 
 def _pod_restarts(pod: Plain, now: datetime) -> str:
-    """Return the number of restarts, and how long ago the last one was."""
     counted = _progress(pod).counted
     restarts = sum(container.get("restartCount") or 0 for container in counted)
     ends = (get(one, "lastState", "terminated", "finishedAt") or "" for one in counted)

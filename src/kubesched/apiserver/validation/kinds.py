@@ -364,7 +364,6 @@ def _check_service(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def _check_event(event: Plain, errors: FieldErrors) -> None:
-    """Add field errors for a new event, of either group."""
     is_newer = event["apiVersion"] != "v1"
     about: Plain = event.get("regarding" if is_newer else "involvedObject") or {}
     other, own = about.get("namespace", ""), event["metadata"].get("namespace", "")

@@ -268,11 +268,9 @@ class Handler:
         changed = scaled(resource, current, scale)
         # Upstream records no time for the manager of a scale.
         if patch is None or not patch.is_apply:
-            return self._registry.tracked(operation, current, changed, has_time=False)
+            return managed_fields.track(operation, current, changed, None)
         declared = scaled(resource, {**only(changed, "apiVersion", "kind"), "metadata": {}}, scale)
-        applied = managed_fields.apply(
-            resource, current, declared, request.manager, request.flag("force"), None, "scale"
-        )
+        applied = managed_fields.apply(operation, current, declared, None)
         managed = {"managedFields": applied["metadata"]["managedFields"]}
         return {**changed, "metadata": {**changed["metadata"], **managed}}
 

@@ -211,15 +211,8 @@ class Patch:
         """Return the changed object; raises StatusError if the patch does not apply."""
         resource, operation = self._resource, self._operation
         if self.is_apply:
-            changed = managed_fields.apply(
-                resource,
-                current,
-                self.value,
-                operation.request.parameter("fieldManager"),
-                operation.request.flag("force"),
-                self._clock.timestamp(),
-                operation.subresource,
-            )
+            now = self._clock.timestamp()
+            changed = managed_fields.apply(operation, current, self.value, now)
         else:
             assert current is not None, "only an apply creates"
             changed = self._of_kind(self._changed(current))

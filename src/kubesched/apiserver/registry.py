@@ -98,7 +98,7 @@ class ObjectRegistry:
         """
         resource = operation.resource
         if is_tracked:
-            obj = self.tracked(operation, None, obj)
+            obj = managed_fields.track(operation, None, obj, self.clock.timestamp())
         admitted = AdmissionRequest(resource, self.lookup)
         obj = admission.admit(admitted, obj)
         _drop_repeated_owners(operation, obj["metadata"])
@@ -131,19 +131,6 @@ class ObjectRegistry:
             metadata["name"] = self.clock.name_after(prefix)
         return strategy.prepare_for_create(operation.resource, obj)
 
-    def tracked(
-        self, operation: Operation, old: Plain | None, new: Plain, *, has_time: bool = True
-    ) -> Plain:
-        """Return a written object with its managed fields."""
-        return managed_fields.track(
-            operation.resource,
-            old,
-            new,
-            operation.request.manager,
-            operation.subresource,
-            self.clock.timestamp() if has_time else None,
-        )
-
     # Changing.
 
     def update(
@@ -170,7 +157,7 @@ class ObjectRegistry:
         old = found.form(resource)
         new = change(old)
         if is_tracked:
-            new = self.tracked(operation, old, new)
+            new = managed_fields.track(operation, old, new, self.clock.timestamp())
         new = managed_fields.keep_times(old, self._changed(operation, old, new))
         return self.replace(operation, found, new), False
 

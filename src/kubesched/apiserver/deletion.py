@@ -27,7 +27,7 @@ from kubesched.apiserver.registry import ObjectRegistry
 from kubesched.apiserver.request import ApiRequest, Operation, check_dry_run
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors, bad_request, conflict, invalid_kind
-from kubesched.apiserver.stored_object import StoredObject, key_of
+from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.times import Clock, after
 from kubesched.cluster.server import CLEANUP
 from kubesched.cluster.store import Key
@@ -134,7 +134,7 @@ def delete(
     Raises StatusError if there is none, or if it does not meet the preconditions.
     """
     resource = operation.resource
-    found = registry.get(resource, operation.namespace, operation.name)
+    found = registry.get(operation)
     admit_delete(resource, operation.name)
     plain = found.plain
     check_preconditions(resource, plain["metadata"], options)
@@ -146,12 +146,11 @@ def delete(
         changed = _marked(resource, plain, options, registry.clock)
         metadata = changed["metadata"]
         is_held = bool(metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"))
-    key = key_of(resource, operation.namespace, operation.name)
     if changed != found.plain:
-        found = StoredObject(changed) if options.dry_run else registry.write(key, changed)
+        found = StoredObject(changed) if options.dry_run else registry.write(operation.key, changed)
     if is_held or options.dry_run:
         return found, not is_held
-    return registry.store.delete(key), True
+    return registry.store.delete(operation.key), True
 
 
 def _terminating(namespace: Plain, clock: Clock) -> Plain:

@@ -38,7 +38,6 @@ from kubesched.apiserver.status import (
     not_served,
     success,
 )
-from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.subresources import bind, check_scale, evict, scale_of, scaled
 from kubesched.apiserver.watching import WatchStream
 
@@ -101,7 +100,7 @@ class Handler:
         namespace = target.namespace if resource.is_namespaced else ""
         operation = Operation(request, resource, namespace, target.name, target.subresource)
         if target.subresource in _OF_KUBELETS:
-            self._registry.get(resource, namespace, target.name)
+            self._registry.get(operation)
             raise StatusError(500, "InternalError", _UNREACHABLE, {})
         if target.verb == "patch":
             check_type(request.content_type, resource)
@@ -126,10 +125,7 @@ class Handler:
 
     async def _get(self, operation: Operation, presentation: Presentation) -> Response:
         exact_version(operation.request.parameter("resourceVersion"))
-        return Response(200, presentation.one(self._found(operation)))
-
-    def _found(self, operation: Operation) -> StoredObject:
-        return self._registry.get(operation.resource, operation.namespace, operation.name)
+        return Response(200, presentation.one(self._registry.get(operation)))
 
     async def _list(self, operation: Operation, presentation: Presentation) -> Response:
         return Response(200, presentation.many(await self._listed(operation)))
@@ -228,7 +224,7 @@ class Handler:
         return json_response(201, success(201))
 
     async def _token(self, operation: Operation, _presentation: Presentation) -> Response:
-        account = self._found(operation)
+        account = self._registry.get(operation)
         return json_response(201, self._tokens.issue(account.plain, self._body(operation)))
 
     def _body(self, operation: Operation) -> Plain:
@@ -246,7 +242,7 @@ class Handler:
                 is_tracked=False,
             )
         else:
-            stored = self._found(operation)
+            stored = self._registry.get(operation)
         scale = scale_of(resource, stored.form(resource))
         return json_response(
             200, scale if presentation.is_plain else presentation.transformed(scale)

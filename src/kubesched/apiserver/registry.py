@@ -31,13 +31,7 @@ from kubesched.apiserver.status import (
     invalid_kind,
     not_found,
 )
-from kubesched.apiserver.stored_object import (
-    EVENTS_GROUP,
-    StoredObject,
-    StoredObjects,
-    key_of,
-    to_core,
-)
+from kubesched.apiserver.stored_object import EVENTS_GROUP, StoredObject, StoredObjects, to_core
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warnings import warnings_of_new, warnings_of_update
 from kubesched.cluster.store import Key, Store
@@ -78,15 +72,11 @@ class ObjectRegistry:
 
     # Reading.
 
-    def find(self, resource: Resource, namespace: str, name: str) -> StoredObject | None:
-        """Return an object, None if there is none."""
-        return self.store.find(key_of(resource, namespace, name))
-
-    def get(self, resource: Resource, namespace: str, name: str) -> StoredObject:
-        """Return an object; raises StatusError if there is none."""
-        found = self.find(resource, namespace, name)
+    def get(self, operation: Operation) -> StoredObject:
+        """Return the object that an operation is about; raises StatusError if there is none."""
+        found = self.store.find(operation.key)
         if found is None:
-            raise not_found(resource, name)
+            raise not_found(operation.resource, operation.name)
         return found
 
     # Creating.
@@ -113,7 +103,7 @@ class ObjectRegistry:
         if is_version(metadata.get("resourceVersion", "")) and not operation.is_dry_run:
             raise internal("resourceVersion should not be set on objects to be created")
         name = metadata["name"]
-        key = key_of(resource, operation.namespace, name)
+        key = operation._replace(name=name).key
         if (found := self.store.find(key)) is not None:
             is_ending = "deletionTimestamp" in found.plain["metadata"]
             raise already_exists(resource, name, is_ending=is_ending)
@@ -147,7 +137,7 @@ class ObjectRegistry:
         manager of changed fields is recorded. Raises StatusError if the change is refused.
         """
         resource = operation.resource
-        found = self.find(resource, operation.namespace, operation.name)
+        found = self.store.find(operation.key)
         if found is None:
             if operation.subresource or not creates:
                 raise not_found(resource, operation.name)
@@ -166,9 +156,7 @@ class ObjectRegistry:
         resource = operation.resource
         uid, wanted = old["metadata"]["uid"], new["metadata"].get("uid")
         if operation.request.method == "PUT" and wanted not in (None, "", uid):
-            raise precondition_failed(
-                resource, operation.namespace, operation.name, "UID", wanted, uid
-            )
+            raise precondition_failed(operation, "UID", wanted, uid)
         admitted = AdmissionRequest(resource, self.lookup, old, operation.subresource)
         new = admission.admit(admitted, new)
         _drop_repeated_owners(operation, new["metadata"])
@@ -186,7 +174,7 @@ class ObjectRegistry:
     def replace(self, operation: Operation, found: StoredObject, new: Plain) -> StoredObject:
         """Store a new state of an object, or delete it if its last finalizer is gone."""
         resource = operation.resource
-        key = key_of(resource, operation.namespace, operation.name)
+        key = operation.key
         kept = _storage_form(resource, new)
         if _is_released(resource, kept, found.plain):
             if not operation.is_dry_run:
@@ -230,10 +218,9 @@ def _drop_repeated_owners(operation: Operation, metadata: Plain) -> None:
         operation.request.warnings.append(_REPEATED_OWNERS.format(when, ", ".join(again)))
 
 
-def precondition_failed(
-    resource: Resource, namespace: str, name: str, what: str, wanted: str, found: str
-) -> StatusError:
+def precondition_failed(operation: Operation, what: str, wanted: str, found: str) -> StatusError:
     """Return the error for an object whose `UID` or `ResourceVersion` is not the wanted one."""
+    _, resource, namespace, name, _ = operation
     path = f"{namespace}/{name}" if namespace else name
     kept_at = "minions" if resource.plural == "nodes" else resource.plural
     why = (
@@ -248,7 +235,7 @@ def _check_is_new(operation: Operation, metadata: Plain) -> None:
     """Raise StatusError if an object that an update creates has the uid of another one."""
     resource, uid = operation.resource, metadata.get("uid")
     if uid and operation.request.method == "PUT":
-        raise precondition_failed(resource, operation.namespace, operation.name, "UID", uid, "")
+        raise precondition_failed(operation, "UID", uid, "")
     if uid:
         why = (
             f"uid mismatch: the provided object specified uid {uid}, and no existing object "

@@ -192,11 +192,10 @@ def fill(registry: ObjectRegistry) -> None:
     for obj in _objects():
         resource = registry.resources.find_kind(obj["apiVersion"], obj["kind"])
         assert resource is not None, f"{obj['kind']} is always served"
-        namespace = obj["metadata"].get("namespace", "")
-        if registry.find(resource, namespace, obj["metadata"]["name"]) is None:
-            headers = {"user-agent": "kube-apiserver"}
-            request = ApiRequest("POST", "", headers=headers, user=_SERVER)
-            operation = Operation(request, resource, namespace)
+        metadata = obj["metadata"]
+        request = ApiRequest("POST", "", headers={"user-agent": "kube-apiserver"}, user=_SERVER)
+        operation = Operation(request, resource, metadata.get("namespace", ""), metadata["name"])
+        if registry.store.find(operation.key) is None:
             registry.create(operation, defaults.with_defaults(resource, deep_copy(obj)))
 
 

@@ -39,7 +39,6 @@ from kubesched.apiserver.status import (
     internal,
     invalid_kind,
 )
-from kubesched.apiserver.stored_object import key_of
 from kubesched.cluster.eviction import BrokenBudgetError, NotAllowedError, grant, plain_status
 from kubesched.cluster.server import with_condition
 from kubesched.cluster.store import Key
@@ -52,12 +51,13 @@ def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None
     _check(binding, name)
     pods = registry.resources.find_kind("v1", "Pod")
     assert pods is not None, "pods are always served"
-    found = registry.get(pods, operation.namespace, name)
+    on_pod = operation._replace(resource=pods, name=name)
+    found = registry.get(on_pod)
     before = found.plain["metadata"]
     for what, field in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
         wanted = metadata.get(field)
         if wanted and wanted != before[field]:
-            raise precondition_failed(pods, operation.namespace, name, what, wanted, before[field])
+            raise precondition_failed(on_pod, what, wanted, before[field])
     _check_pod(found.plain)
     if operation.is_dry_run:
         return
@@ -65,10 +65,8 @@ def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None
     # Elsewhere, a target without a kind is a node, too.
     if target.get("kind") == "Node":
         labels |= topology_labels(target["name"], registry.lookup)
-    registry.write(
-        key_of(pods, operation.namespace, name),
-        _bound(found.plain, binding, labels, registry.clock.timestamp()),
-    )
+    bound = _bound(found.plain, binding, labels, registry.clock.timestamp())
+    registry.write(on_pod.key, bound)
 
 
 def _check(binding: Plain, name: str) -> None:
@@ -128,7 +126,7 @@ def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> No
     options = options_of(eviction.get("deleteOptions") or {})
     if operation.is_dry_run and not options.dry_run:
         options = msgspec.structs.replace(options, dry_run=("All",))
-    pod = registry.get(operation.resource, operation.namespace, operation.name)
+    pod = registry.get(operation)
     charged = _charged_budget(registry, pod.typed(Pod))
     check_preconditions(operation.resource, pod.plain["metadata"], options)
     # They hold until the deletion, although writing the reason makes another version.
@@ -138,8 +136,7 @@ def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> No
             _count_disruption(registry, charged)
         before, now = pod.plain.get("status", {}), registry.clock.timestamp()
         if (status := with_condition(before, _EVICTED, now)) != before:
-            key = key_of(operation.resource, operation.namespace, operation.name)
-            registry.write(key, {**pod.plain, "status": status})
+            registry.write(operation.key, {**pod.plain, "status": status})
     delete(registry, operation._replace(subresource=""), options)
 
 

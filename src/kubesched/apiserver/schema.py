@@ -3,7 +3,8 @@
 The tables are in `fields/`, one file per version of a group:
 
     ResourceList = map[string]RoundedQuantity   a name for a type
-    Pod object                                a kind: it has `kind`, `apiVersion` and `metadata`
+    ConfigMap object                          a kind: it has `kind`, `apiVersion` and `metadata`
+    Pod kind                                  the same, with a PodSpec and a PodStatus besides
     PodSpec                                   an object type, and its fields below
       1 volumes []Volume ?                    left out where it is empty
       3 restartPolicy string ? = "Always"     filled in where it is empty
@@ -60,6 +61,7 @@ _FIELD: Final = re.compile(
     r"(?: : (?P<notes>[^|]+?))?(?: \| (?P<rules>.+))?"
 )
 _OBJECT: Final = ("  kind string ?", "  apiVersion string ?", "  1 metadata meta_v1/ObjectMeta")
+_SPEC_AND_STATUS: Final = ("  2 spec {}Spec ?", "  3 status {}Status ?")
 _CALL: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 _IMMUTABLE: Final = Rule("immutable")
 # Upstream reports no more fields of a body that are unknown or repeated.
@@ -349,7 +351,7 @@ def objects_in(value: Any, value_type: ValueType) -> Iterable[Plain]:
 class _Source(NamedTuple):
     """The definition of a type in a table: the type that it names, or the lines of its fields.
 
-    The flag of an object is `object`, `atomic`, `union` or "".
+    The flag of an object is `object`, `kind`, `atomic`, `union` or "".
     """
 
     meaning: str
@@ -371,7 +373,8 @@ def _sources(file: str) -> Mapping[str, _Source]:
         elif line:
             before, _, meaning = line.partition(" = ")
             name, _, flag = before.partition(" ")
-            lines = list(_OBJECT) if flag == "object" else []
+            lines = list(_OBJECT) if flag in ("object", "kind") else []
+            lines += [one.format(name) for one in _SPEC_AND_STATUS if flag == "kind"]
             types[name] = _Source(meaning, flag, lines)
     return types
 

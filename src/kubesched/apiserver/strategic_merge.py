@@ -69,7 +69,8 @@ def _merge_map(original: Plain, patch: Plain, fields: _Fields) -> Plain:
     for name, value in patch.items():
         if name.startswith(_DELETE_LIST):
             shortened, gone = _list_name(name, _DELETE_LIST), _list(value)
-            original[shortened] = [one for one in original.get(shortened, ()) if one not in gone]
+            current = _list(original.get(shortened, []))
+            original[shortened] = [one for one in current if one not in gone]
         else:
             _merge_field(original, name, value, fields)
     return original
@@ -205,7 +206,7 @@ def _merge_entries(original: list[Any], patch: list[Any], fields: _Fields, key: 
 def _merge_ordered(original: Plain, patch: Plain, directive: str, fields: _Fields) -> None:
     """Merge a list in the order that a directive sets; remove list and directive from the patch."""
     order, name = _list(patch.pop(directive)), _list_name(directive, _SET_ORDER)
-    current, field = list(original.get(name, ())), fields.get(name)
+    current, field = [*_list(original.get(name, []))], fields.get(name)
     key = (field.merge_key or "") if field else ""
     if name in patch:
         _check_order(_list(patch[name]), order, key)

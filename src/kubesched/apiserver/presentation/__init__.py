@@ -279,14 +279,14 @@ def _tables() -> Mapping[str, tuple[TableColumn, ...]]:
             kind, _, flag = line.partition(" ")
             tables[kind] = ()
             ageless += [kind] if flag else []
-    first, age = tables[_EVERY]
+    of_name, of_age = tables[_EVERY]
     for kind, own in tables.items():
         names = [column.definition["name"] for column in own]
         always = sum(not column.definition["priority"] for column in own)
         tables[kind] = (
-            *(() if "Name" in names else (first,)),
+            *(() if "Name" in names else (of_name,)),
             *own[:always],
-            *(() if "Age" in names or kind in ageless else (age,)),
+            *(() if "Age" in names or kind in ageless else (of_age,)),
             *own[always:],
         )
     return tables

@@ -180,12 +180,7 @@ _CUSTOM_TYPES: Final = (JSON_PATCH, MERGE_PATCH, APPLY_TYPE)
 
 
 class Patch:
-    """One patch, read once and applied to an object.
-
-    Attributes:
-        is_apply: Whether it is a server-side apply, which may create the object.
-        value: The decoded patch.
-    """
+    """One patch, decoded once as `value`; `is_apply` if it is a server-side apply."""
 
     def __init__(self, operation: Operation, resource: Resource, clock: Clock) -> None:
         """Read a patch of a resource or of a subresource; raises StatusError if that fails."""

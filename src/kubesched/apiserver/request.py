@@ -39,7 +39,6 @@ class ApiRequest(msgspec.Struct, frozen=True):
     """One request.
 
     Attributes:
-        path: Without the query, decoded.
         query: Of each parameter, all values.
         headers: By name in lower case.
         warnings: Texts for the user, in the order in which they were added.

@@ -64,7 +64,6 @@ class Resource(msgspec.Struct, frozen=True, dict=True):
     """A kind of object as it is served in one version, as its line in the table has it.
 
     Attributes:
-        verbs: What may be done, sorted.
         subresources: Of one object, sorted by name: the plural is the name of each, the kind that
             of its bodies.
         singular_name: Its name for one object; "" for the kind in lower case.

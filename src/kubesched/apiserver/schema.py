@@ -105,11 +105,7 @@ class ListType(ValueType):
 
 @dataclass(frozen=True, eq=False)
 class MapType(ValueType):
-    """A map from text; an empty one is None.
-
-    Attributes:
-        is_atomic: Whether server-side apply owns it as a whole.
-    """
+    """A map from text; an empty one is None. Server-side apply owns an atomic one as a whole."""
 
     element: ValueType
     is_atomic: bool = False
@@ -148,8 +144,7 @@ class ObjectType(ValueType):
     """A type of objects.
 
     Attributes:
-        name: File and name, such as `core_v1/PodSpec`.
-        short_name: Without the file, such as `PodSpec`.
+        name: File and `short_name`, such as `core_v1/PodSpec`.
         is_atomic: Whether server-side apply owns it as a whole.
         is_union: Whether its JSON is the value of its only field; only protobuf bodies have any.
         others: The type of all other fields; None if they are not known.

@@ -22,12 +22,7 @@ _CONTENT_TYPES: Final = "application/json, application/yaml, application/vnd.kub
 
 
 class StatusError(ApiError):
-    """A request is refused, with the fields of a Status.
-
-    Attributes:
-        details: The object and the causes; None leaves the field out.
-        metadata: Of the Status; an expired list has a token to continue with.
-    """
+    """A request is refused, with the fields of a Status; `details` of None are left out."""
 
     def __init__(
         self,

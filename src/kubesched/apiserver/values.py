@@ -45,9 +45,7 @@ class Field(msgspec.Struct, frozen=True):
     """One field of an object.
 
     Attributes:
-        name: As in JSON.
         owner: The name of the type it belongs to.
-        type: Of its value.
         inner: The type of the object that its value is, or of the objects in its list or map.
         is_pointer: Whether it may be absent, unlike an empty value.
         is_left_out: Whether it is not written when it is empty.
@@ -60,7 +58,6 @@ class Field(msgspec.Struct, frozen=True):
         merge_key: The field that identifies entries of the list in strategic merge patches; "" for
             lists of scalars, None for values that such patches replace.
         is_replaced: Whether strategic merge patches replace the object.
-        rules: What is checked, in order.
         is_immutable: Whether an update leaves it as it is.
         is_dropped: Whether it is read and forgotten.
     """

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.authorization import Reviewer, StoredRoles, Tokens
+from kubesched.apiserver import authorization
+from kubesched.apiserver.authorization import StoredRoles, Tokens
 from kubesched.apiserver.request import User
 from kubesched.apiserver.resources import RESOURCES
 from kubesched.apiserver.server import ApiServer
@@ -22,8 +23,7 @@ def review(plural: str, spec: dict[str, Any], group: str = "authorization.k8s.io
     server = ApiServer()
     roles = StoredRoles(server.registry.lookup)
     tokens = Tokens({"t": ALICE}, server.registry.lookup, server.registry.clock)
-    reviewer = Reviewer(tokens, roles)
-    return reviewer.review(resource, ALICE, {"spec": spec})["status"]
+    return authorization.review(tokens, roles, resource, ALICE, {"spec": spec})["status"]
 
 
 def test_token_reviews() -> None:

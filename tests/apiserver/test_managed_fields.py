@@ -7,7 +7,7 @@ import pytest
 from kubesched.apiserver import managed_fields
 from kubesched.apiserver.plain import Plain, deep_copy
 
-from .verdicts import served
+from .verdicts import operation_on, served
 
 NOW = "2024-05-02T00:00:00Z"
 LATER = "2024-05-02T00:00:09Z"
@@ -31,7 +31,7 @@ def _pod(**status: Any) -> Plain:
 
 
 def _track(old: Plain | None, new: Plain, manager: str, subresource: str = "") -> Plain:
-    return managed_fields.track(PODS, old, new, manager, subresource, NOW)
+    return managed_fields.track(operation_on(PODS, manager, subresource), old, new, NOW)
 
 
 def _entries(value: Plain) -> list[Plain]:
@@ -95,7 +95,7 @@ def test_changing_a_field_takes_its_ownership() -> None:
 def test_nothing_changes_without_a_change() -> None:
     """Times stay as well, and so does the order."""
     created = _track(None, _pod(), "one")
-    same = managed_fields.track(PODS, created, deep_copy(created), "two", "", LATER)
+    same = managed_fields.track(operation_on(PODS, "two"), created, deep_copy(created), LATER)
     assert created == same
 
 
@@ -160,6 +160,6 @@ def test_kinds_without_a_status_are_tracked_whole() -> None:
     """A lease has nothing that is written elsewhere."""
     leases = served("leases", "coordination.k8s.io")
     lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}}
-    created = managed_fields.track(leases, None, lease, "", "", NOW)
+    created = managed_fields.track(operation_on(leases, ""), None, lease, NOW)
     assert "unknown" == _entries(created)[0]["manager"]
     assert {"f:spec": {"f:holderIdentity": {}}} == _entries(created)[0]["fieldsV1"]

@@ -12,7 +12,7 @@ from kubesched.apiserver.status import StatusError
 from tests.contract.boundary import wording
 
 from .recorded import differences, read
-from .verdicts import served
+from .verdicts import operation_on, served
 
 RECORDS = read("applies")
 NOW = "2024-05-02T00:00:00Z"
@@ -31,7 +31,17 @@ def _config_map(data: dict[str, str], **metadata: Any) -> Plain:
 def _apply(
     current: Plain | None, applied: Plain, manager: str = "m", *, force: bool = False
 ) -> Plain:
-    return managed_fields.apply(CONFIG_MAPS, current, applied, manager, force, NOW)
+    return managed_fields.apply(
+        operation_on(CONFIG_MAPS, manager, force=force), current, applied, NOW
+    )
+
+
+def _recorded_apply(record: dict[str, Any]) -> Plain:
+    resource = served(record["plural"])
+    operation = operation_on(
+        resource, record["manager"], record.get("sub", ""), force=record["force"]
+    )
+    return managed_fields.apply(operation, record["current"], record["applied"], NOW)
 
 
 def _owned(value: Plain) -> dict[str, Any]:
@@ -44,15 +54,7 @@ def _owned(value: Plain) -> dict[str, Any]:
 def test_recorded_applies(record: dict[str, Any]) -> None:
     """Object and managed fields are those that kube-apiserver stored."""
     before = deep_copy(record["current"])
-    actual = managed_fields.apply(
-        served(record["plural"]),
-        record["current"],
-        record["applied"],
-        record["manager"],
-        record["force"],
-        NOW,
-        record["sub"],
-    )
+    actual = _recorded_apply(record)
     assert before == record["current"]
     recorded = record["result"]
     assert recorded["metadata"]["managedFields"] == actual["metadata"]["managedFields"]
@@ -66,14 +68,7 @@ def test_recorded_applies(record: dict[str, Any]) -> None:
 def test_recorded_refusals(record: dict[str, Any]) -> None:
     """Code, reason, words and causes are kube-apiserver's."""
     with pytest.raises(ApiError) as caught:
-        managed_fields.apply(
-            served(record["plural"]),
-            record["current"],
-            record["applied"],
-            record["manager"],
-            record["force"],
-            NOW,
-        )
+        _recorded_apply(record)
     status, error = record["result"], caught.value
     assert isinstance(error, StatusError)
     assert status["code"] == error.code
@@ -85,7 +80,7 @@ def test_recorded_refusals(record: dict[str, Any]) -> None:
 def test_several_conflicts_are_grouped_by_manager() -> None:
     """Each manager is named with its fields, and managers of updates with their version."""
     created = managed_fields.track(
-        CONFIG_MAPS, None, _config_map({"a": "1", "b": "2"}), "maker", "", NOW
+        operation_on(CONFIG_MAPS, "maker"), None, _config_map({"a": "1", "b": "2"}), NOW
     )
     taken = _apply(created, _config_map({"c": "3"}), "applier")
     with pytest.raises(StatusError) as caught:
@@ -116,7 +111,7 @@ def test_fields_of_updaters_stay() -> None:
     """A field that is no longer applied stays if an updater has changed it."""
     first = _apply(None, _config_map({"a": "1"}), "one")
     changed = managed_fields.track(
-        CONFIG_MAPS, first, first | {"data": {"a": "2"}}, "editor", "", LATER
+        operation_on(CONFIG_MAPS, "editor"), first, first | {"data": {"a": "2"}}, LATER
     )
     assert {"editor"} == set(_owned(changed))
     left = _apply(changed, _config_map({}), "one")
@@ -137,7 +132,7 @@ def test_the_status_of_objects_without_managers() -> None:
     kind = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
     stored = {**kind, "spec": {"providerID": "p"}, "status": {"capacity": {"cpu": "1"}}}
     asked = {**kind, "status": {"phase": "x"}}
-    applied = managed_fields.apply(node, stored, asked, "m", False, NOW, "status")
+    applied = managed_fields.apply(operation_on(node, "m", "status"), stored, asked, NOW)
     before = {one["manager"]: one for one in applied["metadata"]["managedFields"]}
     assert {"f:status": {"f:capacity": {".": {}, "f:cpu": {}}}} == (
         before["before-first-apply"]["fieldsV1"]
@@ -149,11 +144,9 @@ def test_migration_from_client_side_apply() -> None:
     """Fields in kubectl's annotation are no conflict for kubectl; the annotation is renewed."""
     note = json.dumps(_config_map({"a": "1"}))
     created = managed_fields.track(
-        CONFIG_MAPS,
+        operation_on(CONFIG_MAPS, "kubectl-client-side-apply"),
         None,
         _config_map({"a": "1", "b": "1"}, annotations={NOTE: note}),
-        "kubectl-client-side-apply",
-        "",
         NOW,
     )
     applied = _apply(created, _config_map({"a": "2"}), "kubectl")
@@ -170,7 +163,9 @@ def test_migration_from_client_side_apply() -> None:
 def test_nothing_changes_when_only_times_would() -> None:
     """Applying the same again gives the object as it is."""
     first = _apply(None, _config_map({"a": "1"}))
-    again = managed_fields.apply(CONFIG_MAPS, first, _config_map({"a": "1"}), "m", False, LATER)
+    again = managed_fields.apply(
+        operation_on(CONFIG_MAPS, "m"), first, _config_map({"a": "1"}), LATER
+    )
     assert first == again
 
 

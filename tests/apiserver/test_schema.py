@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.apiserver.resources import RESOURCES, Resources
-from kubesched.apiserver.schema import ListType, MapType, ObjectType, decoded, type_of
+from kubesched.apiserver.schema import ListType, MapType, ObjectType, decoded, known_type, type_of
 from kubesched.apiserver.values import Field, SchemaError, ValueType
 
 from .recorded import read
@@ -242,6 +242,17 @@ def test_atomic_types() -> None:
     assert not _type("ObjectMeta", "meta").fields["labels"].type.is_whole({})
     assert not _type("PersistentVolumeSpec").fields["claimRef"].type.is_whole({})
     assert not fields["affinity"].type.is_whole({})
+
+
+def test_fields_of_another_type() -> None:
+    """A type that takes the fields of another one may replace some, and embed them in protobuf."""
+    names = ("Container", "EphemeralContainer")
+    container, ephemeral = (known_type("core_v1", name).fields for name in names)
+    assert {*container, "targetContainerName"} == set(ephemeral)
+    assert (4,) == container["args"].tag
+    assert ("EphemeralContainer", (1, 4)) == (ephemeral["args"].owner, ephemeral["args"].tag)
+    assert container["ports"].rules
+    assert not ephemeral["ports"].rules
 
 
 def test_kinds_are_found_by_api_version() -> None:

@@ -209,17 +209,6 @@ async def test_taint_rules() -> None:
 
 
 @in_real_time
-async def test_managers_can_be_left_out() -> None:
-    """A server that does not track managers stores none."""
-    found: list[object] = []
-    for tracks in (True, False):
-        server = new_server(tracks_managers=tracks)
-        created = json.loads((await ask(server, "POST", PODS, POD)).body)
-        found.append("managedFields" in created["metadata"])
-    assert found == [True, False]
-
-
-@in_real_time
 async def test_an_old_pod_is_not_created_again() -> None:
     """A name that is taken is refused, also in another form."""
     server = new_server()

@@ -16,9 +16,9 @@ from kubesched.apiserver.listing import list_objects, list_options
 from kubesched.apiserver.presentation import PLAIN, Presentation
 from kubesched.apiserver.request import ApiRequest
 from kubesched.apiserver.status import StatusError
-from kubesched.apiserver.stored_object import StoredObject, key_of, stamp
+from kubesched.apiserver.stored_object import StoredObject, stamp
 from kubesched.apiserver.watching import WatchStream
-from kubesched.cluster.store import Store
+from kubesched.cluster.store import Key, Store
 from kubesched.simulator.virtual_loop import run
 from tests.loops import on_virtual_time
 
@@ -40,7 +40,7 @@ CONFIG_MAPS = served("configmaps")
 def put(store: Store[StoredObject], write: Write) -> None:
     """Create or change an object; without a colour, delete it."""
     name, namespace, colour = write
-    key = key_of(CONFIG_MAPS, namespace, name)
+    key = Key("configmaps", namespace, name)
     metadata = {"name": name, "namespace": namespace, "labels": {"colour": colour}}
     stored = StoredObject({"kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata})
     exists = store.find(key) is not None

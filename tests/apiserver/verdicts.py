@@ -15,6 +15,7 @@ from kubesched.apiserver import admission, strategy, validation
 from kubesched.apiserver.admission.request import AdmissionRequest
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.request import ApiRequest, Operation
 from kubesched.apiserver.resources import RESOURCES, Resource
 from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.stored_object import StoredObjects, stamp
@@ -73,6 +74,14 @@ def resource_of(kind: str, group: str = "", version: str = "v1") -> Resource:
     resource = RESOURCES.find_kind(f"{group}/{version}" if group else version, kind)
     assert resource is not None, f"{kind} is served"
     return resource
+
+
+def operation_on(
+    resource: Resource, manager: str, sub: str = "", *, force: bool = False
+) -> Operation:
+    """Return a write of a manager."""
+    query = {"fieldManager": (manager,), **({"force": ("true",)} if force else {})}
+    return Operation(ApiRequest("PATCH", "", query), resource, subresource=sub)
 
 
 def served(plural: str, group: str = "") -> Resource:

@@ -34,7 +34,7 @@ class World:
     """
 
     def __init__(self, latencies: PodLatencies, **options: bool) -> None:
-        self.server = ApiServer(now=_now, random=Random(1), tracks_managers=False)
+        self.server = ApiServer(now=_now, random=Random(1))
         self.client = LocalClient(self.server.registry, "tester")
         self.keeper = NodeKeeper(self.client, CAPACITY, **options)
         self.kubelets = kubelets_of(self.client, latencies, Random(2))

@@ -98,7 +98,7 @@ class RecordingServer(DurableServer):
 
     def __init__(self, path: Path, history: History, faults: RequestFaults) -> None:
         """Continue with the objects of a file."""
-        super().__init__(path, tracks_managers=False)
+        super().__init__(path)
         self._history = history
         self._faults = faults
         # Recorded before it is kept.

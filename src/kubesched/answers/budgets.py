@@ -119,11 +119,11 @@ class BudgetStatuses:
     def let_go(self, pod: Pod) -> bool:
         """Return whether the budgets of a pod allow its eviction now; if so, charge them for it."""
         try:
-            granted = grant(pod, self.covering(pod), self._server.timestamp())
+            charged = grant(pod, self.covering(pod), self._server.timestamp())
         except ApiError:
             return False
-        if granted.budget is not None:
-            self._server.update(granted.budget)
+        if charged is not None:
+            self._server.update(charged)
         return True
 
 

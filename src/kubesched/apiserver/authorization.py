@@ -236,7 +236,6 @@ def _allows(rule: Plain, wanted: Attributes) -> bool:
 
 
 def _actions(rule: Plain, user: User, namespace: str) -> Iterator[Attributes]:
-    """Yield the actions that a rule allows."""
     for verb in rule.get("verbs") or ():
         for url in rule.get("nonResourceURLs") or ():
             yield Attributes(user, verb, path=url)
@@ -265,10 +264,7 @@ def attributes_of(request: ApiRequest, target: Target | None) -> Attributes:
 def impersonated(headers: Mapping[str, str], user: User, roles: StoredRoles) -> User:
     """Return the user that a request impersonates, or the sender if it impersonates nobody.
 
-    Names of headers are in lower case; `roles` decide whether the sender may impersonate.
-
-    Raises:
-        StatusError: The sender may not impersonate this user.
+    Names of headers are in lower case. Raises StatusError if `roles` do not allow it.
     """
     name, uid = headers.get("impersonate-user", ""), headers.get("impersonate-uid", "")
     groups = [one.strip() for one in headers.get("impersonate-group", "").split(",") if one]
@@ -377,69 +373,61 @@ def _groups_of_account(namespace: str) -> tuple[str, str]:
 _ONE_OF: Final = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
 
 
-class Reviewer:
-    """Answers reviews from the tokens of the server and the stored roles."""
-
-    def __init__(self, tokens: Tokens, roles: StoredRoles) -> None:
-        self.tokens = tokens
-        self.roles = roles
-
-    def review(self, resource: Resource, user: User, asked: Plain) -> Plain:
-        """Return a review with its answer; raises StatusError without a question or a user."""
-        answered: Plain = {
-            "kind": resource.kind,
-            "apiVersion": resource.api_version,
-            "metadata": dict(asked.get("metadata") or {}),
-        }
-        spec = asked.get("spec") or {}
-        if resource.plural == "selfsubjectreviews":
-            answered["metadata"]["creationTimestamp"] = self.tokens.clock.timestamp()
+def review(
+    tokens: Tokens, roles: StoredRoles, resource: Resource, user: User, asked: Plain
+) -> Plain:
+    """Return a review with its answer; raises StatusError without a question or a user."""
+    spec, metadata = asked.get("spec") or {}, dict(asked.get("metadata") or {})
+    answered = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+    match resource.plural:
+        case "selfsubjectreviews":
+            metadata["creationTimestamp"] = tokens.clock.timestamp()
             return {**answered, "status": {"userInfo": _info(user)}}
-        if resource.plural == "tokenreviews":
-            status = self._token_status(spec)
-        elif resource.plural == "selfsubjectrulesreviews":
-            status = self._rules_status(user, spec.get("namespace", ""))
-        else:
-            is_self = resource.plural == "selfsubjectaccessreviews"
-            status = self._access_status(resource, user if is_self else None, spec)
-        return {**answered, "spec": spec, "status": status}
+        case "tokenreviews":
+            status = _token_status(tokens.user_of(spec.get("token", "")))
+        case "selfsubjectrulesreviews":
+            status = _rules_status(roles.rules(user, spec.get("namespace", "")))
+        case "selfsubjectaccessreviews":
+            status = _access_status(roles, resource, user, spec)
+        case _:
+            status = _access_status(roles, resource, None, spec)
+    return {**answered, "spec": spec, "status": status}
 
-    def _token_status(self, spec: Plain) -> Plain:
-        user = self.tokens.user_of(spec.get("token", ""))
-        if user is None:
-            return {"user": {}, "error": "invalid bearer token"}
-        return {"authenticated": True, "user": _info(user)}
 
-    def _rules_status(self, user: User, namespace: str) -> Plain:
-        rules = self.roles.rules(user, namespace)
-        of_paths = [rule for rule in rules if rule.get("nonResourceURLs")]
-        return {
-            "resourceRules": [rule for rule in rules if rule not in of_paths],
-            "nonResourceRules": of_paths,
-            "incomplete": False,
-        }
+def _token_status(user: User | None) -> Plain:
+    if user is None:
+        return {"user": {}, "error": "invalid bearer token"}
+    return {"authenticated": True, "user": _info(user)}
 
-    def _access_status(self, resource: Resource, user: User | None, spec: Plain) -> Plain:
-        """Return whether a user, or that of the review, may do what it asks about."""
-        subjects = ("resourceAttributes", "nonResourceAttributes")
-        given = [name for name in subjects if spec.get(name)]
-        errors = FieldErrors()
-        if not given:
-            errors.invalid("spec.resourceAttributes", None, _ONE_OF)
-        elif len(given) > 1:
-            detail = f"cannot be specified in combination with {given[0]}"
-            errors.invalid("spec.nonResourceAttributes", "", detail)
-        if user is None and not spec.get("user") and not spec.get("groups"):
-            errors.invalid("spec.user", "", "at least one of user or group must be specified")
-        if errors:
-            raise invalid_kind(resource.group, "", "", errors)
-        groups, uid = tuple(spec.get("groups") or ()), spec.get("uid", "")
-        who = user or User(spec.get("user", ""), groups, uid)
-        about = spec[given[0]]
-        names = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
-        decision = self.roles.decide(Attributes(who, *(about.get(name, "") for name in names)))
-        reason = {"reason": decision.reason} if decision.reason else {}
-        return {"allowed": decision.is_allowed, **reason}
+
+def _rules_status(rules: list[Plain]) -> Plain:
+    of_paths = [rule for rule in rules if rule.get("nonResourceURLs")]
+    return {
+        "resourceRules": [rule for rule in rules if rule not in of_paths],
+        "nonResourceRules": of_paths,
+        "incomplete": False,
+    }
+
+
+def _access_status(roles: StoredRoles, resource: Resource, user: User | None, spec: Plain) -> Plain:
+    """Return whether a user, or that of the review, may do what it asks about."""
+    given = [name for name in ("resourceAttributes", "nonResourceAttributes") if spec.get(name)]
+    errors = FieldErrors()
+    if not given:
+        errors.invalid("spec.resourceAttributes", None, _ONE_OF)
+    elif len(given) > 1:
+        detail = f"cannot be specified in combination with {given[0]}"
+        errors.invalid("spec.nonResourceAttributes", "", detail)
+    if user is None and not spec.get("user") and not spec.get("groups"):
+        errors.invalid("spec.user", "", "at least one of user or group must be specified")
+    if errors:
+        raise invalid_kind(resource.group, "", "", errors)
+    who = user or User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""))
+    names = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
+    about = [spec[given[0]].get(name, "") for name in names]
+    decision = roles.decide(Attributes(who, *about))
+    reason = {"reason": decision.reason} if decision.reason else {}
+    return {"allowed": decision.is_allowed, **reason}
 
 
 def _info(user: User) -> Plain:

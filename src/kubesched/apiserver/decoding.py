@@ -42,10 +42,6 @@ from kubesched.apiserver.values import JSON_SCHEMA, Field, Place, Scalar, Schema
 # Protobuf.
 
 _NUMBERS: Final = ("bool", "int32", "int64")
-# The zero of Go's times: no time was set.
-_NO_SECONDS: Final = -62135596800
-
-
 _Tags: TypeAlias = tuple[int, ...]
 
 
@@ -58,9 +54,7 @@ def _fields_of(object_type: ObjectType) -> Mapping[_Tags, Field]:
 def decode_protobuf(text: bytes) -> Plain:
     """Return the object of a body, with kind and version if it has them.
 
-    Raises:
-        ProtobufError: It holds no object.
-        StatusError: Its kind is not read in this form.
+    Raises ProtobufError if it holds no object, StatusError if its kind is not read in this form.
     """
     if not text.startswith(MAGIC):
         raise ProtobufError("provided data does not appear to be a protobuf message")
@@ -68,7 +62,7 @@ def decode_protobuf(text: bytes) -> Plain:
         return _object(text[len(MAGIC) :])
     except UnicodeDecodeError:
         raise ProtobufError("proto: invalid UTF-8") from None
-    except (OverflowError, struct.error) as error:
+    except (OverflowError, struct.error, msgspec.DecodeError) as error:
         raise ProtobufError(f"proto: {error}") from None
 
 
@@ -100,20 +94,14 @@ def _read(fields: Mapping[_Tags, Field], text: bytes, above: _Tags = ()) -> Plai
 def _read_field(field: Field, value: int | bytes, read: Plain) -> None:
     if isinstance(field.type, MapType):
         parts = _numbered(_bytes(value))
-        key = _text(parts.get(1, b""))
-        element = field.type.element
-        read.setdefault(field.name, {})[key] = _value(element, parts.get(2, _nothing(element)))
+        found = _value(field.type.element, parts.get(2, b""))
+        read.setdefault(field.name, {})[_text(parts.get(1, b""))] = found
     elif isinstance(field.type, ListType):
         read.setdefault(field.name, []).append(_value(field.type.element, value))
     else:
         found = _value(field.type, value)
         if found or not field.is_left_out:
             read[field.name] = found
-
-
-def _nothing(value_type: ValueType) -> int | bytes:
-    is_number = isinstance(value_type, Scalar) and value_type.form in _NUMBERS
-    return 0 if is_number else b""
 
 
 def _value(value_type: ValueType, value: int | bytes) -> Any:
@@ -146,24 +134,14 @@ def _scalar(form: str, text: bytes) -> Any:
         is_text = parts.get(1)
         return _text(parts.get(3, b"")) if is_text else wrap(_int(parts.get(2, 0)))
     if form == "any":
-        return _json(_bytes(parts.get(1, b"")))
-    return _time(parts, has_fraction=form == "microTime") if text else None
+        return msgspec.json.decode(_bytes(parts.get(1, b"null")))
+    return _time(parts, form) if text else None
 
 
-def _json(text: bytes) -> Any:
-    try:
-        return msgspec.json.decode(text) if text else None
-    except msgspec.DecodeError as error:
-        raise ProtobufError(str(error)) from None
-
-
-def _time(parts: dict[int, int | bytes], *, has_fraction: bool) -> str | None:
-    seconds = wrap(_int(parts.get(1, 0)))
-    if seconds == _NO_SECONDS:
-        return None
-    nanoseconds = wrap(_int(parts.get(2, 0)))
+def _time(parts: dict[int, int | bytes], form: str) -> str:
+    seconds, nanoseconds = (wrap(_int(parts.get(number, 0))) for number in (1, 2))
     moment = EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
-    return micro_time(moment) if has_fraction else second_time(moment)
+    return micro_time(moment) if form == "microTime" else second_time(moment)
 
 
 def _numbered(text: bytes) -> dict[int, int | bytes]:
@@ -218,9 +196,7 @@ def read_object(request: ApiRequest, kind: str) -> Plain:
 def parsed(text: bytes, media_type: str) -> Plain:
     """Return the object of a body; without a media type it is JSON.
 
-    Raises:
-        BodyError: It is not an object.
-        StatusError: It is in a form that is not read.
+    Raises BodyError if it is not an object, StatusError if it is in a form that is not read.
     """
     try:
         if media_type == PROTOBUF:
@@ -262,11 +238,8 @@ def _summary(text: bytes) -> str:
 def decoded(operation: Operation, resources: Resources, resource: Resource) -> Plain:
     """Return the object that a request carries, with its defaults.
 
-    `resource` is what the object should be. Unknown and repeated fields become warnings of the
-    operation.
-
-    Raises:
-        StatusError: It is something else.
+    `resource` is what the object should be; raises StatusError if it is not. Unknown and repeated
+    fields become warnings of the operation.
     """
     request = operation.request
     value = read_object(request, resource.kind)
@@ -299,20 +272,13 @@ def _set_kind(value: Plain, resources: Resources, resource: Resource) -> None:
 def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resource) -> StatusError:
     if not isinstance(kind, str) or not isinstance(version, str):
         return bad_request(_UNPARSABLE)
-    found = resources.find_kind(version, kind)
-    if found is None or found.kind != resource.kind:
+    short = version.rpartition("/")[2]
+    if resources.find_kind(version, kind) is None:
         why = f'no kind "{kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
-        short = version.rpartition("/")[2]
-        if found is not None:
-            package = resource.group.partition(".")[0] or "core"
-            why = f"converting ({short}.{kind}) to ({package}.{resource.kind}): unknown conversion"
-        return bad_request(
-            f'{kind} in version "{short}" cannot be handled as a {resource.kind}: {why}'
-        )
-    return bad_request(
-        f"the API version in the data ({version}) does not match the expected API version "
-        f"({resource.api_version})"
-    )
+    else:
+        package = resource.group.partition(".")[0] or "core"
+        why = f"converting ({short}.{kind}) to ({package}.{resource.kind}): unknown conversion"
+    return bad_request(f'{kind} in version "{short}" cannot be handled as a {resource.kind}: {why}')
 
 
 # Repeated fields.
@@ -350,7 +316,6 @@ def patch_problems(patch: bytes) -> list[str]:
 
 
 def _repeated(value: Any, place: Place | None) -> Iterator[str]:
-    """Yield the repeated fields of any value."""
     if isinstance(value, Repeating):
         yield from (f'duplicate field "{Place(place, name)}"' for name in value.repeated)
     if isinstance(value, dict | list):

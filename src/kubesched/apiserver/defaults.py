@@ -29,10 +29,7 @@ from kubesched.apiserver.values import SchemaError
 def with_defaults(resource: Resource, obj: Plain) -> Plain:
     """Return an object as the server writes it, with its defaults; unknown fields are dropped.
 
-    An object of a kind whose fields are not known comes back as it is.
-
-    Raises:
-        StatusError: A value does not fit (400).
+    Raises StatusError if a value does not fit.
     """
     try:
         return completed(resource.type, obj)[0]
@@ -49,13 +46,7 @@ def unfit(resource: Resource, why: str) -> StatusError:
 
 
 def completed(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
-    """Return a body as the server writes it, with its defaults, and messages about its fields.
-
-    The messages are those of `schema.decoded`.
-
-    Raises:
-        SchemaError: A value does not fit.
-    """
+    """Return a body as `schema.decoded` does, with its defaults."""
     read, problems = decoded(object_type, value)
     _fill_in(object_type, read)
     return read, problems

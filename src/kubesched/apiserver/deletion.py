@@ -5,7 +5,8 @@ Upstream: staging/src/k8s.io/apiserver/pkg/registry/{generic/registry/store.go,r
 Invariants: a pod's deletion is always marked before it is removed; what is marked stays marked.
 Differs:  an object whose deletion removes the finalizers `orphan` or `foregroundDeletion` is shown
           without them, and may be deleted with a precondition on its version; upstream writes it
-          first, so that the version no longer fits.
+          first, so that the version no longer fits. The policy for dependents does not matter for
+          namespaces, and does for events.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from kubesched.api.requirements import parse_int64
 from kubesched.api.times import second_time
 from kubesched.apiserver.admission import admit_delete
 from kubesched.apiserver.decoding import BodyError, parsed
-from kubesched.apiserver.plain import Plain
+from kubesched.apiserver.plain import Plain, without
 from kubesched.apiserver.registry import ObjectRegistry
 from kubesched.apiserver.request import ApiRequest, Operation, check_dry_run
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors, bad_request, conflict, invalid_kind
-from kubesched.apiserver.stored_object import StoredObject, key_of
-from kubesched.apiserver.times import after
+from kubesched.apiserver.stored_object import StoredObject
+from kubesched.apiserver.times import Clock, after
 from kubesched.cluster.server import CLEANUP
 from kubesched.cluster.store import Key
 
@@ -57,6 +58,12 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
         """Return what the object must have as `uid` or `resourceVersion`; "" for anything."""
         return (self.preconditions or {}).get(name) or ""
 
+    def grace_or(self, own_seconds: int) -> int:
+        """Return the wanted grace period, or else the pod's own; a negative one is a second."""
+        wanted = self.grace_period_seconds
+        seconds = own_seconds if wanted is None else wanted
+        return 1 if seconds < 0 else seconds
+
     @property
     def policy(self) -> str | None:
         """The policy for dependents, from either field; None if not given."""
@@ -68,10 +75,8 @@ class DeleteOptions(msgspec.Struct, frozen=True, rename="camel"):
 def delete_options(request: ApiRequest, resource: Resource) -> DeleteOptions:
     """Return the options of a request, from its body or else from its query.
 
-    A request to delete Jobs that does not choose what becomes of their pods gets a warning.
-
-    Raises:
-        StatusError: They are invalid.
+    Raises StatusError if they are invalid. A request to delete Jobs that does not choose what
+    becomes of their pods gets a warning.
     """
     try:
         body = parsed(request.body, request.content_type) if request.body else None
@@ -126,146 +131,121 @@ def delete(
 ) -> tuple[StoredObject, bool]:
     """Delete an object, or begin to; return its last state, and whether it is gone.
 
-    Raises:
-        StatusError: There is none, or it does not meet the preconditions.
+    Raises StatusError if there is none, or if it does not meet the preconditions.
     """
-    return _Deleter(registry, operation, options).delete()
+    resource = operation.resource
+    found = registry.get(operation)
+    admit_delete(resource, operation.name)
+    plain = found.plain
+    check_preconditions(resource, plain["metadata"], options)
+    if resource.built_in_kind == "Namespace" and plain["spec"].get("finalizers"):
+        changed, is_held = _terminating(plain, registry.clock), True
+    else:
+        if resource.built_in_kind == "CustomResourceDefinition" and not options.dry_run:
+            plain = _without_instances(registry, plain)
+        changed = _marked(resource, plain, options, registry.clock)
+        metadata = changed["metadata"]
+        is_held = bool(metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"))
+    if changed != found.plain:
+        found = StoredObject(changed) if options.dry_run else registry.write(operation.key, changed)
+    if is_held or options.dry_run:
+        return found, not is_held
+    return registry.store.delete(operation.key), True
 
 
-class _Deleter:
-    def __init__(
-        self, registry: ObjectRegistry, operation: Operation, options: DeleteOptions
-    ) -> None:
-        self._registry = registry
-        self._resource = operation.resource
-        self._operation = operation
-        self._options = options
-        self._key = key_of(operation.resource, operation.namespace, operation.name)
-        self._is_dry_run = bool(options.dry_run)
+def _terminating(namespace: Plain, clock: Clock) -> Plain:
+    """Return a namespace that waits for its content to be deleted."""
+    metadata = {"deletionTimestamp": clock.timestamp(), **namespace["metadata"]}
+    status = {**namespace.get("status", {}), "phase": "Terminating"}
+    return {**namespace, "metadata": metadata, "status": status}
 
-    def delete(self) -> tuple[StoredObject, bool]:
-        found = self._registry.get(self._resource, self._operation.namespace, self._operation.name)
-        admit_delete(self._resource, self._operation.name)
-        metadata = found.plain["metadata"]
-        check_preconditions(self._resource, metadata, self._options)
-        if self._resource.built_in_kind == "Namespace" and found.plain["spec"].get("finalizers"):
-            if not metadata.get("deletionTimestamp"):
-                found = self._kept(_terminating(self._registry, found.plain, self._options))
-            return found, False
-        plain = found.plain
-        if self._resource.built_in_kind == "CustomResourceDefinition" and not self._is_dry_run:
-            plain = self._without_instances(plain)
-        plain = self._marked(plain)
-        metadata = plain["metadata"]
-        if plain is not found.plain:
-            found = self._kept(plain)
-        if metadata.get("finalizers") or metadata.get("deletionGracePeriodSeconds"):
-            return found, False
-        if self._is_dry_run:
-            return found, True
-        return self._registry.store.delete(self._key), True
 
-    def _without_instances(self, definition: Plain) -> Plain:
-        """Delete the objects of a kind; if some have finalizers, the definition waits for them."""
-        store, kind = self._registry.store, definition["metadata"]["name"]
-        is_held = False
-        for stored in store.list(kind).items:
-            metadata = stored.plain["metadata"]
-            key = Key(kind, metadata.get("namespace", ""), metadata["name"])
-            if metadata.get("finalizers"):
-                is_held = True
-                marked = {**metadata, **self._held_marks(metadata)}
-                self._registry.write(key, {**stored.plain, "metadata": marked})
-            else:
-                store.delete(key)
-        finalizers = definition["metadata"].get("finalizers", [])
-        if not is_held or CLEANUP in finalizers:
-            return definition
-        metadata = {**definition["metadata"], "finalizers": [*finalizers, CLEANUP]}
-        return {**definition, "metadata": metadata}
+def _without_instances(registry: ObjectRegistry, definition: Plain) -> Plain:
+    """Delete the objects of a kind; if some have finalizers, the definition waits for them."""
+    kind = definition["metadata"]["name"]
+    is_held = False
+    for stored in registry.store.list(kind).items:
+        metadata = stored.plain["metadata"]
+        key = Key(kind, metadata.get("namespace", ""), metadata["name"])
+        if metadata.get("finalizers"):
+            is_held = True
+            marked = {**metadata, **_held_marks(metadata, registry.clock)}
+            registry.write(key, {**stored.plain, "metadata": marked})
+        else:
+            registry.store.delete(key)
+    finalizers = definition["metadata"].get("finalizers", [])
+    if not is_held or CLEANUP in finalizers:
+        return definition
+    metadata = {**definition["metadata"], "finalizers": [*finalizers, CLEANUP]}
+    return {**definition, "metadata": metadata}
 
-    def _kept(self, plain: Plain) -> StoredObject:
-        if self._is_dry_run:
-            return StoredObject(plain)
-        return self._registry.write(self._key, plain)
 
-    def _marked(self, plain: Plain) -> Plain:
-        """Return the object with the marks of its deletion; the same object if none changes."""
-        metadata = plain["metadata"]
-        marks: Plain = {}
-        if self._resource.built_in_kind == "Pod":
-            before = metadata.get("deletionGracePeriodSeconds") or 0
-            if not metadata.get("deletionTimestamp"):
-                marks = self._marks(metadata, self._grace_of(plain))
-            elif before:
-                grace_seconds = self._wanted_seconds(before)
-                if grace_seconds >= before:
-                    return plain
-                begin = after(datetime.fromisoformat(metadata["deletionTimestamp"]), -before)
-                marks = {
-                    "deletionTimestamp": second_time(after(begin, grace_seconds)),
-                    "deletionGracePeriodSeconds": grace_seconds,
-                }
-        finalizers = self._finalizers(metadata)
-        if finalizers and not marks:
-            marks = self._held_marks(metadata)
-        if finalizers != metadata.get("finalizers", []):
-            marks["finalizers"] = finalizers
-        if all(metadata.get(name) == value for name, value in marks.items()):
-            return plain
-        changed = {**metadata, **marks}
-        if not changed.get("finalizers"):
-            changed.pop("finalizers", None)
-        return {**plain, "metadata": changed}
+def _marked(resource: Resource, plain: Plain, options: DeleteOptions, clock: Clock) -> Plain:
+    metadata = plain["metadata"]
+    marks: Plain = {}
+    if resource.built_in_kind == "Pod":
+        before = metadata.get("deletionGracePeriodSeconds") or 0
+        if not metadata.get("deletionTimestamp"):
+            marks = _marks(metadata, _grace_of(plain, options), clock)
+        elif before:
+            grace_seconds = options.grace_or(before)
+            if grace_seconds >= before:
+                return plain
+            begin = after(datetime.fromisoformat(metadata["deletionTimestamp"]), -before)
+            marks = {
+                "deletionTimestamp": second_time(after(begin, grace_seconds)),
+                "deletionGracePeriodSeconds": grace_seconds,
+            }
+    finalizers = _finalizers(resource, metadata, options)
+    if finalizers and not marks:
+        marks = _held_marks(metadata, clock)
+    changed = {**metadata, **marks, "finalizers": finalizers}
+    return {**plain, "metadata": changed if finalizers else without(changed, "finalizers")}
 
-    def _grace_of(self, pod: Plain) -> int:
-        spec, status = pod.get("spec", {}), pod.get("status", {})
-        if not spec.get("nodeName") or status.get("phase") in FINISHED:
-            return 0
-        return self._wanted_seconds(spec.get("terminationGracePeriodSeconds") or 0)
 
-    def _wanted_seconds(self, own: int) -> int:
-        """Return the requested grace period, or else the pod's own; a negative one is a second."""
-        wanted = self._options.grace_period_seconds
-        seconds = own if wanted is None else wanted
-        return 1 if seconds < 0 else seconds
+def _grace_of(pod: Plain, options: DeleteOptions) -> int:
+    spec, status = pod.get("spec", {}), pod.get("status", {})
+    if not spec.get("nodeName") or status.get("phase") in FINISHED:
+        return 0
+    return options.grace_or(spec.get("terminationGracePeriodSeconds") or 0)
 
-    def _marks(self, metadata: Plain, grace_seconds: int) -> Plain:
-        generation = metadata.get("generation")
-        return {
-            **({"generation": generation + 1} if generation else {}),
-            "deletionTimestamp": self._registry.clock.timestamp(grace_seconds),
-            "deletionGracePeriodSeconds": grace_seconds,
-        }
 
-    def _held_marks(self, metadata: Plain) -> Plain:
-        """Return the marks of an object that only finalizers keep."""
-        now = self._registry.clock.timestamp()
-        before = metadata.get("deletionTimestamp")
-        if before is None:
-            return self._marks(metadata, 0)
-        return {"deletionTimestamp": min(before, now), "deletionGracePeriodSeconds": 0}
+def _marks(metadata: Plain, grace_seconds: int, clock: Clock) -> Plain:
+    generation = metadata.get("generation")
+    return {
+        **({"generation": generation + 1} if generation else {}),
+        "deletionTimestamp": clock.timestamp(grace_seconds),
+        "deletionGracePeriodSeconds": grace_seconds,
+    }
 
-    def _finalizers(self, metadata: Plain) -> list[str]:
-        """Return finalizers with the one that the policy for dependents needs."""
-        present = metadata.get("finalizers", [])
-        if self._resource.built_in_kind == "Event":
-            return list(present)
-        kept = [one for one in present if one not in ("orphan", "foregroundDeletion")]
-        policy = self._options.policy
-        if policy is None:
-            policy = next((p for p, name in _FINALIZER_OF.items() if name in present), None)
-        if policy is None and "orphans" in self._resource.flags:
-            policy = ORPHAN
-        if (wanted := _FINALIZER_OF.get(policy or "")) is not None:
-            kept.append(wanted)
-        return list(present) if sorted(kept) == sorted(present) else kept
+
+def _held_marks(metadata: Plain, clock: Clock) -> Plain:
+    """Return the marks of an object that only finalizers keep."""
+    before = metadata.get("deletionTimestamp")
+    if before is None:
+        return _marks(metadata, 0, clock)
+    return {
+        "deletionTimestamp": min(before, clock.timestamp()),
+        "deletionGracePeriodSeconds": 0,
+    }
+
+
+def _finalizers(resource: Resource, metadata: Plain, options: DeleteOptions) -> list[str]:
+    """Return finalizers with the one that the policy for dependents needs."""
+    present: list[str] = metadata.get("finalizers", [])
+    kept = [one for one in present if one not in ("orphan", "foregroundDeletion")]
+    policy = options.policy
+    if policy is None:
+        policy = next((p for p, name in _FINALIZER_OF.items() if name in present), None)
+    if policy is None and "orphans" in resource.flags:
+        policy = ORPHAN
+    if (wanted := _FINALIZER_OF.get(policy or "")) is not None:
+        kept.append(wanted)
+    return present if sorted(kept) == sorted(present) else kept
 
 
 def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOptions) -> None:
     """Raise StatusError if an object has another uid than it must have, or has changed."""
-    # Events of both groups are kept in the older one.
-    group = "" if resource.built_in_kind == "Event" else resource.group
     for field, name, change in (
         ("uid", "UID", "deleted and then recreated"),
         ("resourceVersion", "ResourceVersion", "modified"),
@@ -276,13 +256,4 @@ def check_preconditions(resource: Resource, metadata: Plain, options: DeleteOpti
                 f"the {name} in the precondition ({wanted}) does not match the {name} in record "
                 f"({found}). The object might have been {change}"
             )
-            raise conflict(group, resource.kind, metadata["name"], why)
-
-
-def _terminating(registry: ObjectRegistry, namespace: Plain, options: DeleteOptions) -> Plain:
-    metadata = {**namespace["metadata"], "deletionTimestamp": registry.clock.timestamp()}
-    finalizer = _FINALIZER_OF.get(options.policy or "")
-    if finalizer is not None and finalizer not in metadata.get("finalizers", []):
-        metadata["finalizers"] = [*metadata.get("finalizers", []), finalizer]
-    status = {**namespace.get("status", {}), "phase": "Terminating"}
-    return {**namespace, "metadata": metadata, "status": status}
+            raise conflict(resource.group, resource.kind, metadata["name"], why)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
-from kubesched.api.media_types import PLAIN_TEXT
+from kubesched.api.media_types import JSON, PLAIN_TEXT
 from kubesched.apiserver.plain import Plain, encode
 from kubesched.apiserver.presentation import MediaType, parse_accept
 from kubesched.apiserver.request import ApiRequest, Response, json_response
@@ -191,7 +191,6 @@ _KIND: Final = "APIGroupDiscoveryList"
 
 
 def _by_group(resources: Resources) -> dict[str, list[GroupVersion]]:
-    """Return the versions of all groups."""
     groups: dict[str, list[GroupVersion]] = {}
     for served in resources.group_versions:
         groups.setdefault(served.group, []).append(served)
@@ -237,20 +236,18 @@ def _aggregated_groups(resources: Resources, version: str, *, is_core: bool) -> 
 def aggregated_form(accept: str) -> MediaType | None:
     """Return the aggregated form that a client takes, None if it takes the older one.
 
-    Raises:
-        StatusError: It takes neither.
+    Raises StatusError if it takes neither.
     """
     accepted = parse_accept(accept)
     for one in accepted:
-        if one.name not in {"application/json", "*/*"}:
-            continue
-        if not one.kind:
-            return None
-        if (one.group, one.kind) == (_GROUP, _KIND) and one.version in ("v2", "v2beta1"):
-            return one
-    if not accept or not any(one.kind for one in accepted):
-        return None
-    raise not_acceptable()
+        if one.name in {JSON, "*/*"}:
+            if not one.kind:
+                return None
+            if (one.group, one.kind) == (_GROUP, _KIND) and one.version in ("v2", "v2beta1"):
+                return one
+    if any(one.kind for one in accepted):
+        raise not_acceptable()
+    return None
 
 
 def _group(name: str, served: list[GroupVersion]) -> Plain:
@@ -335,74 +332,73 @@ _VERSION: Final[Plain] = {
 }
 
 
-class NonResource:
-    """Answers requests about the server itself."""
+def discover(request: ApiRequest, resources: Resources, address: str) -> Response:
+    """Return the answer to a request about the server itself, which listens at an address.
 
-    def __init__(self, resources: Resources, address: Callable[[], str]) -> None:
-        """Set up; `address` returns host and port of the server."""
-        self._resources = resources
-        self._address = address
-
-    def answer(self, request: ApiRequest) -> Response:
-        """Return the answer to a request; raises StatusError for unknown paths."""
-        parts = tuple(part for part in request.path.split("/") if part)
-        if not parts:
+    Raises StatusError if the version of a group, or the method, is not served.
+    """
+    parts = tuple(part for part in request.path.split("/") if part)
+    match parts:
+        case ():
             return json_response(200, {"paths": ["/api", "/apis", "/healthz", "/version"]})
-        first = parts[0]
-        if first in ("healthz", "livez", "readyz"):
+        case ("healthz" | "livez" | "readyz", *_):
             return _health(request, parts)
-        if first == "openapi":
-            return self._document(request, parts[1:])
-        if first == "version" and len(parts) == 1:
+        case ("openapi", *path):
+            return _openapi(request, resources, path)
+        case ("version",):
             return json_response(200, _VERSION)
-        if first in {"api", "apis"}:
-            if request.method not in {"GET", "HEAD"}:
-                raise method_not_allowed()
-            return self._discover(request, parts)
-        return page_not_found()
+        case ("api" | "apis", *_):
+            return _served(request, resources, address, parts)
+    return page_not_found()
 
-    def _document(self, request: ApiRequest, parts: tuple[str, ...]) -> Response:
-        if parts == ("v2",):
-            if "protobuf" in request.accept:
-                binary = Response(200, _VERSION_2_IN_PROTOBUF, _OPENAPI_PROTOBUF)
-                return _tagged(request, binary)
+
+def _served(
+    request: ApiRequest, resources: Resources, address: str, parts: Sequence[str]
+) -> Response:
+    if request.method not in {"GET", "HEAD"}:
+        raise method_not_allowed()
+    match parts:
+        case [root]:
+            return _roots(request, resources, address, is_core=root == "api")
+        case ["api", version]:
+            return json_response(200, _group_version(resources, "", version))
+        case ["apis", group, *version] if served := _by_group(resources).get(group):
+            if version:
+                return json_response(200, _group_version(resources, group, version[0]))
+            found = {"kind": "APIGroup", "apiVersion": "v1", **_group(group, served)}
+            return json_response(200, found)
+    return page_not_found()
+
+
+def _openapi(request: ApiRequest, resources: Resources, path: Sequence[str]) -> Response:
+    match path:
+        case ["v2"] if "protobuf" in request.accept:
+            return _tagged(request, Response(200, _VERSION_2_IN_PROTOBUF, _OPENAPI_PROTOBUF))
+        case ["v2"]:
             return _tagged(request, json_response(200, _VERSION_2))
-        if parts == ("v3",):
-            index = encode(openapi_index(self._resources))
-            return _tagged(request, Response(200, index, PLAIN_TEXT))
-        if parts[:1] == ("v3",):
-            if (document := openapi_document(self._resources, "/".join(parts[1:]))) is not None:
-                return _tagged(request, json_response(200, document))
-            return Response(404, b"", "")
-        return page_not_found()
+        case ["v3"]:
+            return _tagged(request, Response(200, encode(openapi_index(resources)), PLAIN_TEXT))
+        case ["v3", *rest]:
+            document = openapi_document(resources, "/".join(rest))
+            if document is None:
+                return Response(404, b"", "")
+            return _tagged(request, json_response(200, document))
+    return page_not_found()
 
-    def _discover(self, request: ApiRequest, parts: tuple[str, ...]) -> Response:
-        if len(parts) == 1:
-            return self._roots(request, is_core=parts[0] == "api")
-        if parts[0] == "api":
-            return json_response(200, _group_version(self._resources, "", parts[1]))
-        served = _by_group(self._resources).get(parts[1])
-        if served is None:
-            return page_not_found()
-        if len(parts) == 2:
-            group = {"kind": "APIGroup", "apiVersion": "v1", **_group(parts[1], served)}
-            return json_response(200, group)
-        return json_response(200, _group_version(self._resources, parts[1], parts[2]))
 
-    def _roots(self, request: ApiRequest, *, is_core: bool) -> Response:
-        if (form := aggregated_form(request.accept)) is not None:
-            document = _aggregated_groups(self._resources, form.version, is_core=is_core)
-            media_type = f"application/json;g={form.group};v={form.version};as={form.kind}"
-            return _tagged(request, Response(200, encode(document), media_type))
-        if is_core:
-            address = {"clientCIDR": "0.0.0.0/0", "serverAddress": self._address()}
-            versions = [one.version for one in _by_group(self._resources)[""]]
-            core = {"kind": "APIVersions", "versions": versions}
-            return json_response(200, {**core, "serverAddressByClientCIDRs": [address]})
-        groups = [
-            _group(name, served) for name, served in _by_group(self._resources).items() if name
-        ]
-        return json_response(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
+def _roots(request: ApiRequest, resources: Resources, address: str, *, is_core: bool) -> Response:
+    """Return the versions of the core group, or else the other groups."""
+    if (form := aggregated_form(request.accept)) is not None:
+        document = _aggregated_groups(resources, form.version, is_core=is_core)
+        media_type = f"application/json;g={form.group};v={form.version};as={form.kind}"
+        return _tagged(request, Response(200, encode(document), media_type))
+    groups = _by_group(resources)
+    if is_core:
+        addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
+        core = {"kind": "APIVersions", "versions": [one.version for one in groups[""]]}
+        return json_response(200, {**core, "serverAddressByClientCIDRs": addresses})
+    listed = [_group(name, served) for name, served in groups.items() if name]
+    return json_response(200, {"kind": "APIGroupList", "apiVersion": "v1", "groups": listed})
 
 
 def _health(request: ApiRequest, parts: tuple[str, ...]) -> Response:

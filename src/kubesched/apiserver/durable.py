@@ -100,11 +100,8 @@ class DurableServer(ApiServer):
     ) -> None:
         """Load the objects of a file, or create it with those that every cluster has.
 
-        `on_failure` is called once, when writes can no longer be stored. The other arguments are
-        those of `ApiServer`.
-
-        Raises:
-            JournalError: The file cannot be used.
+        Raises JournalError if it cannot be used. `on_failure` is called once, when writes can no
+        longer be stored. The other arguments are those of `ApiServer`.
         """
         journal = Journal(path)
         try:
@@ -240,12 +237,9 @@ class Journal:
         return found
 
     def load(self) -> tuple[list[tuple[Key, Plain]], int]:
-        """Return the objects, oldest first, and the newest version.
+        """Return the objects, oldest first, and the newest version, 0 if nothing was ever written.
 
-        The version is 0 if nothing was ever written.
-
-        Raises:
-            JournalError: The file is broken.
+        Raises JournalError if the file is broken.
         """
         with self._named():
             version: int = self._connection.execute("SELECT version FROM newest").fetchone()[0]

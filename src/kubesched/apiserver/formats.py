@@ -4,7 +4,8 @@ Each function returns the rules that a text breaks, in upstream's words; none if
 Most forms are patterns, each with the rule that a text breaks if it does not match.
 
 Upstream: staging/src/k8s.io/apimachinery/pkg/util/validation/{validation,ip}.go (v1.36)
-Differs:  the duration of a schedule `@every` is not checked.
+Differs:  the duration of a schedule `@every` is not checked. Prefixes of names that may be any
+          segment of a path are neither '.' nor '..'.
 """
 
 from __future__ import annotations
@@ -113,17 +114,16 @@ port_name: Final = _form(
     ("(?!-).*(?<!-)", "must not begin or end with a hyphen"),
     length_max=15,
 )
-_PREFIX: Final = (("[^/]*", "may not contain '/'"), ("[^%]*", "may not contain '%'"))
 path_segment: Final = _form(
-    (r"(?!\.\Z).*", "may not be '.'"), (r"(?!\.\.\Z).*", "may not be '..'"), *_PREFIX
+    (r"(?!\.\Z).*", "may not be '.'"),
+    (r"(?!\.\.\Z).*", "may not be '..'"),
+    ("[^/]*", "may not contain '/'"),
+    ("[^%]*", "may not contain '%'"),
 )
-_path_prefix: Final = _form(*_PREFIX)
 
 
 def prefix_of(rule: NameRule) -> NameRule:
     """Return the rule for the prefix of a name, which may end with a hyphen."""
-    if rule is path_segment:
-        return _path_prefix
 
     def check(text: str) -> tuple[str, ...]:
         if len(text) > 1 and text.endswith("-"):
@@ -148,7 +148,6 @@ _FEATURE_RULE: Final = (
 
 
 def _feature(text: str) -> tuple[str, ...]:
-    """Check the name of a feature that a node declares."""
     if _FEATURE.fullmatch(text):
         return ()
     return (f"invalid feature name {go_quote(text)}: {_FEATURE_RULE}",)
@@ -166,7 +165,7 @@ def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
     if "%" in text:
         return None
     try:
-        return ip_address(text if ":" in text else _LEADING_ZEROS.sub("", text))
+        return ip_address(_LEADING_ZEROS.sub("", text))
     except ValueError:
         return None
 
@@ -180,7 +179,7 @@ def network(text: str) -> tuple[str, ...]:
     """Check a network: an address, a slash, and a number of bits."""
     bits = text.rpartition("/")[2]
     try:
-        ip_network(text if ":" in text else _LEADING_ZEROS.sub("", text), strict=False)
+        ip_network(_LEADING_ZEROS.sub("", text), strict=False)
     except ValueError:
         return (_NETWORK_RULE,)
     return () if "/" in text and bits.isdecimal() and "%" not in text else (_NETWORK_RULE,)

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from kubesched.apiserver import managed_fields
-from kubesched.apiserver.authorization import Reviewer
+from kubesched.apiserver.authorization import StoredRoles, Tokens, review
 from kubesched.apiserver.decoding import decoded, read_object
 from kubesched.apiserver.defaults import with_defaults
 from kubesched.apiserver.deletion import delete, delete_options
@@ -38,7 +38,6 @@ from kubesched.apiserver.status import (
     not_served,
     success,
 )
-from kubesched.apiserver.stored_object import StoredObject
 from kubesched.apiserver.subresources import bind, check_scale, evict, scale_of, scaled
 from kubesched.apiserver.watching import WatchStream
 
@@ -60,9 +59,10 @@ _TIMEOUT_SECONDS: Final = (1800.0, 3600.0)
 class Handler:
     """Answers requests about resources."""
 
-    def __init__(self, registry: ObjectRegistry, reviewer: Reviewer) -> None:
+    def __init__(self, registry: ObjectRegistry, tokens: Tokens, roles: StoredRoles) -> None:
         self._registry = registry
-        self._reviewer = reviewer
+        self._tokens = tokens
+        self._roles = roles
         self._resources = registry.resources
         self._of_verbs = {
             "create": self._create,
@@ -100,7 +100,7 @@ class Handler:
         namespace = target.namespace if resource.is_namespaced else ""
         operation = Operation(request, resource, namespace, target.name, target.subresource)
         if target.subresource in _OF_KUBELETS:
-            self._registry.get(resource, namespace, target.name)
+            self._registry.get(operation)
             raise StatusError(500, "InternalError", _UNREACHABLE, {})
         if target.verb == "patch":
             check_type(request.content_type, resource)
@@ -125,10 +125,7 @@ class Handler:
 
     async def _get(self, operation: Operation, presentation: Presentation) -> Response:
         exact_version(operation.request.parameter("resourceVersion"))
-        return Response(200, presentation.one(self._found(operation)))
-
-    def _found(self, operation: Operation) -> StoredObject:
-        return self._registry.get(operation.resource, operation.namespace, operation.name)
+        return Response(200, presentation.one(self._registry.get(operation)))
 
     async def _list(self, operation: Operation, presentation: Presentation) -> Response:
         return Response(200, presentation.many(await self._listed(operation)))
@@ -153,7 +150,8 @@ class Handler:
         request, resource, *_ = operation
         obj = decoded(operation, self._resources, resource)
         if resource.group in ("authentication.k8s.io", "authorization.k8s.io"):
-            return json_response(201, self._reviewer.review(resource, request.user, obj))
+            answered = review(self._tokens, self._roles, resource, request.user, obj)
+            return json_response(201, answered)
         put_into_namespace(operation, obj)
         self._granting(operation, None, obj)
         if resource.built_in_kind == "Binding":
@@ -185,7 +183,7 @@ class Handler:
 
     def _granting(self, operation: Operation, old: Plain | None, new: Plain) -> Plain:
         """Return an object to write, unless it grants what the user may not grant."""
-        roles, user, resource = self._reviewer.roles, operation.request.user, operation.resource
+        roles, user, resource = self._roles, operation.request.user, operation.resource
         roles.check_grants(user, resource, old, new)
         if old is not None and resource.built_in_kind == "ResourceClaim" and operation.subresource:
             # A stale claim differs in what other clients have written.
@@ -211,19 +209,12 @@ class Handler:
         # Invalid options are refused first, even if there is nothing to delete.
         options = delete_options(operation.request, operation.resource)
         found = await self._listed(operation)
-        deleted = []
         for stored in found.items:
             metadata = stored.plain["metadata"]
             namespace = metadata.get("namespace", "")
             one = operation._replace(namespace=namespace, name=metadata["name"])
-            try:
-                delete(self._registry, one, options)
-            except StatusError as error:
-                if error.reason != "NotFound":
-                    raise
-            else:
-                deleted.append(stored)
-        return Response(200, presentation.many(ObjectList(tuple(deleted), found.version)))
+            delete(self._registry, one, options)
+        return Response(200, presentation.many(ObjectList(found.items, found.version)))
 
     # Subresources that are objects of their own.
 
@@ -233,8 +224,8 @@ class Handler:
         return json_response(201, success(201))
 
     async def _token(self, operation: Operation, _presentation: Presentation) -> Response:
-        account = self._found(operation)
-        return json_response(201, self._reviewer.tokens.issue(account.plain, self._body(operation)))
+        account = self._registry.get(operation)
+        return json_response(201, self._tokens.issue(account.plain, self._body(operation)))
 
     def _body(self, operation: Operation) -> Plain:
         obj = decoded(operation, self._resources, operation.kind)
@@ -251,7 +242,7 @@ class Handler:
                 is_tracked=False,
             )
         else:
-            stored = self._found(operation)
+            stored = self._registry.get(operation)
         scale = scale_of(resource, stored.form(resource))
         return json_response(
             200, scale if presentation.is_plain else presentation.transformed(scale)
@@ -273,11 +264,9 @@ class Handler:
         changed = scaled(resource, current, scale)
         # Upstream records no time for the manager of a scale.
         if patch is None or not patch.is_apply:
-            return self._registry.tracked(operation, current, changed, has_time=False)
+            return managed_fields.track(operation, current, changed, None)
         declared = scaled(resource, {**only(changed, "apiVersion", "kind"), "metadata": {}}, scale)
-        applied = managed_fields.apply(
-            resource, current, declared, request.manager, request.flag("force"), None, "scale"
-        )
+        applied = managed_fields.apply(operation, current, declared, None)
         managed = {"managedFields": applied["metadata"]["managedFields"]}
         return {**changed, "metadata": {**changed["metadata"], **managed}}
 

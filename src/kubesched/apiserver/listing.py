@@ -18,7 +18,7 @@ import binascii
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -49,27 +49,23 @@ from kubesched.cluster.store import Listing, Store
 # Selections.
 
 
-class Selection:
-    """A predicate on objects of a resource, which may select everything."""
+class Selection(NamedTuple):
+    """A predicate on objects of a resource; without `fields`, only on their labels."""
 
-    def __init__(
-        self,
-        resource: Resource,
-        labels: CompiledSelector,
-        fields: Callable[[Plain], bool] | None,
-    ) -> None:
-        self._resource = resource
-        self._labels = None if labels.is_empty else labels
-        self._fields = fields
-        self.is_everything = self._labels is None and fields is None
+    resource: Resource
+    labels: CompiledSelector
+    fields: Callable[[Plain], bool] | None
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether all objects are selected."""
+        return self.labels.is_empty and self.fields is None
 
     def matches(self, stored: StoredObject) -> bool:
         """Return whether an object is selected."""
-        if self._labels is not None:
-            labels = stored.plain["metadata"].get("labels") or {}
-            if not self._labels.matches(labels):
-                return False
-        return self._fields is None or self._fields(stored.form(self._resource))
+        if not self.labels.matches(stored.plain["metadata"].get("labels") or {}):
+            return False
+        return self.fields is None or self.fields(stored.form(self.resource))
 
 
 # Fields.
@@ -295,8 +291,7 @@ async def list_objects(
 ) -> ObjectList:
     """Return a page of the objects of a resource, in all namespaces for "".
 
-    Raises:
-        StatusError: The version is gone, or was not reached before the timeout.
+    Raises StatusError if the version is gone, or was not reached before the timeout.
     """
     version, limit, page = 0, options.limit, None
     if options.continue_token:

@@ -38,6 +38,7 @@ from kubesched.apiserver.owned_values import (
     without_below,
 )
 from kubesched.apiserver.plain import Plain, deep_copy, get, without
+from kubesched.apiserver.request import Operation
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import StatusError, bad_request, cause, internal
 
@@ -77,23 +78,18 @@ class Ownership(msgspec.Struct, frozen=True):
     Attributes:
         api_version: That the fields are named by.
         time: Of the last change, as in objects; None if unknown.
-        entry: The written form that it was read from, as long as nothing has changed; None if
-            there is none.
     """
 
     fields: FieldSet
     api_version: str
     time: str | None = None
-    entry: Plain | None = None
 
 
 Managers: TypeAlias = dict[Owner, Ownership]
 
 
-def owner_of(resource: Resource, manager: str, operation: str, subresource: str = "") -> Owner:
-    """Return the owner of the fields that a manager writes."""
-    api_version = "" if operation == APPLY else resource.api_version
-    return Owner(manager or "unknown", operation, api_version, subresource)
+def _updater(operation: Operation, manager: str) -> Owner:
+    return Owner(manager, UPDATE, operation.resource.api_version, operation.subresource)
 
 
 def decode(value: Plain | None) -> Managers:
@@ -114,7 +110,7 @@ def decode(value: Plain | None) -> Managers:
             "" if operation == APPLY else api_version,
             entry.get("subresource", ""),
         )
-        managers[owner] = Ownership(fields, api_version, entry.get("time"), entry)
+        managers[owner] = Ownership(fields, api_version, entry.get("time"))
     return managers
 
 
@@ -139,8 +135,6 @@ def without_managed_fields(value: Plain) -> Plain:
 
 
 def _entry(owner: Owner, ownership: Ownership) -> Plain:
-    if ownership.entry is not None:
-        return ownership.entry
     entry: Plain = {
         "manager": owner.manager,
         "operation": owner.operation,
@@ -154,7 +148,7 @@ def _entry(owner: Owner, ownership: Ownership) -> Plain:
     return entry
 
 
-def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
+def _ignored_fields(resource: Resource, subresource: str) -> FieldSet:
     """Return the fields that a write through a subresource cannot change."""
     if resource.has_status and not subresource:
         return _STATUS
@@ -166,15 +160,11 @@ def ignored_fields(resource: Resource, subresource: str) -> FieldSet:
 def disown(managers: Managers, changes: Comparison) -> Managers:
     """Remove changed and deleted fields from their owners."""
     gone = changes.changed | changes.removed
-    left: Managers = {}
-    for owner, ownership in managers.items():
-        if not ownership.fields:
-            continue
-        if gone.isdisjoint(ownership.fields):
-            left[owner] = ownership
-        elif fields := ownership.fields - gone:
-            left[owner] = Ownership(fields, ownership.api_version, ownership.time)
-    return left
+    return {
+        owner: Ownership(fields, own.api_version, own.time)
+        for owner, own in managers.items()
+        if (fields := own.fields - gone)
+    }
 
 
 def keep_times(old: Plain, new: Plain) -> Plain:
@@ -188,25 +178,18 @@ def keep_times(old: Plain, new: Plain) -> Plain:
     return old if without_managed_fields(old) == without_managed_fields(new) else new
 
 
-def track(
-    resource: Resource,
-    old: Plain | None,
-    new: Plain,
-    manager: str,
-    subresource: str,
-    now: str | None,
-) -> Plain:
+def track(operation: Operation, old: Plain | None, new: Plain, now: str | None) -> Plain:
     """Return an updated object with its managed fields.
 
     `new` has its defaults and is not yet admitted. `now` is as objects have times; None keeps none.
     Applied objects come with their managed fields. Objects whose managed fields were cleared are
     not tracked until the next apply.
     """
-    managers = _claimed(old, new, subresource)
+    managers = _claimed(old, new, operation.subresource)
     if old is not None and not managers:
         return without_managed_fields(new)
-    owner = owner_of(resource, manager, UPDATE, subresource)
-    return with_managers(new, _updated(resource, old, new, managers, owner, now))
+    owner = _updater(operation, operation.request.manager)
+    return with_managers(new, _updated(operation.resource, old, new, managers, owner, now))
 
 
 def _claimed(old: Plain | None, new: Plain, subresource: str) -> Managers:
@@ -229,7 +212,7 @@ def _updated(
 ) -> Managers:
     """Return the managers after an update by `owner`, who gets all fields that it changes."""
     before = resource.type.zero() if old is None else without_managed_fields(old)
-    ignored = ignored_fields(resource, owner.subresource)
+    ignored = _ignored_fields(resource, owner.subresource)
     changes = compare(before, without_managed_fields(new), resource.type).besides(ignored)
     changed = disown(managers, changes)
     if mine := changes.changed - _STRIPPED:
@@ -245,40 +228,31 @@ _KUBECTL: Final = "kubectl"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def apply(
-    resource: Resource,
-    current: Plain | None,
-    applied: Plain,
-    manager: str,
-    force: bool,
-    now: str | None,
-    subresource: str = "",
-) -> Plain:
+def apply(operation: Operation, current: Plain | None, applied: Plain, now: str | None) -> Plain:
     """Return an object with what a manager declares, and its managed fields; without defaults.
 
-    `current` is the stored object, None if there is none. With `force`, fields of other managers
-    are taken over. `now` is as objects have times; None keeps none.
-
-    Raises:
-        ApiError: It cannot be applied.
+    `current` is the stored object, None if there is none. Fields of other managers are taken over
+    if the request forces that. `now` is as objects have times; None keeps none. Raises StatusError
+    if the declaration cannot be applied.
     """
-    object_type = resource.type
+    request, resource, subresource = operation.request, operation.resource, operation.subresource
+    object_type, manager = resource.type, request.manager
     _check(resource, applied)
     live = without_managed_fields(current or {})
     merged = merge(live, applied, object_type)
     managers = decode(current)
     if current is not None and not managers:
-        first = owner_of(resource, "before-first-apply", UPDATE, subresource)
+        first = _updater(operation, "before-first-apply")
         managers = _updated(resource, None, current, {}, first, now)
-    owner = owner_of(resource, manager, APPLY, subresource)
-    ignored = ignored_fields(resource, subresource)
+    owner = Owner(manager, APPLY, "", subresource)
+    ignored = _ignored_fields(resource, subresource)
     fields = without_below(field_set(applied, object_type), ignored)
     last = managers.pop(owner, None)
     if last is not None:
         owned = fields.union(*(one.fields for one in managers.values()))
         merged = remove(merged, _with_named(last.fields) - _with_named(owned), object_type)
     changes = compare(live, merged, object_type).besides(ignored)
-    if not force:
+    if not request.flag("force"):
         own = _client_side_applied(resource, live) if manager == _KUBECTL else frozenset()
         _check_conflicts(managers, changes.changed - own)
     managers = disown(managers, changes)
@@ -362,7 +336,6 @@ def _with_last_applied(merged: Plain, applied: Plain) -> Plain:
 
 
 def _check_conflicts(managers: Managers, changed: FieldSet) -> None:
-    """Raise StatusError if others own fields that would change."""
     causes, lines = [], []
     for owner in sorted(managers):
         who = _owner_text(owner)

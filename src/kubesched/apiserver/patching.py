@@ -180,12 +180,7 @@ _CUSTOM_TYPES: Final = (JSON_PATCH, MERGE_PATCH, APPLY_TYPE)
 
 
 class Patch:
-    """One patch, read once and applied to an object.
-
-    Attributes:
-        is_apply: Whether it is a server-side apply, which may create the object.
-        value: The decoded patch.
-    """
+    """One patch, decoded once as `value`; `is_apply` if it is a server-side apply."""
 
     def __init__(self, operation: Operation, resource: Resource, clock: Clock) -> None:
         """Read a patch of a resource or of a subresource; raises StatusError if that fails."""
@@ -211,15 +206,8 @@ class Patch:
         """Return the changed object; raises StatusError if the patch does not apply."""
         resource, operation = self._resource, self._operation
         if self.is_apply:
-            changed = managed_fields.apply(
-                resource,
-                current,
-                self.value,
-                operation.request.parameter("fieldManager"),
-                operation.request.flag("force"),
-                self._clock.timestamp(),
-                operation.subresource,
-            )
+            now = self._clock.timestamp()
+            changed = managed_fields.apply(operation, current, self.value, now)
         else:
             assert current is not None, "only an apply creates"
             changed = self._of_kind(self._changed(current))
@@ -317,8 +305,7 @@ def _check_name(operation: Operation, obj: Plain) -> None:
 def put_into_namespace(operation: Operation, obj: Plain) -> None:
     """Put an object into the namespace of its path, or into none where its kind has none.
 
-    Raises:
-        StatusError: It names another namespace.
+    Raises StatusError if it names another namespace.
     """
     metadata = obj["metadata"]
     if not operation.resource.is_namespaced:

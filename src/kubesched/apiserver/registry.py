@@ -31,16 +31,10 @@ from kubesched.apiserver.status import (
     invalid_kind,
     not_found,
 )
-from kubesched.apiserver.stored_object import (
-    EVENTS_GROUP,
-    StoredObject,
-    StoredObjects,
-    key_of,
-    to_core,
-)
+from kubesched.apiserver.stored_object import EVENTS_GROUP, StoredObject, StoredObjects, to_core
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warnings import warnings_of_new, warnings_of_update
-from kubesched.cluster.store import Key, Store, Watch
+from kubesched.cluster.store import Key, Store
 
 _DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 _EVENTS: Final = "events"
@@ -58,17 +52,7 @@ class ObjectRegistry:
     idle_kinds: Mapping[str, str] = MappingProxyType({})
     """For kinds that are only stored, a warning about what is missing."""
 
-    def __init__(
-        self,
-        store: Store[StoredObject],
-        resources: Resources,
-        clock: Clock,
-        *,
-        tracks_managers: bool = True,
-    ) -> None:
-        """Set up; without `tracks_managers`, objects have no managed fields."""
-        self._tracks_managers = tracks_managers
-        self._definitions: Watch[StoredObject] | None = None
+    def __init__(self, store: Store[StoredObject], resources: Resources, clock: Clock) -> None:
         self.store = store
         self.lookup = StoredObjects(store)
         self.resources = resources
@@ -79,9 +63,7 @@ class ObjectRegistry:
 
     def follow_definitions(self) -> None:
         """Serve what the stored CustomResourceDefinitions define, now and after each change."""
-        if self._definitions is not None:
-            self._definitions.close()
-        self._definitions = self.store.watch(_DEFINITIONS, self.store.version, self._define)
+        self.store.watch(_DEFINITIONS, self.store.version, self._define)
         self._define()
 
     def _define(self) -> None:
@@ -90,28 +72,23 @@ class ObjectRegistry:
 
     # Reading.
 
-    def find(self, resource: Resource, namespace: str, name: str) -> StoredObject | None:
-        """Return an object, None if there is none."""
-        return self.store.find(key_of(resource, namespace, name))
-
-    def get(self, resource: Resource, namespace: str, name: str) -> StoredObject:
-        """Return an object; raises StatusError if there is none."""
-        found = self.find(resource, namespace, name)
+    def get(self, operation: Operation) -> StoredObject:
+        """Return the object that an operation is about; raises StatusError if there is none."""
+        found = self.store.find(operation.key)
         if found is None:
-            raise not_found(resource, name)
+            raise not_found(operation.resource, operation.name)
         return found
 
     # Creating.
 
     def create(self, operation: Operation, obj: Plain, *, is_tracked: bool = True) -> StoredObject:
-        """Store a new object with its defaults, in its namespace; raises ApiError if refused.
+        """Store a new object with its defaults, in its namespace; raises StatusError if refused.
 
         `obj` may be changed. With `is_tracked`, the manager of its fields is recorded.
         """
         resource = operation.resource
-        version = obj["metadata"].get("resourceVersion", "")
         if is_tracked:
-            obj = self.tracked(operation, None, obj)
+            obj = managed_fields.track(operation, None, obj, self.clock.timestamp())
         admitted = AdmissionRequest(resource, self.lookup)
         obj = admission.admit(admitted, obj)
         _drop_repeated_owners(operation, obj["metadata"])
@@ -123,12 +100,10 @@ class ObjectRegistry:
         if missing := self.idle_kinds.get(resource.storage_kind):
             operation.request.warnings.append(f"{resource.kind} is stored, but here {missing}")
         admission.check(admitted, obj)
-        if operation.is_dry_run and version:
-            metadata["resourceVersion"] = version
-        elif is_version(version):
+        if is_version(metadata.get("resourceVersion", "")) and not operation.is_dry_run:
             raise internal("resourceVersion should not be set on objects to be created")
         name = metadata["name"]
-        key = key_of(resource, operation.namespace, name)
+        key = operation._replace(name=name).key
         if (found := self.store.find(key)) is not None:
             is_ending = "deletionTimestamp" in found.plain["metadata"]
             raise already_exists(resource, name, is_ending=is_ending)
@@ -140,27 +115,11 @@ class ObjectRegistry:
 
     def _prepared(self, operation: Operation, obj: Plain) -> Plain:
         metadata = obj["metadata"]
-        metadata.pop("resourceVersion", None)
         metadata |= {"uid": self.clock.uid(), "creationTimestamp": self.clock.timestamp()}
         prefix = metadata.get("generateName")
         if prefix and not metadata.get("name"):
             metadata["name"] = self.clock.name_after(prefix)
         return strategy.prepare_for_create(operation.resource, obj)
-
-    def tracked(
-        self, operation: Operation, old: Plain | None, new: Plain, *, has_time: bool = True
-    ) -> Plain:
-        """Return a written object with its managed fields."""
-        if not self._tracks_managers:
-            return managed_fields.without_managed_fields(new)
-        return managed_fields.track(
-            operation.resource,
-            old,
-            new,
-            operation.request.manager,
-            operation.subresource,
-            self.clock.timestamp() if has_time else None,
-        )
 
     # Changing.
 
@@ -175,13 +134,10 @@ class ObjectRegistry:
         """Replace an object by what `change` returns; return it, and whether it is new.
 
         With `creates`, a missing object is created, and `change` gets None. With `is_tracked`, the
-        manager of changed fields is recorded.
-
-        Raises:
-            ApiError: It is refused.
+        manager of changed fields is recorded. Raises StatusError if the change is refused.
         """
         resource = operation.resource
-        found = self.find(resource, operation.namespace, operation.name)
+        found = self.store.find(operation.key)
         if found is None:
             if operation.subresource or not creates:
                 raise not_found(resource, operation.name)
@@ -191,7 +147,7 @@ class ObjectRegistry:
         old = found.form(resource)
         new = change(old)
         if is_tracked:
-            new = self.tracked(operation, old, new)
+            new = managed_fields.track(operation, old, new, self.clock.timestamp())
         new = managed_fields.keep_times(old, self._changed(operation, old, new))
         return self.replace(operation, found, new), False
 
@@ -200,9 +156,7 @@ class ObjectRegistry:
         resource = operation.resource
         uid, wanted = old["metadata"]["uid"], new["metadata"].get("uid")
         if operation.request.method == "PUT" and wanted not in (None, "", uid):
-            raise precondition_failed(
-                resource, operation.namespace, operation.name, "UID", wanted, uid
-            )
+            raise precondition_failed(operation, "UID", wanted, uid)
         admitted = AdmissionRequest(resource, self.lookup, old, operation.subresource)
         new = admission.admit(admitted, new)
         _drop_repeated_owners(operation, new["metadata"])
@@ -220,7 +174,7 @@ class ObjectRegistry:
     def replace(self, operation: Operation, found: StoredObject, new: Plain) -> StoredObject:
         """Store a new state of an object, or delete it if its last finalizer is gone."""
         resource = operation.resource
-        key = key_of(resource, operation.namespace, operation.name)
+        key = operation.key
         kept = _storage_form(resource, new)
         if _is_released(resource, kept, found.plain):
             if not operation.is_dry_run:
@@ -264,10 +218,9 @@ def _drop_repeated_owners(operation: Operation, metadata: Plain) -> None:
         operation.request.warnings.append(_REPEATED_OWNERS.format(when, ", ".join(again)))
 
 
-def precondition_failed(
-    resource: Resource, namespace: str, name: str, what: str, wanted: str, found: str
-) -> StatusError:
+def precondition_failed(operation: Operation, what: str, wanted: str, found: str) -> StatusError:
     """Return the error for an object whose `UID` or `ResourceVersion` is not the wanted one."""
+    _, resource, namespace, name, _ = operation
     path = f"{namespace}/{name}" if namespace else name
     kept_at = "minions" if resource.plural == "nodes" else resource.plural
     why = (
@@ -282,7 +235,7 @@ def _check_is_new(operation: Operation, metadata: Plain) -> None:
     """Raise StatusError if an object that an update creates has the uid of another one."""
     resource, uid = operation.resource, metadata.get("uid")
     if uid and operation.request.method == "PUT":
-        raise precondition_failed(resource, operation.namespace, operation.name, "UID", uid, "")
+        raise precondition_failed(operation, "UID", uid, "")
     if uid:
         why = (
             f"uid mismatch: the provided object specified uid {uid}, and no existing object "

@@ -19,6 +19,7 @@ from kubesched.api.media_types import JSON
 from kubesched.apiserver.plain import encode
 from kubesched.apiserver.resources import Resource
 from kubesched.apiserver.status import FieldErrors, failure, invalid_kind
+from kubesched.cluster.store import Key
 
 _BODY_METHODS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
@@ -38,7 +39,6 @@ class ApiRequest(msgspec.Struct, frozen=True):
     """One request.
 
     Attributes:
-        path: Without the query, decoded.
         query: Of each parameter, all values.
         headers: By name in lower case.
         warnings: Texts for the user, in the order in which they were added.
@@ -195,6 +195,11 @@ class Operation(NamedTuple):
     def kind(self) -> Resource:
         """What bodies are: the resource, or its subresource."""
         return self.resource.subresource(self.subresource) or self.resource
+
+    @property
+    def key(self) -> Key:
+        """Where the object is stored."""
+        return Key(self.resource.storage_kind, self.namespace, self.name)
 
     @property
     def is_dry_run(self) -> bool:

@@ -64,7 +64,6 @@ class Resource(msgspec.Struct, frozen=True, dict=True):
     """A kind of object as it is served in one version, as its line in the table has it.
 
     Attributes:
-        verbs: What may be done, sorted.
         subresources: Of one object, sorted by name: the plural is the name of each, the kind that
             of its bodies.
         singular_name: Its name for one object; "" for the kind in lower case.
@@ -259,7 +258,6 @@ def _defined(definition: Plain) -> Iterator[Resource]:
 
 @cache
 def _table() -> tuple[GroupVersion, ...]:
-    """Return the built-in resources, in the order of discovery."""
     text = files(__package__).joinpath("resources.txt").read_text(encoding="utf-8")
     return tuple(_group_version(block.splitlines()) for block in text.strip().split("\n\n"))
 

@@ -3,7 +3,8 @@
 The tables are in `fields/`, one file per version of a group:
 
     ResourceList = map[string]RoundedQuantity   a name for a type
-    Pod object                                a kind: it has `kind`, `apiVersion` and `metadata`
+    ConfigMap object                          a kind: it has `kind`, `apiVersion` and `metadata`
+    Pod kind                                  the same, with a PodSpec and a PodStatus besides
     PodSpec                                   an object type, and its fields below
       1 volumes []Volume ?                    left out where it is empty
       3 restartPolicy string ? = "Always"     filled in where it is empty
@@ -12,6 +13,8 @@ The tables are in `fields/`, one file per version of a group:
       creationTimestamp Time ~                left out where it is zero
       metadata meta_v1/ObjectMeta             a type of another file
       5 ports []Port ? : map(a,b) merge(a)    how patches and applies treat it
+      ...OtherSpec                            the fields of another type; lines below replace some
+      1 ...OtherSpec                          the same, in field 1 of the message in protobuf
     ObjectReference atomic                    server-side apply owns it as a whole
     JSONSchemaPropsOrBool union               in JSON, the value of one of its fields
 
@@ -24,7 +27,8 @@ is left out. Notes for patches follow a colon:
     atomic      server-side apply owns the map as a whole
     merge(a)    strategic merge patches merge the list by this key; `merge` alone: as a set
     replace     strategic merge patches replace the object
-    dropped     a value that is sent is ignored: the field is old, or of a feature that is off
+    dropped     a value that is sent is ignored: the field is old, of a feature that is off, or an
+                answer of the server
 
 Rules follow a bar; `validation.rules` interprets them.
 
@@ -32,13 +36,15 @@ Upstream: staging/src/k8s.io/api/*/*/{types.go,generated.proto}, api/openapi-spe
           staging/src/k8s.io/apimachinery/pkg/apis/meta/v1 (v1.36)
 Differs:  of two fields of the same name in one body only the last is read; they are not merged.
           Messages name repeated fields of an object before unknown ones, upstream in the order of
-          the text. Schemas in CustomResourceDefinitions are kept as they are sent.
+          the text. Schemas in CustomResourceDefinitions are kept as they are sent. So are volumes
+          that Kubernetes no longer mounts, such as glusterfs, and what autoscalers have measured;
+          these in JSON only.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -55,6 +61,7 @@ _FIELD: Final = re.compile(
     r"(?: : (?P<notes>[^|]+?))?(?: \| (?P<rules>.+))?"
 )
 _OBJECT: Final = ("  kind string ?", "  apiVersion string ?", "  1 metadata meta_v1/ObjectMeta")
+_SPEC_AND_STATUS: Final = ("  2 spec {}Spec ?", "  3 status {}Status ?")
 _CALL: Final = re.compile(r"(\w+)(?:\(([^)]*)\))?")
 _IMMUTABLE: Final = Rule("immutable")
 # Upstream reports no more fields of a body that are unknown or repeated.
@@ -98,11 +105,7 @@ class ListType(ValueType):
 
 @dataclass(frozen=True, eq=False)
 class MapType(ValueType):
-    """A map from text; an empty one is None.
-
-    Attributes:
-        is_atomic: Whether server-side apply owns it as a whole.
-    """
+    """A map from text; an empty one is None. Server-side apply owns an atomic one as a whole."""
 
     element: ValueType
     is_atomic: bool = False
@@ -141,8 +144,7 @@ class ObjectType(ValueType):
     """A type of objects.
 
     Attributes:
-        name: File and name, such as `core_v1/PodSpec`.
-        short_name: Without the file, such as `PodSpec`.
+        name: File and `short_name`, such as `core_v1/PodSpec`.
         is_atomic: Whether server-side apply owns it as a whole.
         is_union: Whether its JSON is the value of its only field; only protobuf bodies have any.
         others: The type of all other fields; None if they are not known.
@@ -164,8 +166,11 @@ class ObjectType(ValueType):
     @cached_property
     def fields(self) -> Mapping[str, Field]:
         """Its fields by name, in Go's order; read late, since types may be recursive."""
-        fields = (_field(line, self._file, self.short_name) for line in self._lines)
-        return {field.name: field for field in fields}
+        return {
+            field.name: field
+            for line in self._lines
+            for field in _fields(line, self._file, self.short_name)
+        }
 
     @cached_property
     def defaulted(self) -> list[Field]:
@@ -291,8 +296,7 @@ def custom_type(kind: str, schema: Plain) -> ObjectType:
 def decoded(object_type: ObjectType, value: Any) -> tuple[Plain, list[str]]:
     """Return a body as the server writes it, and its unknown and repeated fields, as messages.
 
-    Raises:
-        SchemaError: A value does not fit.
+    Raises SchemaError if a value does not fit.
     """
     reading = Reading()
     read = object_type.read(value, None, reading)
@@ -312,7 +316,7 @@ def unknown_field_paths(api_version: str, kind: str, obj: Plain) -> list[str]:
             object_type.read(obj, None, reading)
     except SchemaError:
         return []
-    return [] if reading.type_error else list(reading.unknown)
+    return [] if reading.type_error else reading.unknown
 
 
 # The tables.
@@ -342,7 +346,7 @@ def objects_in(value: Any, value_type: ValueType) -> Iterable[Plain]:
 class _Source(NamedTuple):
     """The definition of a type in a table: the type that it names, or the lines of its fields.
 
-    The flag of an object is `object`, `atomic`, `union` or "".
+    The flag of an object is `object`, `kind`, `atomic`, `union` or "".
     """
 
     meaning: str
@@ -364,7 +368,8 @@ def _sources(file: str) -> Mapping[str, _Source]:
         elif line:
             before, _, meaning = line.partition(" = ")
             name, _, flag = before.partition(" ")
-            lines = list(_OBJECT) if flag == "object" else []
+            lines = list(_OBJECT) if flag in ("object", "kind") else []
+            lines += [one.format(name) for one in _SPEC_AND_STATUS if flag == "kind"]
             types[name] = _Source(meaning, flag, lines)
     return types
 
@@ -386,6 +391,22 @@ def _type(text: str, file: str, notes: Mapping[str, str] = {}) -> ValueType:
         return SCALARS[text]
     other, _, name = text.rpartition("/")
     return _named(other or file, name)
+
+
+def _fields(line: str, file: str, owner: str) -> Iterator[Field]:
+    """Yield the field of a line, or those of the type whose fields it takes."""
+    tag, is_taken, name = line.partition("...")
+    if not is_taken:
+        yield _field(line, file, owner)
+        return
+    other, above = _type(name, file), _tag(tag.strip())
+    assert isinstance(other, ObjectType), line
+    for field in other.fields.values():
+        yield msgspec.structs.replace(field, owner=owner, tag=(*above, *field.tag))
+
+
+def _tag(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split("."))) if text else ()
 
 
 def _field(line: str, file: str, owner: str) -> Field:
@@ -411,7 +432,7 @@ def _field(line: str, file: str, owner: str) -> Field:
         is_always_written=not flag or (is_bare_struct and flag == "?"),
         default=None if default is None else msgspec.json.decode(default),
         default_if=tuple(match["condition"].split(",")) if match["condition"] else (),
-        tag=tuple(map(int, match["tag"].split("."))) if match["tag"] else (),
+        tag=_tag(match["tag"] or ""),
         merge_key=notes.get("merge"),
         is_replaced="replace" in notes,
         rules=tuple(one for one in rules if one != _IMMUTABLE),

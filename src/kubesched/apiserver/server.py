@@ -33,15 +33,14 @@ from kubesched.api.yaml_syntax import dump, load_documents
 from kubesched.apiserver import defaults
 from kubesched.apiserver.authorization import (
     KINDS,
-    Reviewer,
     StoredRoles,
     Tokens,
     attributes_of,
     impersonated,
 )
-from kubesched.apiserver.discovery import NonResource, page_not_found
+from kubesched.apiserver.discovery import discover, page_not_found
 from kubesched.apiserver.handler import Handler
-from kubesched.apiserver.plain import Plain, decode, deep_copy
+from kubesched.apiserver.plain import Plain, decode, deep_copy, without
 from kubesched.apiserver.presentation import prefers_yaml
 from kubesched.apiserver.registry import ObjectRegistry
 from kubesched.apiserver.request import (
@@ -58,7 +57,7 @@ from kubesched.apiserver.status import StatusError
 from kubesched.apiserver.stored_object import StoredObject, stamp
 from kubesched.apiserver.times import Clock
 from kubesched.apiserver.warnings import sendable
-from kubesched.cluster.store import CHANGES_KEPT, Store
+from kubesched.cluster.store import Store
 
 log = logging.getLogger(__name__)
 ADMIN: Final = User("admin", ("system:masters", "system:authenticated"))
@@ -74,9 +73,7 @@ class ApiServer:
         anonymous: User = ANONYMOUS,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         random: Random | None = None,
-        changes_kept: int = CHANGES_KEPT,
         has_alpha: bool = False,
-        tracks_managers: bool = True,
     ) -> None:
         """Prepare a server with the objects that every cluster has.
 
@@ -85,16 +82,11 @@ class ApiServer:
             anonymous: The user of requests without a token; `ADMIN` for no access control.
             now: Returns the current time, with time zone UTC.
             random: Draws identities and names; None for the system's.
-            changes_kept: How many changes of each kind are kept for watches that lag behind.
             has_alpha: Whether alpha versions are served.
-            tracks_managers: Whether objects have managed fields. Writes are cheaper without them;
-                only server-side apply needs them.
         """
         clock = Clock(now, random or SystemRandom())
-        store: Store[StoredObject] = Store(stamp, changes_kept)
-        self.registry = ObjectRegistry(
-            store, Resources(has_alpha=has_alpha), clock, tracks_managers=tracks_managers
-        )
+        store: Store[StoredObject] = Store(stamp)
+        self.registry = ObjectRegistry(store, Resources(has_alpha=has_alpha), clock)
         self._scheme = "http"
         self._front = HttpFront(self.handle, self.user_of)
         self._anonymous = anonymous
@@ -102,9 +94,7 @@ class ApiServer:
             self.registry.lookup, lambda: tuple(map(store.newest_change, KINDS))
         )
         self._tokens = Tokens(dict(tokens or {}), self.registry.lookup, clock)
-        reviewer = Reviewer(self._tokens, self._roles)
-        self._handler = Handler(self.registry, reviewer)
-        self._others = NonResource(self.registry.resources, lambda: self._front.address)
+        self._handler = Handler(self.registry, self._tokens, self._roles)
         fill(self.registry)
         # Watches cannot start before this point.
         self.registry.store.compact_all()
@@ -119,10 +109,8 @@ class ApiServer:
     ) -> None:
         """Start to serve HTTP on one of the machine's own addresses; port 0 is any that is free.
 
-        Without TLS it is plain HTTP, over which kubectl sends no token.
-
-        Raises:
-            OSError: Nothing can listen there.
+        Without TLS it is plain HTTP, over which kubectl sends no token. Raises OSError if nothing
+        can listen there.
         """
         self._scheme = "http" if tls is None else "https"
         await self._front.start(host, port, tls)
@@ -134,8 +122,7 @@ class ApiServer:
     def user_of(self, headers: Mapping[str, str]) -> User:
         """Return the user of a request by its headers, whose names are in lower case.
 
-        Raises:
-            StatusError: Its token is unknown, or it may not impersonate the user that it names.
+        Raises StatusError if its token is unknown, or if it may not impersonate whom it names.
         """
         return impersonated(headers, self._bearer(headers.get("authorization", "")), self._roles)
 
@@ -168,7 +155,7 @@ class ApiServer:
         target = target_of(request)
         self._roles.check(attributes_of(request, target))
         if target is None:
-            return self._others.answer(request)
+            return discover(request, self.registry.resources, self._front.address)
         if target.group not in self.registry.resources.groups:
             return page_not_found()
         return await self._handler.handle(request, target)
@@ -181,12 +168,16 @@ _SERVER: Final = User("system:apiserver", ("system:masters",))
 
 @cache
 def _objects() -> Sequence[Plain]:
-    """Return the objects of `every_cluster.yaml`."""
     text = files(__package__).joinpath("every_cluster.yaml").read_text(encoding="utf-8")
-    objects: Sequence[Plain] = next(document for _, document in load_documents(text))
-    for one in objects:
+    objects: list[Plain] = []
+    for one in next(document for _, document in load_documents(text)):
+        objects.append(one)
         if "rules" in one:
             one["rules"] = list(_flat(one["rules"]))
+        if (subjects := one.pop("grantedTo", None)) is not None:
+            role = {"kind": one["kind"], "name": one["metadata"]["name"]}
+            binding = {"kind": f"{one['kind']}Binding", "roleRef": role, "subjects": subjects}
+            objects.append(without(one, "rules") | binding)
     return objects
 
 
@@ -201,11 +192,10 @@ def fill(registry: ObjectRegistry) -> None:
     for obj in _objects():
         resource = registry.resources.find_kind(obj["apiVersion"], obj["kind"])
         assert resource is not None, f"{obj['kind']} is always served"
-        namespace = obj["metadata"].get("namespace", "")
-        if registry.find(resource, namespace, obj["metadata"]["name"]) is None:
-            headers = {"user-agent": "kube-apiserver"}
-            request = ApiRequest("POST", "", headers=headers, user=_SERVER)
-            operation = Operation(request, resource, namespace)
+        metadata = obj["metadata"]
+        request = ApiRequest("POST", "", headers={"user-agent": "kube-apiserver"}, user=_SERVER)
+        operation = Operation(request, resource, metadata.get("namespace", ""), metadata["name"])
+        if registry.store.find(operation.key) is None:
             registry.create(operation, defaults.with_defaults(resource, deep_copy(obj)))
 
 
@@ -252,11 +242,7 @@ class HttpFront:
         self._streaming: dict[asyncio.Task[object], None] = {}
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
-        """Listen, on any free port for 0, and over plain HTTP without TLS.
-
-        Raises:
-            OSError: Nothing can listen there.
-        """
+        """Listen, on any free port for 0; raises OSError if nothing can listen there."""
         connections = web.Server(self._handle, access_log=None)
         loop = asyncio.get_running_loop()
         listener = await loop.create_server(connections, host, port, ssl=tls)
@@ -293,11 +279,9 @@ class HttpFront:
         return _plain(answer, _shown(request, answer))
 
     async def _read(self, incoming: web.BaseRequest) -> ApiRequest:
-        headers: dict[str, str] = {}
-        for name, value in incoming.headers.items():
-            # One header may come in several lines.
-            earlier = headers.get(name.lower())
-            headers[name.lower()] = value if earlier is None else f"{earlier},{value}"
+        lines = incoming.headers
+        # One header may come in several lines.
+        headers = {name.lower(): ",".join(lines.getall(name)) for name in lines}
         user = self._user_of(headers)
         body = await _body_of(incoming) if incoming.body_exists else b""
         query: dict[str, tuple[str, ...]] = {}

@@ -22,12 +22,7 @@ _CONTENT_TYPES: Final = "application/json, application/yaml, application/vnd.kub
 
 
 class StatusError(ApiError):
-    """A request is refused, with the fields of a Status.
-
-    Attributes:
-        details: The object and the causes; None leaves the field out.
-        metadata: Of the Status; an expired list has a token to continue with.
-    """
+    """A request is refused, with the fields of a Status; `details` of None are left out."""
 
     def __init__(
         self,
@@ -185,7 +180,6 @@ P = ParamSpec("P")
 
 
 def _adding(error: Callable[P, FieldError]) -> Callable[Concatenate[list[FieldError], P], None]:
-    """Return a method that adds an error."""
 
     def add(errors: list[FieldError], /, *arguments: P.args, **named: P.kwargs) -> None:
         errors.append(error(*arguments, **named))

@@ -83,11 +83,6 @@ def stamp(stored: StoredObject, version: int) -> StoredObject:
     return StoredObject({**stored.plain, "metadata": metadata})
 
 
-def key_of(resource: Resource, namespace: str, name: str) -> Key:
-    """Return where an object is kept."""
-    return Key(resource.storage_kind, namespace, name)
-
-
 def sort_key(stored: StoredObject) -> str:
     """Return the key that sorts lists: the path in upstream's storage."""
     metadata = stored.plain["metadata"]

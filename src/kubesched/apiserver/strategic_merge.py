@@ -68,14 +68,15 @@ def _merge_map(original: Plain, patch: Plain, fields: _Fields) -> Plain:
         _merge_ordered(original, patch, name, fields)
     for name, value in patch.items():
         if name.startswith(_DELETE_LIST):
-            _delete_from_list(original, _list_name(name, _DELETE_LIST), value)
+            shortened, gone = _list_name(name, _DELETE_LIST), _list(value)
+            current = _list(original.get(shortened, []))
+            original[shortened] = [one for one in current if one not in gone]
         else:
             _merge_field(original, name, value, fields)
     return original
 
 
 def _retain_keys(original: Plain, patch: Plain) -> None:
-    """Remove the fields of the object that the patch does not retain."""
     if _RETAIN_KEYS not in patch:
         return
     retained = patch.pop(_RETAIN_KEYS)
@@ -91,18 +92,11 @@ def _retain_keys(original: Plain, patch: Plain) -> None:
 
 
 def _list_name(name: str, prefix: str) -> str:
-    """Return the field that a directive applies to."""
     before, slash, after = name.partition("/")
     if slash and before == prefix:
         return after
     kind = "primitive list" if prefix == _DELETE_LIST else "setElementOrder list"
     raise bad_request(f"invalid patch format of {kind}")
-
-
-def _delete_from_list(original: Plain, name: str, unwanted: Any) -> None:
-    current = original.get(name)
-    if isinstance(current, list) and isinstance(unwanted, list):
-        original[name] = [value for value in current if value not in unwanted]
 
 
 def _merge_field(original: Plain, name: str, value: Any, fields: _Fields) -> None:
@@ -155,27 +149,21 @@ def _merge_list(original: list[Any], patch: list[Any], fields: _Fields, key: str
     if _element_kind(original, patch) is not dict:
         merged = list(dict.fromkeys([*original, *patch]))
     else:
-        if not key:
-            raise internal("cannot merge lists without merge key")
         original, patch = _apply_list_directives(original, patch, key)
         merged = _merge_entries(original, patch, fields, key)
     return _in_order(merged, patch, original, key)
 
 
 def _element_kind(*lists: list[Any]) -> type:
-    """Return the type that all entries have."""
-    kinds = {type(entry): None for entries in lists for entry in entries}
-    if not kinds:
-        raise internal("no elements in any of the given slices")
+    kinds = {type(entry) for entries in lists for entry in entries}
     if list in kinds:
         raise rejected_patch()
     if len(kinds) > 1:
         raise internal("list element types are not identical")
-    return next(iter(kinds))
+    return kinds.pop()
 
 
 def _key_of(entry: Any, key: str) -> Any:
-    """Return the identity of an entry."""
     if not key:
         return entry
     if not isinstance(entry, dict) or key not in entry:
@@ -217,25 +205,13 @@ def _merge_entries(original: list[Any], patch: list[Any], fields: _Fields, key: 
 
 def _merge_ordered(original: Plain, patch: Plain, directive: str, fields: _Fields) -> None:
     """Merge a list in the order that a directive sets; remove list and directive from the patch."""
-    order = _list(patch.pop(directive))
-    name = _list_name(directive, _SET_ORDER)
-    current, wanted = _list(original.get(name, [])), _list(patch.get(name, []))
-    field = fields.get(name)
-    is_merged = field is not None and field.merge_key is not None
+    order, name = _list(patch.pop(directive)), _list_name(directive, _SET_ORDER)
+    current, field = [*_list(original.get(name, []))], fields.get(name)
     key = (field.merge_key or "") if field else ""
-    _check_order(wanted, order, key)
-    if name not in original and name not in patch:
-        return
-    merged = current
-    if name not in original:
-        merged, _ = _without_directives(wanted)
-    elif name in patch and is_merged:
-        merged = _merge_list(list(current), wanted, _fields_below(field), key)
-    elif name in patch:
-        merged = wanted
-    _element_kind(current, wanted)
-    original[name] = _in_order(merged, order, current, key)
-    patch.pop(name, None)
+    if name in patch:
+        _check_order(_list(patch[name]), order, key)
+        _merge_field(original, name, patch.pop(name), fields)
+    original[name] = _in_order(original.get(name, []), order, current, key)
 
 
 def _list(value: Any) -> list[Any]:
@@ -246,16 +222,13 @@ def _list(value: Any) -> list[Any]:
 
 def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
     """Check that the entries of a patch are in the order of its own $setElementOrder."""
-    if not wanted or not order:
-        return
     if key and not all(isinstance(one, dict) for one in wanted):
         raise internal("expected a map[string]interface {}")
     entries = [one for one in wanted if not (key and _DIRECTIVE in one)]
-    at = 0
     for one in order:
-        if at < len(entries) and _key_of(entries[at], key) == _key_of(one, key):
-            at += 1
-    if at < len(entries):
+        if entries and _key_of(entries[0], key) == _key_of(one, key):
+            del entries[0]
+    if entries:
         raise internal(f"The order in patch list doesn't match {_SET_ORDER} list")
 
 
@@ -274,7 +247,6 @@ def _in_order(entries: list[Any], order: list[Any], live: list[Any], key: str) -
     wanted = [one for one in entries if position(one, named) >= 0]
     others = [one for one in entries if position(one, named) < 0]
     wanted.sort(key=lambda one: position(one, named))
-    others.sort(key=lambda one: position(one, known))
     merged: list[Any] = []
     while wanted and others:
         is_before = 0 <= position(others[0], known) < position(wanted[0], known)

@@ -65,7 +65,7 @@ def prepare_for_update(resource: Resource, new: Plain, old: Plain, subresource: 
     if resource.has_status:
         new = _with_status(resource, new, old)
     if resource.built_in_kind == "PersistentVolumeClaim":
-        new = {**new, "spec": _with_data_sources(new["spec"], old["spec"])}
+        new = {**new, "spec": _with_data_sources(new["spec"])}
     return _with_generation(resource, new, old)
 
 
@@ -73,12 +73,8 @@ def _metadata(new: Plain, old: Plain) -> Plain:
     """Return metadata with the old values of fields that only the server writes."""
     metadata = with_fields_of(new, old, "generation")
     metadata["uid"] = new.get("uid") or old.get("uid")
-    for name in ("creationTimestamp", "deletionTimestamp"):
-        if name in old:
-            metadata[name] = old[name]
-    if "deletionGracePeriodSeconds" in old:
-        metadata.setdefault("deletionGracePeriodSeconds", old["deletionGracePeriodSeconds"])
-    return metadata
+    fixed = only(old, "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp")
+    return {**metadata, **fixed}
 
 
 def _with_status(resource: Resource, obj: Plain, old: Plain) -> Plain:
@@ -240,27 +236,21 @@ def _create_volume(_resource: Resource, obj: Plain) -> Plain:
 
 
 def _create_claim(_resource: Resource, obj: Plain) -> Plain:
-    spec = _with_data_sources(obj["spec"], {})
+    spec = _with_data_sources(obj["spec"])
     return {**obj, "spec": spec, "status": {"phase": "Pending"}}
 
 
-def _with_data_sources(spec: Plain, old: Plain) -> Plain:
+def _with_data_sources(spec: Plain) -> Plain:
     """Return the specification of a claim with both forms of its data source."""
     spec = {**spec}
-    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if reference is not None and reference.get("namespace") and "dataSourceRef" not in old:
-        spec.pop("dataSourceRef")
-        reference = None
-    if source is not None and reference is None and "dataSource" not in old:
+    if get(spec, "dataSourceRef", "namespace"):
+        del spec["dataSourceRef"]
+    if "dataSourceRef" in spec:
+        spec.setdefault("dataSource", only(spec["dataSourceRef"], "apiGroup", "kind", "name"))
+    elif (source := spec.pop("dataSource", None)) is not None:
         what = (source.get("apiGroup") or "", source.get("kind"))
-        snapshot = ("snapshot.storage.k8s.io", "VolumeSnapshot")
-        if what not in (("", "PersistentVolumeClaim"), snapshot):
-            spec.pop("dataSource")
-            source = None
-    if source is not None and reference is None:
-        spec["dataSourceRef"] = {**source}
-    elif reference is not None and source is None and not reference.get("namespace"):
-        spec["dataSource"] = only(reference, "apiGroup", "kind", "name")
+        if what in (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")):
+            spec |= {"dataSource": source, "dataSourceRef": {**source}}
     return spec
 
 

@@ -25,7 +25,7 @@ from kubesched.api.meta import LabelSelector
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.selectors import compile_label_selector
 from kubesched.apiserver.admission.pods import topology_labels
-from kubesched.apiserver.deletion import DeleteOptions, check_preconditions, delete, options_of
+from kubesched.apiserver.deletion import check_preconditions, delete, options_of
 from kubesched.apiserver.plain import Plain, get, only
 from kubesched.apiserver.registry import ObjectRegistry, precondition_failed
 from kubesched.apiserver.request import Operation
@@ -39,14 +39,7 @@ from kubesched.apiserver.status import (
     internal,
     invalid_kind,
 )
-from kubesched.apiserver.stored_object import key_of
-from kubesched.cluster.eviction import (
-    BrokenBudgetError,
-    Granted,
-    NotAllowedError,
-    grant,
-    plain_status,
-)
+from kubesched.cluster.eviction import BrokenBudgetError, NotAllowedError, grant, plain_status
 from kubesched.cluster.server import with_condition
 from kubesched.cluster.store import Key
 
@@ -58,20 +51,22 @@ def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None
     _check(binding, name)
     pods = registry.resources.find_kind("v1", "Pod")
     assert pods is not None, "pods are always served"
-    found = registry.get(pods, operation.namespace, name)
+    on_pod = operation._replace(resource=pods, name=name)
+    found = registry.get(on_pod)
     before = found.plain["metadata"]
     for what, field in (("UID", "uid"), ("ResourceVersion", "resourceVersion")):
         wanted = metadata.get(field)
         if wanted and wanted != before[field]:
-            raise precondition_failed(pods, operation.namespace, name, what, wanted, before[field])
+            raise precondition_failed(on_pod, what, wanted, before[field])
     _check_pod(found.plain)
     if operation.is_dry_run:
         return
-    labels = _topology_labels(registry, binding)
-    registry.write(
-        key_of(pods, operation.namespace, name),
-        _bound(found.plain, binding, labels, registry.clock.timestamp()),
-    )
+    labels, target = dict(metadata.get("labels") or {}), binding["target"]
+    # Elsewhere, a target without a kind is a node, too.
+    if target.get("kind") == "Node":
+        labels |= topology_labels(target["name"], registry.lookup)
+    bound = _bound(found.plain, binding, labels, registry.clock.timestamp())
+    registry.write(on_pod.key, bound)
 
 
 def _check(binding: Plain, name: str) -> None:
@@ -100,16 +95,6 @@ def _check_pod(pod: Plain) -> None:
 
 def _refused(name: str, why: str) -> StatusError:
     return conflict("", "pods/binding", name, why)
-
-
-def _topology_labels(registry: ObjectRegistry, binding: Plain) -> Plain:
-    """Return the labels of a binding, and the topology labels of its node."""
-    labels = dict(binding.get("metadata", {}).get("labels") or {})
-    target = binding["target"]
-    # Elsewhere, a target without a kind is a node, too.
-    if target.get("kind") == "Node":
-        labels |= topology_labels(target["name"], registry.lookup)
-    return labels
 
 
 def _bound(pod: Plain, binding: Plain, labels: Plain, now: str) -> Plain:
@@ -141,18 +126,22 @@ def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> No
     options = options_of(eviction.get("deleteOptions") or {})
     if operation.is_dry_run and not options.dry_run:
         options = msgspec.structs.replace(options, dry_run=("All",))
-    pod = registry.get(operation.resource, operation.namespace, operation.name)
-    granted = _grant(registry, pod.typed(Pod))
-    if granted.only_unchanged and not options.precondition("resourceVersion"):
-        options = _only_for(pod.plain, options)
+    pod = registry.get(operation)
+    charged = _charged_budget(registry, pod.typed(Pod))
+    check_preconditions(operation.resource, pod.plain["metadata"], options)
+    # They hold until the deletion, although writing the reason makes another version.
+    options = msgspec.structs.replace(options, preconditions=None)
     if not options.dry_run:
-        if granted.budget is not None:
-            _count_disruption(registry, granted.budget)
-        options = _with_reason(registry, operation, options)
+        if charged is not None:
+            _count_disruption(registry, charged)
+        before, now = pod.plain.get("status", {}), registry.clock.timestamp()
+        if (status := with_condition(before, _EVICTED, now)) != before:
+            registry.write(operation.key, {**pod.plain, "status": status})
     delete(registry, operation._replace(subresource=""), options)
 
 
-def _grant(registry: ObjectRegistry, pod: Pod) -> Granted:
+def _charged_budget(registry: ObjectRegistry, pod: Pod) -> PodDisruptionBudget | None:
+    """Return the budget that an eviction charges; raises StatusError if it does not allow that."""
     stored = registry.store.list(_BUDGETS, pod.metadata.namespace).items
     budgets = (one.typed(PodDisruptionBudget) for one in stored)
     try:
@@ -173,30 +162,6 @@ def _count_disruption(registry: ObjectRegistry, budget: PodDisruptionBudget) -> 
     found = registry.store.find(key)
     assert found is not None, "just listed"
     registry.write(key, {**found.plain, "status": plain_status(budget.status)})
-
-
-def _with_reason(
-    registry: ObjectRegistry, operation: Operation, options: DeleteOptions
-) -> DeleteOptions:
-    """Record the reason in the pod's status; return options for the updated pod."""
-    pods = operation.resource
-    found = registry.get(pods, operation.namespace, operation.name).plain
-    check_preconditions(pods, found["metadata"], options)
-    status = with_condition(found.get("status", {}), _EVICTED, registry.clock.timestamp())
-    if status == found.get("status"):
-        return options
-    key = key_of(pods, operation.namespace, operation.name)
-    written = registry.write(key, {**found, "status": status})
-    is_guarded = options.precondition("resourceVersion")
-    return _only_for(written.plain, options) if is_guarded else options
-
-
-def _only_for(pod: Plain, options: DeleteOptions) -> DeleteOptions:
-    preconditions = {
-        **(options.preconditions or {}),
-        "resourceVersion": pod["metadata"]["resourceVersion"],
-    }
-    return msgspec.structs.replace(options, preconditions=preconditions)
 
 
 _GROUP: Final = "autoscaling"

@@ -45,9 +45,7 @@ class Field(msgspec.Struct, frozen=True):
     """One field of an object.
 
     Attributes:
-        name: As in JSON.
         owner: The name of the type it belongs to.
-        type: Of its value.
         inner: The type of the object that its value is, or of the objects in its list or map.
         is_pointer: Whether it may be absent, unlike an empty value.
         is_left_out: Whether it is not written when it is empty.
@@ -60,7 +58,6 @@ class Field(msgspec.Struct, frozen=True):
         merge_key: The field that identifies entries of the list in strategic merge patches; "" for
             lists of scalars, None for values that such patches replace.
         is_replaced: Whether strategic merge patches replace the object.
-        rules: What is checked, in order.
         is_immutable: Whether an update leaves it as it is.
         is_dropped: Whether it is read and forgotten.
     """
@@ -114,7 +111,7 @@ class Reading(msgspec.Struct):
         type_error: About the first value of the wrong type, in upstream's words; "" for none.
     """
 
-    unknown: dict[str, None] = {}
+    unknown: list[str] = []
     problems: list[str] = []
     type_error: str = ""
 
@@ -123,11 +120,9 @@ class Reading(msgspec.Struct):
         self.type_error = self.type_error or _type_error(value, wanted, place)
 
     def note_unknown(self, place: Place | None, name: str) -> None:
-        """Record an unknown field, once."""
-        path = str(Place(place, name))
-        if path not in self.unknown:
-            self.unknown[path] = None
-            self.problems.append(f'unknown field "{path}"')
+        """Record an unknown field."""
+        self.unknown.append(str(Place(place, name)))
+        self.problems.append(f'unknown field "{self.unknown[-1]}"')
 
     def note_repeated(self, value: Plain, place: Place | None, known: Container[str]) -> None:
         """Record the known names that an object repeats."""
@@ -159,11 +154,7 @@ class ValueType(ABC):
 
     @abstractmethod
     def read(self, value: Any, place: Place | None, reading: Reading) -> Any:
-        """Return a value as the server writes it; None if there is none.
-
-        Raises:
-            SchemaError: It is malformed.
-        """
+        """Return a value as the server writes it, None if there is none; may raise SchemaError."""
 
     def is_equal(self, one: Any, other: Any) -> bool:
         """Return whether two values, as the server writes them, are equal."""

@@ -124,11 +124,6 @@ class WatchStream:
         is_elsewhere = self._namespace and change.key.namespace != self._namespace
         if is_elsewhere or change.version <= self._start:
             return b""
-        if self._options.selection.is_everything:
-            return self._object_line(change.type.value, change.value)
-        return self._selected_event(change)
-
-    def _selected_event(self, change: Change[StoredObject]) -> bytes:
         matches = self._options.selection.matches
         previous = change.previous
         is_deleted = change.type is ChangeType.DELETED

@@ -43,18 +43,6 @@ _SEVERAL_BUDGETS: Final = (
 _TOO_MANY: Final = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
 
 
-class Granted(msgspec.Struct, frozen=True):
-    """A pod may be evicted.
-
-    Attributes:
-        budget: The budget that is charged, with its new status; None if none is.
-        only_unchanged: Whether this holds only for the pod as it is now.
-    """
-
-    budget: PodDisruptionBudget | None = None
-    only_unchanged: bool = False
-
-
 class NotAllowedError(TooManyRequestsError):
     """The budget does not allow the eviction now; `why` has its numbers."""
 
@@ -72,26 +60,26 @@ class BrokenBudgetError(ApiError):
         self.budget = budget
 
 
-def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> Granted:
+def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> PodDisruptionBudget | None:
     """Grant the eviction of a pod by the budgets of its namespace.
+
+    Return the one that is charged, with its new status; None if none is.
 
     Raises:
         NotAllowedError: Its budget does not allow it now.
         BrokenBudgetError: The status of its budget is broken.
         ApiError: More than one budget selects the pod.
     """
-    if pod.metadata.deletion_timestamp or pod.status.phase in FINISHED:
-        return Granted()
-    if pod.status.phase == "Pending":
-        return Granted(only_unchanged=True)
+    if pod.metadata.deletion_timestamp or pod.status.phase in ("Pending", *FINISHED):
+        return None
     matching = [budget for budget in budgets if selects(budget, pod)]
     if len(matching) > 1:
         raise ApiError(500, "", _SEVERAL_BUDGETS)
     if not matching:
-        return Granted()
+        return None
     [budget] = matching
     if not is_ready(pod) and _allows_unhealthy(budget):
-        return Granted(only_unchanged=True)
+        return None
     _check(budget)
     status = budget.status
     spent = replace(
@@ -101,7 +89,7 @@ def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> Granted
     )
     if not spent.disruptions_allowed:
         spent = with_allowed_condition(spent, now)
-    return Granted(replace(budget, status=spent))
+    return replace(budget, status=spent)
 
 
 def stays_in_drain(pod: Pod) -> bool:

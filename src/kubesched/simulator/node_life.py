@@ -44,9 +44,9 @@ def evict(server: ObjectServer, pod: Pod) -> None:
     metadata = pod.metadata
     found = server.pod(metadata.namespace, metadata.name, metadata.uid)
     if found is not None:
-        granted = grant(found, server.all(PodDisruptionBudget), server.timestamp())
-        if granted.budget is not None:
-            server.update(granted.budget)
+        charged = grant(found, server.all(PodDisruptionBudget), server.timestamp())
+        if charged is not None:
+            server.update(charged)
         if not found.metadata.deletion_timestamp:
             server.update(with_condition(found, _EVICTED, server.now()))
     server.delete_pod(metadata.namespace, metadata.name, metadata.uid)

@@ -76,11 +76,13 @@ class Names:
         return value
 
     def _calm_items(self, value: Plain) -> Plain:
-        # The real server's words for leaving the version of an options object open.
+        # The real server's words for leaving the version of an options object open. Managed fields
+        # were not recorded.
+        left_out = "apiVersion" if value.get("kind") == "DeleteOptions" else ""
         return {
             name: self.calm(item)
             for name, item in value.items()
-            if not (value.get("kind") == "DeleteOptions" and name == "apiVersion")
+            if name not in (left_out, "managedFields")
         }
 
 

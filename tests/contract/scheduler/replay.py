@@ -87,7 +87,7 @@ class Replay:
         self._record = record
         self._random = Random(seed)
         self._now = asyncio.get_running_loop().time
-        self._server = ApiServer(now=self._time_of_day, random=Random(1), tracks_managers=False)
+        self._server = ApiServer(now=self._time_of_day, random=Random(1))
         self._refuses_initial_events = record["name"] == "startup-no-watchlist"
         self._replayed = Replayed([])
         self._done = 0

@@ -22,7 +22,6 @@ _Amounts: TypeAlias = dict[str, Amount]
 
 
 def _limits(request: AdmissionRequest, obj: Plain) -> Iterator[list[Plain]]:
-    """Yield the limits of each range."""
     old = request.old
     if old is None or not old["metadata"].get("deletionTimestamp"):
         for found in request.lookup.items("limitranges", obj["metadata"].get("namespace", "")):

@@ -10,7 +10,8 @@ Differs:  claims whose class is named by the old annotation do not grow; no anno
           marks a default class; nothing protects a VolumeAttributesClass in use. Addresses of
           services are IPv4 and of one range; the first that is free is taken, not a random one.
           Addresses and ports that a service asks for are not checked. A service whose type has no
-          node ports or addresses loses them. Health checks of services are not served.
+          node ports or addresses loses them; an update that leaves a node port out may get another
+          one. Health checks of services are not served.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ _NODE_PORTS: Final = range(30_000, 32_768)
 
 
 def add_addresses(request: AdmissionRequest, service: Plain) -> Plain:
-    """Return the service with addresses and ports: as given, as before, or the first free ones."""
+    """Return the service with an address and node ports: as given, or the first that are free."""
     before: Plain = (request.old or {}).get("spec", {})
     spec = {**service["spec"]}
     others = [one["spec"] for one in request.lookup.items("services") if one["spec"] != before]
@@ -106,14 +107,12 @@ def add_addresses(request: AdmissionRequest, service: Plain) -> Plain:
     else:
         spec |= _addresses(spec, before, others)
     if spec.get("ports"):
-        spec["ports"] = _ports(spec, before, others)
+        spec["ports"] = _ports(spec, others)
     return {**service, "spec": spec}
 
 
 def _addresses(spec: Plain, before: Plain, others: list[Plain]) -> Plain:
-    """Return the address fields of a service."""
-    given = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), "")
-    address = given or before.get("clusterIP")
+    address = spec.get("clusterIP") or before.get("clusterIP")
     if not address:
         taken = {one.get("clusterIP") for one in others}
         hosts = map(str, islice(_RANGE.hosts(), 1, None))
@@ -126,25 +125,13 @@ def _addresses(spec: Plain, before: Plain, others: list[Plain]) -> Plain:
     }
 
 
-def _ports(spec: Plain, before: Plain, others: list[Plain]) -> list[Plain]:
+def _ports(spec: Plain, others: list[Plain]) -> list[Plain]:
     """Return a service's ports with node ports, if its type has any."""
+    ports: list[Plain] = spec["ports"]
     if spec.get("type") not in ("LoadBalancer", "NodePort"):
-        return [without(port, "nodePort") for port in spec["ports"]]
-    known = {_port_key(port): port.get("nodePort") for port in before.get("ports") or ()}
-    taken = {port.get("nodePort") for one in others for port in one.get("ports") or ()}
-    asked = {port.get("nodePort") for port in spec["ports"]}
-    free = (number for number in _NODE_PORTS if number not in taken | asked)
-    wants_ports = spec.get("allocateLoadBalancerNodePorts") is not False
-    ports = []
-    for port in spec["ports"]:
-        number = port.get("nodePort")
-        if not number and known.get(_port_key(port)) not in asked:
-            number = known.get(_port_key(port))
-        if not number and wants_ports:
-            number = next(free)
-        ports.append({**port, "nodePort": number} if number else port)
-    return ports
-
-
-def _port_key(port: Plain) -> tuple[str, int]:
-    return port.get("protocol", ""), port["port"]
+        return [without(port, "nodePort") for port in ports]
+    if spec.get("allocateLoadBalancerNodePorts") is False:
+        return ports
+    taken = {port.get("nodePort") for one in (spec, *others) for port in one.get("ports") or ()}
+    free = (number for number in _NODE_PORTS if number not in taken)
+    return [port if port.get("nodePort") else {**port, "nodePort": next(free)} for port in ports]

@@ -58,8 +58,7 @@ class Presentation:
     ) -> None:
         """Set up; `include_object` is what rows of a table contain, "" for metadata.
 
-        Raises:
-            StatusError: There is no such form.
+        Raises StatusError if there is no such form.
         """
         if media_type.kind == "Table" and include_object not in ("", "Metadata", "None", "Object"):
             raise bad_request(
@@ -188,14 +187,12 @@ def negotiate(header: str) -> MediaType:
     """Return the form of an answer; raises StatusError if the client accepts none."""
     if header in {"", "application/json", "*/*"}:
         return PLAIN
-    accepted = parse_accept(header)
-    if not any(one.name in _ACCEPTED for one in accepted):
+    accepted = [one for one in parse_accept(header) if one.name in _ACCEPTED]
+    if not accepted:
         raise no_representation()
     for one in accepted:
-        if one.name not in _ACCEPTED:
-            continue
         if not one.kind:
-            return one if one.name == YAML else PLAIN
+            return PLAIN
         is_known = one.kind in _TRANSFORMED and one.group == _META_GROUP
         if is_known and one.version in ("v1", "v1beta1"):
             return one
@@ -205,6 +202,7 @@ def negotiate(header: str) -> MediaType:
 # Tables.
 
 Cell: TypeAlias = Callable[[Plain, datetime], Any]
+_EVERY: Final = "@every"
 _DEFAULT: Final = "@default"
 
 
@@ -269,6 +267,7 @@ def _tables() -> Mapping[str, tuple[TableColumn, ...]]:
     text = files(__package__).joinpath("columns.txt").read_text(encoding="utf-8")
     shared: dict[str, str] = {}
     tables: dict[str, tuple[TableColumn, ...]] = {}
+    ageless = []
     kind = ""
     for line in text.splitlines():
         if line.startswith("  "):
@@ -277,12 +276,19 @@ def _tables() -> Mapping[str, tuple[TableColumn, ...]]:
             name, _, description = line.partition(" = ")
             shared[name] = description
         elif line and not line.startswith("#"):
-            kind = line
+            kind, _, flag = line.partition(" ")
             tables[kind] = ()
-    first = tables[_DEFAULT][:1]
-    for kind, columns in tables.items():
-        if all(column.definition["name"] != "Name" for column in columns):
-            tables[kind] = first + columns
+            ageless += [kind] if flag else []
+    of_name, of_age = tables[_EVERY]
+    for kind, own in tables.items():
+        names = [column.definition["name"] for column in own]
+        always = sum(not column.definition["priority"] for column in own)
+        tables[kind] = (
+            *(() if "Name" in names else (of_name,)),
+            *own[:always],
+            *(() if "Age" in names or kind in ageless else (of_age,)),
+            *own[always:],
+        )
     return tables
 
 
@@ -305,7 +311,7 @@ def _column(line: str, shared: Mapping[str, str]) -> TableColumn:
 def _defined_columns(resource: Resource) -> tuple[TableColumn, ...]:
     """Return the columns that a CustomResourceDefinition lists, or the age."""
     age = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
-    columns = [_tables()[_DEFAULT][0]]
+    columns = [_tables()[_EVERY][0]]
     for one in resource.defined_version.get("additionalPrinterColumns") or (age,):
         definition = {
             "name": one["name"],
@@ -363,7 +369,6 @@ def _after(step: re.Match[str], values: list[Any]) -> list[Any]:
 
 
 def _shown(kind: str, value: Any, now: datetime) -> Any:
-    """Return what a column of a type shows of a value."""
     if kind == "string" and not isinstance(value, str):
         return encode(value).decode()
     if kind == "date" and value is not None:
@@ -380,7 +385,6 @@ _ZEROS: Final[Mapping[str, Any]] = {"boolean": False, "integer": 0}
 
 
 def _cell(text: str, kind: str) -> Cell:
-    """Return the function of a cell in `columns.txt`."""
     if text.startswith("@"):
         return CELLS[text[1:]]
     if text.startswith("."):

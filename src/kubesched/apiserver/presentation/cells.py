@@ -32,8 +32,6 @@ _STEPS: Final = (
 
 def since(text: Any, now: datetime) -> str:
     """Return the age of a time."""
-    if not text:
-        return UNKNOWN
     return human_duration((now - datetime.fromisoformat(text)).total_seconds())
 
 
@@ -124,7 +122,6 @@ def _pod_status(pod: Plain, _now: datetime) -> str:
 
 
 def _pod_restarts(pod: Plain, now: datetime) -> str:
-    """Return the number of restarts, and how long ago the last one was."""
     counted = _progress(pod).counted
     restarts = sum(container.get("restartCount") or 0 for container in counted)
     ends = (get(one, "lastState", "terminated", "finishedAt") or "" for one in counted)

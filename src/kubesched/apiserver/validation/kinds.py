@@ -364,7 +364,6 @@ def _check_service(spec: Plain, path: str, errors: FieldErrors) -> None:
 
 
 def _check_event(event: Plain, errors: FieldErrors) -> None:
-    """Add field errors for a new event, of either group."""
     is_newer = event["apiVersion"] != "v1"
     about: Plain = event.get("regarding" if is_newer else "involvedObject") or {}
     other, own = about.get("namespace", ""), event["metadata"].get("namespace", "")
@@ -446,7 +445,6 @@ UPDATE_CHECKS: Final[Mapping[tuple[str, str], UpdateCheck]] = {
     ("PersistentVolume", ""): _check_volume_update,
     ("PersistentVolumeClaim", ""): _check_claim_update,
     ("Pod", ""): pod_updates.check_pod_update,
-    ("Pod", "ephemeralcontainers"): pod_updates.check_ephemeral_update,
     ("Pod", "resize"): pod_updates.check_resize,
     ("Pod", "status"): pod_updates.check_status_update,
     ("PriorityClass", ""): _check_priority_class_update,

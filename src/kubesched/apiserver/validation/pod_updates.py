@@ -1,16 +1,15 @@
-"""Changes of pods: of the whole, of ephemeral containers, of their size, and of their status.
+"""Changes of pods: of the whole, of their size, and of their status.
 
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodUpdate, ValidatePodResize,
-          ValidatePodEphemeralContainersUpdate, ValidatePodStatusUpdate, v1.36)
+          ValidatePodStatusUpdate, v1.36)
 Differs:  messages about forbidden changes do not show the change. Of the devices
           in a status, only the claims are checked. Resizes are refused with fewer messages.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from kubesched.api.go_text import go_quote
 from kubesched.api.names import label_key_errors
 from kubesched.api.well_known import REQUIRED
 from kubesched.apiserver.amounts import qos_class
@@ -88,9 +87,6 @@ def _check_rest(spec: Plain, before: Plain, errors: FieldErrors) -> None:
                 {**container, "image": old.get("image", "")}
                 for container, old in zip(munged[kind], before[kind], strict=True)
             ]
-    grace = before.get("terminationGracePeriodSeconds")
-    if grace is not None and grace < 0 and munged.get("terminationGracePeriodSeconds") == 1:
-        munged["terminationGracePeriodSeconds"] = grace
     if before.get("schedulingGates"):
         munged = _narrowed(munged, before, errors)
     if not known_type("core_v1", "PodSpec").is_equal(munged, before):
@@ -137,19 +133,6 @@ def _only_adds(new: Plain, old: Plain) -> bool:
     return all(
         (new.get(name) or [])[: len(old.get(name) or [])] == (old.get(name) or []) for name in lists
     )
-
-
-def check_ephemeral_update(new: Plain, old: Plain, errors: FieldErrors) -> None:
-    """Add field errors for a change of a pod's ephemeral containers, which may only be added."""
-    after: dict[str, Any] = {
-        one["name"]: one for one in new["spec"].get("ephemeralContainers") or ()
-    }
-    for container in old["spec"].get("ephemeralContainers") or ():
-        name = container["name"]
-        if after.get(name) != container:
-            word = "changed" if name in after else "removed"
-            detail = f"existing ephemeral containers {go_quote(name)} may not be {word}\n"
-            errors.forbidden("spec.ephemeralContainers", detail)
 
 
 # Resizing: cpu and memory of containers may change, and nothing else.
@@ -256,12 +239,7 @@ def _check_addresses(status: Plain, name: str, errors: FieldErrors) -> None:
         errors.each(f"status.{name}[{index}]", text, address(text))
     if len(texts) < 2:
         return
-    found = [parsed_address(text) for text in texts]
-    broken = [index for index, one in enumerate(found) if one is None]
-    if broken:
-        why = f"invalid IP[{broken[0]}]: {texts[broken[0]]}"
-        errors.failed(f"status.{name}", f"failed to check for dual stack with error:{why}")
-    families = {one.version for one in found if one is not None}
+    families = {one.version for one in map(parsed_address, texts) if one is not None}
     if len(texts) > 2 or len(families) < 2:
         detail = "may specify no more than one IP for each IP family"
         errors.invalid(f"status.{name}", list(entries), detail)

@@ -3,8 +3,8 @@
 Upstream: pkg/apis/core/validation/validation.go (ValidatePodSpec and around, v1.36)
 Differs:  containers may always be privileged. Of what only a kubelet reads
           (resolvers, kernel settings, mirror pods, options of volumes and mounts, security
-          contexts, user and process namespaces, hooks, the downward API, when to restart), only the
-          rules of the tables are checked.
+          contexts, user and process namespaces, hooks, the downward API, when to restart, ephemeral
+          containers), only the rules of the tables are checked.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def _check_containers(spec: Plain, path: str, errors: FieldErrors) -> None:
         for at, container in entries(spec, path, kind):
             _check_container(container, volumes, claims, at, errors)
             if kind == "ephemeralContainers":
-                _check_ephemeral_container(container, names, at, errors)
+                for name in filter(container.get, _NOT_IN_EPHEMERAL):
+                    errors.forbidden(f"{at}.{name}", "cannot be set for an Ephemeral Container")
             elif kind == "containers" or container.get("restartPolicy") == "Always":
                 _check_probes(container, at, errors)
             else:
@@ -117,15 +118,11 @@ def _check_volumes(
     container: Plain, volumes: Collection[str], path: str, errors: FieldErrors
 ) -> None:
     for kind, where in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
-        seen: list[str] = []
         for at, one in entries(container, path, kind):
             if one["name"] not in volumes:
                 errors.not_found(f"{at}.name", one["name"])
-            if one[where] in seen:
-                errors.invalid(f"{at}.{where}", one[where], "must be unique")
             if kind == "volumeDevices" and no_backsteps(one[where]):
                 errors.invalid(f"{at}.{where}", one[where], "can not contain backsteps ('..')")
-            seen.append(one[where])
 
 
 def _check_probes(container: Plain, path: str, errors: FieldErrors) -> None:
@@ -144,17 +141,6 @@ def _check_ends(container: Plain, path: str, errors: FieldErrors) -> None:
             errors.forbidden(f"{path}.{name}", _ONLY_OF_SIDECARS)
     if container.get("restartPolicy") is None:
         errors.drop(f"{path}.restartPolicyRules")
-
-
-def _check_ephemeral_container(
-    container: Plain, others: Collection[str], path: str, errors: FieldErrors
-) -> None:
-    target = container.get("targetContainerName", "")
-    if target and target not in others:
-        errors.not_found(f"{path}.targetContainerName", target)
-    for name in _NOT_IN_EPHEMERAL:
-        if container.get(name):
-            errors.forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")
 
 
 def _check_host_ports(containers: Iterable[tuple[str, Plain]], errors: FieldErrors) -> None:
@@ -397,15 +383,10 @@ def _check_template(template: Plain, path: str, errors: FieldErrors) -> None:
     metadata = template.get("metadata") or {}
     check_labels(metadata.get("labels"), f"{path}.labels", errors)
     check_annotations(metadata.get("annotations"), f"{path}.annotations", errors)
-    if (template.get("spec") or {}).get("ephemeralContainers"):
-        detail = "ephemeral containers not allowed in pod template"
-        errors.forbidden(f"{path}.spec.ephemeralContainers", detail)
 
 
 def check_new_pod(pod: Plain, errors: FieldErrors) -> None:
     """Add field errors for what pods may not have when they are created."""
-    if pod["spec"].get("ephemeralContainers"):
-        errors.forbidden("spec.ephemeralContainers", "cannot be set on create")
     if pod["spec"].get("nodeName") and pod["spec"].get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
         errors.forbidden("spec.nodeName", detail)

@@ -35,6 +35,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.plugins.shared.siblings import (
+    ServiceIndex,
     count_siblings,
     kinds_of_siblings,
     matching_selector,
@@ -87,6 +88,7 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
     def __init__(self, args: SelectorSpreadArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._scale = args.scale
+        self._services = ServiceIndex()
         self._selectors: TemplateMemo[CompiledSelector] = TemplateMemo()
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -109,7 +111,7 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
         selector = self._selectors.get(
             pod.template,
             (objects, *versions_of_siblings(objects)),
-            lambda: matching_selector(pod, objects),
+            lambda: matching_selector(pod, objects, self._services),
         )
         return PreScoreResult(Siblings(selector, snapshot.nodes.zones))
 

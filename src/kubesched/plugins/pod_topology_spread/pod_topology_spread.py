@@ -68,6 +68,7 @@ from kubesched.plugins.pod_topology_spread.constraints import (
 )
 from kubesched.plugins.pod_topology_spread.states import SpreadDomains, SpreadScores, SpreadState
 from kubesched.plugins.shared.siblings import (
+    ServiceIndex,
     default_selector,
     kinds_of_siblings,
     versions_of_siblings,
@@ -128,6 +129,7 @@ class PodTopologySpread(
         self._uses_match_label_keys = gates.enabled("MatchLabelKeysInPodTopologySpread")
         self._compares_tolerations = gates.enabled("TaintTolerationComparisonOperators")
         self._own = lru_cache(maxsize=_TEMPLATES_MAX)(self._parse_own)
+        self._services = ServiceIndex()
         self._default: TemplateMemo[SpreadConstraints] = TemplateMemo()
         self._objects: Objects | None = None
 
@@ -259,7 +261,7 @@ class PodTopologySpread(
             return _NONE
 
         def derive() -> SpreadConstraints:
-            selector = default_selector(pod, objects)
+            selector = default_selector(pod, objects, self._services)
             return SpreadConstraints(default_constraints(pod.namespace, defaults, selector))
 
         return self._default.get((pod.template, action), (objects, *versions), derive)

@@ -261,7 +261,8 @@ class SelectedRows(NodeTable):
     def _places(self) -> Sequence[int]:
         if isinstance(self._rows, slice):
             return range(self._rows.start, self._rows.stop)
-        return [int(row) for row in self._rows]
+        rows: list[int] = self._rows.tolist()
+        return rows
 
     def __len__(self) -> int:
         if isinstance(self._rows, slice):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -8,15 +7,14 @@ import pytest
 
 from kubesched.api.apps import ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController, Service
-from kubesched.api.selectors import matches_set
 from kubesched.plugins.shared.siblings import (
-    ServiceIndex,
     default_selector,
     matching_selector,
     versions_of_siblings,
 )
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.service_index import ServiceIndex
 from kubesched.testing.builders import make_pod
 
 Json: TypeAlias = "dict[str, Any]"
@@ -144,29 +142,6 @@ def test_matching_selector(objects: list[tuple[str, str, Json | None]], expected
     """The selectors of all objects that select the pod are combined; empty ones do not count."""
     selector = matching_selector(POD, make_store(*objects), ServiceIndex())
     assert expected == str(selector)
-
-
-def test_services_are_compared_with_pods_that_may_match(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many services, only those that share a label are; the index follows changes."""
-    compared: list[Mapping[str, str]] = []
-
-    def noted(wanted: Mapping[str, str], labels: Mapping[str, str]) -> bool:
-        compared.append(wanted)
-        return matches_set(wanted, labels)
-
-    monkeypatch.setattr("kubesched.plugins.shared.siblings.matches_set", noted)
-    apps = [("Service", f"s{at}", {"part-of": "shop", "app": f"a{at}"}) for at in range(50)]
-    store, services = make_store(*apps), ServiceIndex()
-    pod = PodInfo(make_pod(labels={"part-of": "shop", "app": "a7"}))
-    assert "app=a7,part-of=shop" == str(default_selector(pod, store, services))
-    assert len(compared) < 3
-
-    for kind, name, selector in (("Service", "s7", {"app": "a8"}), ("Service", "t", {"app": "a7"})):
-        [changed] = make_store((kind, name, selector)).list(Service)
-        store.put(changed)
-    assert "app=a7" == str(default_selector(pod, store, services))
-    store.delete(changed)
-    assert "" == str(default_selector(pod, store, services))
 
 
 def test_versions_of_siblings() -> None:

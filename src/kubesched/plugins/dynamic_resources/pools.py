@@ -25,7 +25,6 @@ from kubesched.snapshot.node_columns import NodeColumns
 
 # Fewer are not worth a new index.
 _NODES_GONE_MAX: Final = 1000
-_NO_ROWS: Final = np.zeros(0, np.bool_)
 
 PoolID = tuple[str, str]
 """Driver and pool name."""
@@ -107,8 +106,8 @@ class PoolIndex:
         self._by_pool: dict[PoolID, list[ResourceSlice]] = {}
         self._known: dict[str, tuple[Node, NodePools]] = {}
         self._readers: dict[PoolID, dict[str, None]] = {}
-        # What `without_devices` returned last, with the table and its epoch at that time.
-        self._without: tuple[NodeColumns | None, int, NDArray[np.bool_]] = (None, 0, _NO_ROWS)
+        # A table and its epoch -> what `without_devices` returned last.
+        self._without: dict[tuple[NodeColumns, int], NDArray[np.bool_]] = {}
         for item in slices:
             spec = item.spec
             self._by_pool.setdefault((spec.driver, spec.pool.name), []).append(item)
@@ -152,12 +151,10 @@ class PoolIndex:
 
     def without_devices(self, table: NodeColumns) -> NDArray[np.bool_]:
         """Return, as bool per row, whether no slice is for the node."""
-        known, epoch, without = self._without
-        if known is not table or epoch != table.epoch:
+        if (table, table.epoch) not in self._without:
             names = [not self._shared and name not in self._on_node for name in table.names]
-            without = np.array(names, np.bool_)
-            self._without = table, table.epoch, without
-        return without
+            self._without = {(table, table.epoch): np.array(names, np.bool_)}
+        return self._without[table, table.epoch]
 
     def readers(self, pool: PoolID) -> Iterable[str]:
         """Return the names of the nodes asked about so far that can use devices of the pool."""

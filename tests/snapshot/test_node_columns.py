@@ -136,6 +136,7 @@ class TableMachine(RuleBasedStateMachine):
         self.labels: dict[str, None] = {}
         self.questions: dict[str, None] = {}
         self.remembered: tuple[int, list[object], list[list[str]]] = (-1, [], [])
+        self.labelled: tuple[int, list[tuple[str, dict[str, str]]]] = (-1, [])
         self.read = 0
 
     def draw_row(self, data: st.DataObject) -> int:
@@ -210,6 +211,14 @@ class TableMachine(RuleBasedStateMachine):
         # Only columns and views that were read are compared: they may be created at any time.
         asked = (self.labels, self.questions)
         assert picture(from_scratch(self.table), *asked) == picture(self.table, *asked)
+
+    @invariant()
+    def labels_epoch_notes_names_and_labels(self) -> None:
+        """As long as it is the same, rows have the same names and labels."""
+        now = [(node.metadata.name, node.metadata.labels) for node in self.table.nodes]
+        epoch, before = self.labelled
+        assert epoch != self.table.labels_epoch or before == now
+        self.labelled = self.table.labels_epoch, now
 
     @invariant()
     def changes_name_every_row_that_changed(self) -> None:

@@ -106,7 +106,7 @@ class PoolIndex:
         self._by_pool: dict[PoolID, list[ResourceSlice]] = {}
         self._known: dict[str, tuple[Node, NodePools]] = {}
         self._readers: dict[PoolID, dict[str, None]] = {}
-        # A table and its epoch -> what `without_devices` returned last.
+        # A table and its epoch of labels -> what `without_devices` returned last.
         self._without: dict[tuple[NodeColumns, int], NDArray[np.bool_]] = {}
         for item in slices:
             spec = item.spec
@@ -151,10 +151,10 @@ class PoolIndex:
 
     def without_devices(self, table: NodeColumns) -> NDArray[np.bool_]:
         """Return, as bool per row, whether no slice is for the node."""
-        if (table, table.epoch) not in self._without:
+        if (table, table.labels_epoch) not in self._without:
             names = [not self._shared and name not in self._on_node for name in table.names]
-            self._without = {(table, table.epoch): np.array(names, np.bool_)}
-        return self._without[table, table.epoch]
+            self._without = {(table, table.labels_epoch): np.array(names, np.bool_)}
+        return self._without[table, table.labels_epoch]
 
     def readers(self, pool: PoolID) -> Iterable[str]:
         """Return the names of the nodes asked about so far that can use devices of the pool."""

@@ -138,8 +138,8 @@ class NodeResults:
 
     def outcomes(self, table: NodeColumns) -> NDArray[np.int32]:
         """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change."""
-        if table is not self._table or table.epoch != self._epoch:
-            self._table, self._epoch = table, table.epoch
+        if table is not self._table or table.labels_epoch != self._epoch:
+            self._table, self._epoch = table, table.labels_epoch
             known = {node.metadata.name: self.get(node) for node in table.nodes}
             self._found = {name: found for name, found in known.items() if found is not None}
             self._outcomes = np.full(len(table), NOT_SEARCHED, np.int32)
@@ -148,7 +148,7 @@ class NodeResults:
         return self._outcomes
 
     def _set_outcome(self, name: str, outcome: int) -> None:
-        if self._table is not None and self._table.epoch == self._epoch:
+        if self._table is not None and self._table.labels_epoch == self._epoch:
             row = self._table.row_of.get(name)
             if row is not None:
                 self._outcomes[row] = outcome

@@ -188,6 +188,17 @@ def test_hint_for_groups(target: Pod, new: object, expected: bool) -> None:
     assert expected is _hint(POD_GROUP)(target, None, new)
 
 
+def test_events_concern_the_pods_of_their_group() -> None:
+    """The hints of other groups' waiting pods are not called."""
+    for each in GangScheduling(None, FakeHandle()).events_to_register():
+        assert each.filing is not None
+        names = {*each.filing.of_pod(MEMBER)}
+        for new in (BASIC, make_member("new")):
+            assert names == {*(each.filing.of_change(None, new) or ())}
+        for other in (SINGLE, make_member("q", "other"), make_member("q", namespace="elsewhere")):
+            assert names.isdisjoint(each.filing.of_pod(other))
+
+
 @with_scheduler(gates=GANGS)
 async def test_a_gang_waits_for_its_group_and_its_pods(cluster: Running) -> None:
     """The gang is bound when its group and all its pods exist."""

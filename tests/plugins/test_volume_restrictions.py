@@ -10,7 +10,7 @@ from kubesched.api.volume import Volume
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import UNSIGNED
 from kubesched.framework.status import SUCCESS, Status, unresolvable
-from kubesched.plugins.volume_restrictions import VolumeRestrictions, after_pod_deletion
+from kubesched.plugins.volume_restrictions import VolumeRestrictions, after_pod_deletion, conflicts
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 from kubesched.testing.builders import make_node, make_pod, make_pod_info, make_snapshot
@@ -20,6 +20,7 @@ from tests.plugins.volume_objects import claim_volumes, make_claim
 
 DISK = VolumeRestrictions.disk_conflict
 CLAIM = VolumeRestrictions.claim_conflict
+NAMES = [f"n{at}" for at in range(9)]
 EXCLUSIVE = ("ReadWriteOncePod",)
 
 
@@ -89,6 +90,25 @@ def test_disks(mine: object, theirs: object, fits: bool) -> None:
     )
     expected = {"n": SUCCESS if fits else DISK, "free": SUCCESS}
     assert expected == ask(with_disks("new", mine), snapshot)
+
+
+def test_disks_of_other_names_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only nodes with a disk of the same name are looked at."""
+    compared: list[str] = []
+
+    def noted(mine: Volume, theirs: Volume) -> bool:
+        compared.append(theirs.name)
+        return conflicts(mine, theirs)
+
+    monkeypatch.setattr("kubesched.plugins.volume_restrictions.conflicts", noted)
+    pods = [with_disks(f"p{at}", gce(f"disk-{at}"), node=f"n{at}") for at in range(9)]
+    snapshot = make_snapshot(map(make_node, NAMES), pods)
+    pod, plugin = PodInfo(with_disks("new", gce("disk-4"))), VolumeRestrictions(None, FakeHandle())
+    state = plugin.pre_filter(CycleState(), pod, snapshot).state
+    assert state is not None
+    found = plugin.filter(state, pod, snapshot.nodes)
+    assert [name == "n4" for name in NAMES] == (found.index > 0).tolist()
+    assert 1 == len(compared)
 
 
 @pytest.mark.parametrize(

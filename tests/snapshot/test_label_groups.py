@@ -56,6 +56,7 @@ WEB = ("app", "web")
 TERMS = frozenset(
     owned_terms_of(make_pod_info(pod_anti_affinity=ANTI).template.affinity or AffinityTerms())
 )
+MANY_NAMESPACES = frozenset({"other", *(f"team-{number}" for number in range(20))})
 QUESTIONS = (
     PodSum(weigh_web),
     PodSum(weigh_web, frozenset({"default"})),
@@ -64,6 +65,8 @@ QUESTIONS = (
     PodSum(weigh_web, markers=[WEB]),
     PodSum(weigh_web, frozenset({"other"}), [WEB, ("app", "absent")]),
     PodSum(weigh_anti, markers=TERMS),
+    PodSum(weigh_web, MANY_NAMESPACES),
+    PodSum(weigh_web, MANY_NAMESPACES, [WEB]),
     PodSum(weigh_web, markers=[]),
 )
 
@@ -167,6 +170,15 @@ def test_small_sums_are_dropped_too(monkeypatch: pytest.MonkeyPatch) -> None:
         assert weight == groups.count(PodSum(_weigh_as(weight))).column()[0]
     [group] = groups
     assert 40 == len(groups._sums) == len(group.sums)
+
+
+def test_sums_over_many_groups_are_dropped_earlier(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups list the sums in which they count, which takes more memory than the sums."""
+    monkeypatch.setattr("kubesched.snapshot.label_groups._CELLS_MAX", 100_000)
+    groups = groups_with([(make_pod_info(labels={"a": str(at)}), 0) for at in range(100)])
+    for weight in range(1, 200):
+        groups.count(PodSum(_weigh_as(weight)))
+    assert len(groups._sums) < 100
 
 
 def test_counts_are_read_only() -> None:

@@ -136,6 +136,7 @@ class TableMachine(RuleBasedStateMachine):
         self.labels: dict[str, None] = {}
         self.questions: dict[str, None] = {}
         self.remembered: tuple[int, list[object], list[list[str]]] = (-1, [], [])
+        self.labelled: tuple[int, object] = (-1, None)
         self.read = 0
 
     def draw_row(self, data: st.DataObject) -> int:
@@ -210,6 +211,15 @@ class TableMachine(RuleBasedStateMachine):
         # Only columns and views that were read are compared: they may be created at any time.
         asked = (self.labels, self.questions)
         assert picture(from_scratch(self.table), *asked) == picture(self.table, *asked)
+
+    @invariant()
+    def labels_epoch_notes_names_and_labels(self) -> None:
+        """As long as it is the same, rows have the same names and labels, with the same codes."""
+        nodes, codes = self.table.nodes, self.table.label(LABELS[0]).codes.tolist()
+        now = [(node.metadata.name, node.metadata.labels) for node in nodes], codes
+        epoch, before = self.labelled
+        assert epoch != self.table.labels_epoch or before == now
+        self.labelled = self.table.labels_epoch, now
 
     @invariant()
     def changes_name_every_row_that_changed(self) -> None:
@@ -321,7 +331,9 @@ def test_columns_of_labels_are_limited() -> None:
     counts, before = QUESTIONS["web"].over(table.groups), table.label("zone")
     assert [100, 100] == counts.by_code(before).tolist()
     table.label("disk")
-    table.update_node(make_node("n0", labels={"zone": "a", "disk": "x"}))
+    labels_epoch = table.labels_epoch
+    table.update_node(make_node("n0", labels={"zone": "a"}, unschedulable=True))
+    assert table.labels_epoch > labels_epoch, "codes may have changed"
     row = table.add_node(make_node("new", labels={"zone": "a"}))
     table.add_pod(make_pod_info("new", labels={"app": "web"}), row)
     after = table.label("zone")

@@ -101,6 +101,19 @@ def test_many_pods_are_accounted_for_as_one_by_one(rows: list[int]) -> None:
     together.check()
 
 
+def test_without_any_pods() -> None:
+    """Only what nodes offer is left, and only in the selection."""
+    table = make_table(make_node(f"n{row}", allocatable={"a.com/a": 9}) for row in range(3))
+    table.add_pods(enumerate(PODS[:3]))
+    bare, before = table.take(np.arange(3)), table.numbers.copy()
+    bare.remove_all_pods()
+    bare.check()
+    assert [{}, {}, {}] == bare.pods
+    assert [[], [], []] == [holders(bare, row) for row in range(3)]
+    assert [9, 9, 9] == bare.allocatable_of("a.com/a").tolist()
+    assert before.tolist() == table.numbers.tolist()
+
+
 def test_amounts_alone() -> None:
     """Amounts can be added without pods."""
     whole, sums = three_rows(), three_rows()

@@ -16,7 +16,14 @@ from typing import ClassVar, Final
 
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import PodGroup
-from kubesched.framework.cluster_event import POD, POD_GROUP, Action, ClusterEventWithHint, retry_on
+from kubesched.framework.cluster_event import (
+    POD,
+    POD_GROUP,
+    Action,
+    ClusterEventWithHint,
+    Filing,
+    retry_on,
+)
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PermitPlugin, PreEnqueuePlugin, Scope
 from kubesched.framework.pod_groups import pod_group_name_of, state_not_found
@@ -85,8 +92,8 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return additions of pods and PodGroups; a group's identity never changes."""
         return (
-            retry_on(POD, Action.ADD, _is_about_its_group),
-            retry_on(POD_GROUP, Action.ADD, _is_about_its_group),
+            retry_on(POD, Action.ADD, _is_about_its_group, filing=_BY_GROUP),
+            retry_on(POD_GROUP, Action.ADD, _is_about_its_group, filing=_BY_GROUP),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:
@@ -94,10 +101,20 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
         return None
 
 
-def _is_about_its_group(pod: Pod, _old: object | None, new: object | None) -> bool:
+def _is_about_its_group(pod: Pod, old: object | None, new: object | None) -> bool:
     """Whether the new object is the pod's group, or another pod of it."""
-    if not isinstance(new, Pod | PodGroup):
-        return True
-    name = pod_group_name_of(new) if isinstance(new, Pod) else new.metadata.name
-    same = pod.metadata.namespace == new.metadata.namespace and name == pod_group_name_of(pod)
-    return bool(name) and same
+    names = _names_of_change(old, new)
+    return names is None or (bool(names) and names == _names_of(pod))
+
+
+def _names_of(item: Pod | PodGroup) -> tuple[str, ...]:
+    """Return the group that a pod belongs to, or a PodGroup is; () for other pods."""
+    name = pod_group_name_of(item) if isinstance(item, Pod) else item.metadata.name
+    return (f"{item.metadata.namespace}/{name}",) if name else ()
+
+
+def _names_of_change(_old: object | None, new: object | None) -> tuple[str, ...] | None:
+    return _names_of(new) if isinstance(new, Pod | PodGroup) else None
+
+
+_BY_GROUP: Final = Filing(_names_of, _names_of_change)

@@ -18,6 +18,7 @@ from kubesched.api.core import Node, Pod, PodSpec
 from kubesched.api.core import NodeAffinity as Affinity
 from kubesched.api.field_errors import FieldError, aggregate, child
 from kubesched.api.meta import NodeSelector, PreferredSchedulingTerm
+from kubesched.api.selector_text import describe_selector, shown_label
 from kubesched.api.selectors import (
     matches_node_selector,
     matches_required_node_affinity,
@@ -46,7 +47,6 @@ from kubesched.framework.plugin import (
     normalize_scores,
 )
 from kubesched.framework.status import NodeToStatus, failure, unresolvable
-from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.snapshot.node_selection import (
     match_node_selector,
     match_node_selector_term,

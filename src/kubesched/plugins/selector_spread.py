@@ -44,6 +44,7 @@ from kubesched.plugins.shared.template_memo import TemplateMemo
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.service_index import ServiceIndex
 from kubesched.snapshot.snapshot import Snapshot
 
 _SCALES: Final = (10, 100)
@@ -87,6 +88,7 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
     def __init__(self, args: SelectorSpreadArgs, handle: Handle) -> None:
         super().__init__(args, handle)
         self._scale = args.scale
+        self._services = ServiceIndex()
         self._selectors: TemplateMemo[CompiledSelector] = TemplateMemo()
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -109,7 +111,7 @@ class SelectorSpread(PreScorePlugin[Siblings], ScorePlugin[Siblings]):
         selector = self._selectors.get(
             pod.template,
             (objects, *versions_of_siblings(objects)),
-            lambda: matching_selector(pod, objects),
+            lambda: matching_selector(pod, objects, self._services),
         )
         return PreScoreResult(Siblings(selector, snapshot.nodes.zones))
 

@@ -55,17 +55,19 @@ from kubesched.snapshot.snapshot import Snapshot
 
 _READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 _EBS: Final = "aws_elastic_block_store"
-# The field of a volume with a disk -> whether two such disks are the same.
-_DISKS: Final[Mapping[str, Callable[..., bool]]] = {
-    "gce_persistent_disk": lambda a, b: a.pd_name == b.pd_name,
-    _EBS: lambda a, b: a.volume_id == b.volume_id,
-    "iscsi": lambda a, b: a.iqn == b.iqn,
-    "rbd": lambda a, b: (
-        (a.pool, a.image) == (b.pool, b.image) and not {*a.monitors}.isdisjoint(b.monitors)
-    ),
+_RBD: Final = "rbd"
+# The field of a volume with a disk -> the disk's name.
+_DISKS: Final[Mapping[str, Callable[..., Hashable]]] = {
+    "gce_persistent_disk": attrgetter("pd_name"),
+    _EBS: attrgetter("volume_id"),
+    "iscsi": attrgetter("iqn"),
+    _RBD: attrgetter("pool", "image"),
 }
 _disks_in: Final = attrgetter(*_DISKS)
 _NO_DISKS: Final = (None,) * len(_DISKS)
+
+DiskName = tuple[str, Hashable]
+"""A field of volumes, and the name of a disk of that kind."""
 
 
 @dataclass(slots=True, eq=False)
@@ -110,7 +112,8 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
         self._versions = RowVersions()
-        self._with_disks: set[int] = set()
+        self._names_on: dict[int, set[DiskName]] = {}
+        self._rows_with: dict[DiskName, set[int]] = {}
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return pod deletions, and additions of nodes and claims."""
@@ -170,7 +173,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
         """Reject rows where a disk is in use; all rows if a claim is."""
         rejected = np.zeros(len(nodes), np.bool_)
         if state.disks:
-            for row in self._rows_with_disks(nodes):
+            for row in self._rows_to_look_at(state.disks, nodes):
                 rejected[row] = _is_taken(state.disks, nodes.pods[row].values())
         if state.error or state.count > 0:
             index = np.where(rejected, 1, 2).astype(np.int32)
@@ -191,17 +194,36 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
             return f"claims for one pod: {', '.join(sorted(state.claim_names))}"
         return ""
 
-    def _rows_with_disks(self, nodes: NodeTable) -> Iterable[int]:
-        """Return the rows on which a pod may have a disk."""
+    def _rows_to_look_at(self, disks: Iterable[Volume], nodes: NodeTable) -> Iterable[int]:
+        """Return the rows on which a pod may have one of the disks."""
         if not isinstance(nodes, NodeColumns):
             return range(len(nodes))
         for row in self._versions.changed(nodes):
-            has_disk = any(_disks_of(pod.spec.volumes) for pod in nodes.pods[row].values())
-            (self._with_disks.add if has_disk else self._with_disks.discard)(row)
-        return [row for row in self._with_disks if row < len(nodes)]
+            for name in self._names_on.pop(row, ()):
+                self._rows_with[name].discard(row)
+                if not self._rows_with[name]:
+                    del self._rows_with[name]
+            volumes = [disk for pod in nodes.pods[row].values() for disk in pod.spec.volumes]
+            names = _names_of(_disks_of(volumes))
+            if names:
+                self._names_on[row] = names
+            for name in names:
+                self._rows_with.setdefault(name, set()).add(row)
+        found = [row for name in _names_of(disks) for row in self._rows_with.get(name, ())]
+        return [row for row in found if row < len(nodes)]
 
 
-def _disks_of(volumes: tuple[Volume, ...]) -> tuple[Volume, ...]:
+def _names_of(disks: Iterable[Volume]) -> set[DiskName]:
+    """Return the names of disks; those of pods that conflict are equal."""
+    return {
+        (field, name_of(source))
+        for disk in disks
+        for field, name_of in _DISKS.items()
+        if (source := getattr(disk, field)) is not None
+    }
+
+
+def _disks_of(volumes: Sequence[Volume]) -> tuple[Volume, ...]:
     """Return the volumes of kinds that pods may not always share."""
     if not volumes:
         return ()
@@ -216,9 +238,11 @@ def _is_taken(disks: tuple[Volume, ...], pods: Iterable[PodInfo]) -> bool:
 
 def conflicts(mine: Volume, theirs: Volume) -> bool:
     """Whether two pods with these volumes must not run on the same node."""
-    for field, is_same in _DISKS.items():
+    for field, name_of in _DISKS.items():
         a, b = getattr(mine, field), getattr(theirs, field)
-        if a is not None and b is not None and is_same(a, b):
+        if a is None or b is None or name_of(a) != name_of(b):
+            continue
+        if field != _RBD or not {*a.monitors}.isdisjoint(b.monitors):
             # Pods may share a disk that all of them only read, but no EBS disk.
             return field == _EBS or not (a.read_only and b.read_only)
     return False

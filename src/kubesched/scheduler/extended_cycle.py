@@ -207,6 +207,6 @@ def _without_pods(nodes: NodeTable, rows: NDArray[np.intp]) -> SelectedRows:
     They have the Node object alone: no pods, and no image states.
     """
     bare = nodes.take(rows)
-    bare.remove_pods([(row, pod) for row, pods in enumerate(bare.pods) for pod in pods.values()])
+    bare.remove_all_pods()
     bare.images = ImageStates()
     return bare

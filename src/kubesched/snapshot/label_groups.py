@@ -28,6 +28,9 @@ _SUMS_MAX: Final = 16_384
 _FORGOTTEN_AT_ONCE: Final = 8
 """How many sums are dropped for a new one: each visits all groups that may count in it."""
 
+_NAMESPACES_FEW: Final = 16
+"""Sums over more namespaces are filed as if they counted in all."""
+
 K = TypeVar("K")
 V = TypeVar("V")
 X = TypeVar("X")
@@ -115,23 +118,19 @@ class LabelGroups:
             _attach(question, counts, group)
         for place in _places_of_sum(question):
             self._sums_by_place.setdefault(place, {})[question] = counts
+            counts.entries += 1
         self._sums[question] = counts
         self._forget_old_sums()
         return counts
 
     def _candidates(self, question: PodSum) -> Iterable[LabelGroup]:
         """Return the groups that may count in a sum, without duplicates."""
-        if question.namespaces is None and question.markers is None:
+        namespaces = question.namespaces
+        if namespaces is None and question.markers is None:
             return self._groups.values()
         self._index_keys(question.markers or ())
-        places: Iterable[_Place] = _places_of_sum(question)
-        if question.namespaces is None:
-            # Labels are filed by namespace.
-            places = (
-                (namespace, marker)
-                for _, marker in places
-                for namespace in ((None,) if _is_term(marker) else self._namespaces)
-            )
+        # Labels are filed by namespace.
+        places = _places(question, self._namespaces if namespaces is None else namespaces)
         return dict.fromkeys(group for place in places for group in self._by_place.get(place, ()))
 
     def _index_keys(self, markers: Iterable[Marker]) -> None:
@@ -245,6 +244,8 @@ class LabelGroups:
             del self._namespaces[group.namespace]
         for place in self._places_of(group):
             _discard(self._by_place, place, group)
+        for counts, _ in group.sums.values():
+            counts.entries -= 1
         if group.affinity is not None:
             self.owned_terms.count(group.affinity, -1)
 
@@ -264,6 +265,7 @@ def _attach(question: PodSum, counts: PodCounts, group: LabelGroup) -> None:
     weight = _weight_in(question, group)
     if weight:
         group.sums[question] = (counts, weight)
+        counts.entries += 1
         for row, pods in group.rows.items():
             counts.add(row, weight * pods)
 
@@ -275,11 +277,16 @@ def _weight_in(question: PodSum, group: LabelGroup) -> int:
 
 
 def _places_of_sum(question: PodSum) -> Iterator[_Place]:
-    """Iterate over the places of groups that may count."""
+    """Iterate over the places where a sum is filed."""
     namespaces = question.namespaces
-    everywhere = (None,) if namespaces is None else sorted(namespaces)
+    if namespaces is None or len(namespaces) > _NAMESPACES_FEW:
+        return _places(question, (None,))
+    return _places(question, namespaces)
+
+
+def _places(question: PodSum, namespaces: Iterable[str | None]) -> Iterator[_Place]:
     for marker in (None,) if question.markers is None else question.markers:
-        for namespace in (None,) if _is_term(marker) else everywhere:
+        for namespace in (None,) if _is_term(marker) else namespaces:
             yield namespace, marker
 
 

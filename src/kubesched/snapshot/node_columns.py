@@ -55,6 +55,8 @@ class NodeColumns(NodeTable):
             has changed.
         groups: The pods on nodes, grouped by the properties that selectors read.
         epoch: Increases when a node is added, removed or changed; invalidates cached answers.
+        labels_epoch: Increases when a node is added, removed or gets other labels, and when columns
+            of labels are made again.
         changes: Rows where a pod was added or removed; forgotten with each epoch.
         row_versions: A number per row, which changes with the row's pods. No number is used twice,
             in any table, so a row with an equal number has the same pods.
@@ -79,6 +81,7 @@ class NodeColumns(NodeTable):
         self.groups = LabelGroups()
         self.images = ImageStates()
         self.epoch = 0
+        self.labels_epoch = 0
         self.changes: ChangeLog[int] = ChangeLog(array("q"))
         self.row_versions = array("q")
         self._labels: dict[str, CodedColumn[str | None]] = {}
@@ -165,6 +168,7 @@ class NodeColumns(NodeTable):
         self.images.add(node)
         self._renew_views()
         self._write_numbers(node, row)
+        self.labels_epoch += 1
         self._begin_epoch()
         return row
 
@@ -182,6 +186,8 @@ class NodeColumns(NodeTable):
             self._leave_zone(zone, node.metadata.name)
             self._enter_zone(row)
         self._write_numbers(node, row)
+        if previous.metadata.labels != node.metadata.labels:
+            self.labels_epoch += 1
         if previous.status.images != node.status.images:
             self.images.remove(previous)
             self.images.add(node)
@@ -218,6 +224,7 @@ class NodeColumns(NodeTable):
             column[..., last] = 0
         self.groups.swap_remove_row(row)
         self._renew_views()
+        self.labels_epoch += 1
         self._begin_epoch()
         return pods
 
@@ -372,6 +379,7 @@ class NodeColumns(NodeTable):
             for column in self._labels.values():
                 column.version += 1
             self._labels.clear()
+            self.labels_epoch += 1
         self._all_names = self._name_ranks = None
         self.changes.forget()
         self.changes.kept_min = 2 * len(self.names) + 2048

@@ -21,7 +21,7 @@ from kubesched.api.core import Node, Taint
 from kubesched.api.integers import INT64_MAX, wrap
 from kubesched.api.quantity import value
 from kubesched.snapshot.coded import Coded
-from kubesched.snapshot.host_ports import UsedPorts
+from kubesched.snapshot.host_ports import NO_PORTS, UsedPorts
 from kubesched.snapshot.images import ImageStates
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
 
@@ -261,7 +261,8 @@ class SelectedRows(NodeTable):
     def _places(self) -> Sequence[int]:
         if isinstance(self._rows, slice):
             return range(self._rows.start, self._rows.stop)
-        return [int(row) for row in self._rows]
+        rows: list[int] = self._rows.tolist()
+        return rows
 
     def __len__(self) -> int:
         if isinstance(self._rows, slice):
@@ -300,6 +301,13 @@ class SelectedRows(NodeTable):
         for row, info in pods:
             del self.pods[row][info.uid]
         self._account_all(pods, -1)
+
+    def remove_all_pods(self) -> None:
+        """Stop accounting for all pods of all rows."""
+        self.origin = None
+        self.pods = [{} for _ in range(len(self))]
+        self.numbers[: _allowed_pods_at(self.numbers)] = 0
+        self.used_ports = Coded(np.zeros(len(self), np.int32), [NO_PORTS], {NO_PORTS: 0})
 
     def add_amounts(self, amounts: NDArray[np.int64]) -> None:
         """Add to the amounts of each row, as returned by `amounts_of_pods`, and to nothing else.

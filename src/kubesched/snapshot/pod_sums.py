@@ -26,6 +26,8 @@ _LISTED_MIN: Final = 32
 _LISTED_SHARE: Final = 256
 """Up to one row in 256 is listed; beyond that an array is smaller and faster."""
 _LOOP_MAX: Final = 32
+_ENTRY_CELLS: Final = 16
+"""How many numbers take as much memory as an entry."""
 
 _NO_SUMS: Final = np.zeros(0, np.int64)
 
@@ -62,11 +64,16 @@ class PodSum:
 
 
 class PodCounts:
-    """One integer per row of the whole table; `rows` is as long as the table."""
+    """One integer per row of the whole table; `rows` is as long as the table.
 
-    __slots__ = ("_array", "_by_code", "_listed", "_rows")
+    Attributes:
+        entries: How often it is listed, in groups whose pods count and where new groups find it.
+    """
+
+    __slots__ = ("_array", "_by_code", "_listed", "_rows", "entries")
 
     def __init__(self, rows: Sized) -> None:
+        self.entries = 0
         self._rows = rows
         self._listed: dict[int, int] = {}
         # Beyond the rows of the table, which may be more, it is zero.
@@ -76,10 +83,11 @@ class PodCounts:
 
     @property
     def cells(self) -> int:
-        """Roughly how many numbers this holds in memory."""
+        """Roughly how many numbers this and its entries hold in memory."""
+        cells = self.entries * _ENTRY_CELLS
         if self._array is None:
-            return _LISTED_MIN
-        return len(self._array) + sum([len(sums) for _, sums in self._by_code.values()])
+            return cells + _LISTED_MIN
+        return cells + len(self._array) + sum([len(sums) for _, sums in self._by_code.values()])
 
     def column(self) -> NDArray[np.int64]:
         """Return the numbers as a read-only int64 array, one per row."""

@@ -93,13 +93,14 @@ def _filtered(
 
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None)
-@given(steps)
+@given(steps, st.booleans())
 def test_kept_results_equal_new_ones(
-    story: list[tuple[str, int, int, bool, dict[str, str | int]]],
+    story: list[tuple[str, int, int, bool, dict[str, str | int]]], has_shared: bool
 ) -> None:
     """While allocations are kept, undone, written and released, and nodes and slices change."""
     nodes = [make_node(f"n{at}") for at in range(1, 4)]
-    cluster = Cluster(device_class(), gpu_class(), *_SLICES, nodes=nodes)
+    slices = _SLICES if has_shared else _SLICES[:2]
+    cluster = Cluster(device_class(), gpu_class(), *slices, nodes=nodes)
     table = cluster.snapshot.nodes
     for at, (what, which, where, everywhere, extended) in enumerate(story):
         if what == "release":
@@ -152,6 +153,18 @@ def test_only_nodes_whose_devices_changed_are_filtered() -> None:
         assert isinstance(state, DynamicResourcesState)
         asked.append(list(state.search_on))
     assert [["n1", "n2"], [], ["n1"], []] == asked
+
+
+def test_nodes_without_devices_are_not_filtered_one_by_one() -> None:
+    """They have no result, like the one of them that is searched."""
+    nodes = [make_node(f"n{at}") for at in range(1, 6)]
+    cluster = Cluster(device_class(), local("s1", "n1"), local("s2", "n3"), nodes=nodes)
+    cluster.store.put(claim(request(), name="c"))
+    cycle, answers = cluster.filter(user_of("c"))
+    state = cycle.filter_states[cluster.plugin.name]
+    assert isinstance(state, DynamicResourcesState)
+    assert ["n1", "n3"] == list(state.search_on)
+    assert ["n1", "n3"] == [name for name, status in answers.items() if status.is_success]
 
 
 def test_pods_that_are_reserved_again_get_the_same_devices() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -239,6 +240,25 @@ def test_namespaces_are_looked_up_again() -> None:
     assert {"n0": "", "n1": "", "n2": ""} == filtered(pod, snapshot, plugin)
     store.put(make_namespace("team", team="x"))
     assert {"n0": ANTI_AFFINITY, "n1": "", "n2": ""} == filtered(pod, snapshot, plugin)
+
+
+def test_terms_share_the_namespaces_of_a_selector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods of many apps with one namespace selector look at all namespaces once."""
+    snapshot = two_zones(ON_N0, extra=(make_namespace("team", team="x"),))
+    listed: list[type] = []
+    list_objects = snapshot.objects.list
+
+    def noted(kind: type[Namespace]) -> Iterable[Namespace]:
+        listed.append(kind)
+        return list_objects(kind)
+
+    monkeypatch.setattr(snapshot.objects, "list", noted)
+    plugin = make_plugin()
+    for app in ("foo", "bar", "baz"):
+        labels = {"matchLabels": {"app": app}}
+        own, of_team = term(labels), term(labels, namespaceSelector={"matchLabels": {"team": "x"}})
+        filtered(make_pod(pod_affinity=required(own, of_team)), snapshot, plugin)
+    assert [Namespace] == listed
 
 
 def test_existing_terms_see_labels_of_the_pods_namespace() -> None:

@@ -14,6 +14,7 @@ from kubesched.plugins.shared.siblings import (
 )
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
+from kubesched.snapshot.service_index import ServiceIndex
 from kubesched.testing.builders import make_pod
 
 Json: TypeAlias = "dict[str, Any]"
@@ -104,7 +105,7 @@ def test_default_selector(
     pod: PodInfo, objects: list[tuple[str, str, Json | None]], expected: str
 ) -> None:
     """The selectors of matching services and of the pod's controller are combined."""
-    selector = default_selector(pod, make_store(*objects))
+    selector = default_selector(pod, make_store(*objects), ServiceIndex())
     assert expected == str(selector)
     assert selector.is_empty == (not expected)
 
@@ -139,7 +140,7 @@ def test_default_selector(
 )
 def test_matching_selector(objects: list[tuple[str, str, Json | None]], expected: str) -> None:
     """The selectors of all objects that select the pod are combined; empty ones do not count."""
-    selector = matching_selector(POD, make_store(*objects))
+    selector = matching_selector(POD, make_store(*objects), ServiceIndex())
     assert expected == str(selector)
 
 

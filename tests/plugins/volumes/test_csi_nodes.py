@@ -30,7 +30,7 @@ def test_columns() -> None:
 
 
 def test_kept_columns_follow_changes() -> None:
-    """Columns are kept until nodes or CSINodes change, or other drivers are needed."""
+    """Columns are kept until nodes come or go, or CSINodes change."""
     store, table, csi_nodes = (
         ObjectStore(),
         make_table([make_node("a"), make_node("b")]),
@@ -38,6 +38,7 @@ def test_kept_columns_follow_changes() -> None:
     )
     store.put(make_csi_node("b", {"d": 1}))
     columns = csi_nodes.of(table, store)
+    table.update_node(make_node("a", labels={"x": "y"}))
     assert csi_nodes.of(table, store) is columns
     store.put(make_csi_node("b", {"d": 2}))
     assert [NO_LIMIT, 2] == csi_nodes.of(table, store).limit("d").tolist()

@@ -86,6 +86,17 @@ def test_volumes_come_and_go() -> None:
         objects.delete(volume)
 
 
+def test_what_nodes_reach_is_kept_until_labels_change() -> None:
+    """Nodes report amounts and images all the time; what volumes they reach depends on labels."""
+    table = make_table([make_node("a"), make_node("b")])
+    kept = StorageColumns(AssumeCache(PersistentVolume, "persistentvolumes"))
+    access = kept.access(table)
+    table.update_node(make_node("a", allocatable={"cpu": 9}))
+    assert kept.access(table) is access
+    table.update_node(make_node("a", labels={"x": "y"}))
+    assert kept.access(table) is not access
+
+
 def change(random: Random, objects: ObjectStore, assumed: AssumeCache[PersistentVolume]) -> None:
     """Store, delete, assume or restore a volume, or change a pool."""
     volumes = list(objects.list(PersistentVolume))

@@ -13,11 +13,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kubesched.api.core import Node
 from kubesched.api.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
 from kubesched.framework.dra.claim_tracker import DeviceID
 from kubesched.framework.dra.devices import NodeSelectorError, is_for_node
 from kubesched.plugins.dynamic_resources.requests import AllocationError
+from kubesched.snapshot.node_columns import NodeColumns
 
 # Fewer are not worth a new index.
 _NODES_GONE_MAX: Final = 1000
@@ -102,6 +106,8 @@ class PoolIndex:
         self._by_pool: dict[PoolID, list[ResourceSlice]] = {}
         self._known: dict[str, tuple[Node, NodePools]] = {}
         self._readers: dict[PoolID, dict[str, None]] = {}
+        # A table and its epoch of labels -> what `without_devices` returned last.
+        self._without: dict[tuple[NodeColumns, int], NDArray[np.bool_]] = {}
         for item in slices:
             spec = item.spec
             self._by_pool.setdefault((spec.driver, spec.pool.name), []).append(item)
@@ -142,6 +148,13 @@ class PoolIndex:
     def has_shared(self) -> bool:
         """Whether a slice may be for several nodes."""
         return bool(self._shared)
+
+    def without_devices(self, table: NodeColumns) -> NDArray[np.bool_]:
+        """Return, as bool per row, whether no slice is for the node."""
+        if (table, table.labels_epoch) not in self._without:
+            names = [not self._shared and name not in self._on_node for name in table.names]
+            self._without = {(table, table.labels_epoch): np.array(names, np.bool_)}
+        return self._without[table, table.labels_epoch]
 
     def readers(self, pool: PoolID) -> Iterable[str]:
         """Return the names of the nodes asked about so far that can use devices of the pool."""

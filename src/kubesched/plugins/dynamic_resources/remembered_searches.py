@@ -27,6 +27,7 @@ from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
 from kubesched.plugins.dynamic_resources.node_devices import UnusableDevices
 from kubesched.plugins.dynamic_resources.pools import PoolIndex
+from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.snapshot.changes import ChangeReader
 from kubesched.snapshot.node_columns import NodeColumns
 
@@ -68,10 +69,12 @@ class NodeResults:
 
     Attributes:
         unusable: Devices that no search for these claims can use.
+        need_devices: Whether nodes without devices have no result; None if that is not known.
     """
 
     def __init__(self) -> None:
         self.unusable = UnusableDevices()
+        self.need_devices: bool | None = None
         self._found: dict[str, Found] = {}
         # Node name -> its labels and its group, None if it has none.
         self._group_of_node: dict[str, tuple[Mapping[str, str], _EqualNodes | None]] = {}
@@ -135,8 +138,8 @@ class NodeResults:
 
     def outcomes(self, table: NodeColumns) -> NDArray[np.int32]:
         """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change."""
-        if table is not self._table or table.epoch != self._epoch:
-            self._table, self._epoch = table, table.epoch
+        if table is not self._table or table.labels_epoch != self._epoch:
+            self._table, self._epoch = table, table.labels_epoch
             known = {node.metadata.name: self.get(node) for node in table.nodes}
             self._found = {name: found for name, found in known.items() if found is not None}
             self._outcomes = np.full(len(table), NOT_SEARCHED, np.int32)
@@ -145,7 +148,7 @@ class NodeResults:
         return self._outcomes
 
     def _set_outcome(self, name: str, outcome: int) -> None:
-        if self._table is not None and self._table.epoch == self._epoch:
+        if self._table is not None and self._table.labels_epoch == self._epoch:
             row = self._table.row_of.get(name)
             if row is not None:
                 self._outcomes[row] = outcome
@@ -164,6 +167,26 @@ class ClaimSearch:
     special: NodeClaim
     claims: Sequence[ResourceClaim]
     results: NodeResults
+
+    def outcomes(self, table: NodeColumns, allocator: Allocator) -> NDArray[np.int32]:
+        """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change.
+
+        Of the nodes without devices, only one is searched.
+        """
+        kept, without = self.results, allocator.index.without_devices(table)
+        if not without.any():
+            return kept.outcomes(table)
+        if kept.need_devices is None:
+            kept.need_devices = self._fails_on(table.nodes[int(without.argmax())], allocator)
+        found = kept.outcomes(table)
+        return np.where(without, UNSOLVED, found) if kept.need_devices else found
+
+    def _fails_on(self, node: Node, allocator: Allocator) -> bool:
+        """Whether there is no result for a node, and no error either."""
+        try:
+            return allocator.allocate(node, self.claims) is None
+        except AllocationError:
+            return False
 
     def on(self, node: Node, allocator: Allocator) -> Results:
         """Return what is found on a node; it is searched unless the result is known.

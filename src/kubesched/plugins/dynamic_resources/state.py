@@ -174,11 +174,11 @@ class DynamicResourcesState:
         if self.allocator is None and self.extended is None:
             return self._filter_allocated(nodes)
         common = self.common_search = self._common_search()
-        if common is None:
+        if common is None or self.allocator is None:
             return NodeToStatus.of([self.filter(node) for node in nodes.nodes])
         assert self.snapshot is not None, "pre_filter sets it"
         table, rows = self.snapshot.nodes, self.snapshot.rows_of(nodes)
-        index = np.array(common.results.outcomes(table)[rows])
+        index = np.array(common.outcomes(table, self.allocator)[rows])
         if self.extended is not None:
             index[self.extended.is_unusual(nodes)] = NOT_SEARCHED
         missing = np.flatnonzero(index == NOT_SEARCHED)

@@ -59,6 +59,7 @@ from kubesched.plugins.inter_pod_affinity.state import (
     AffinityState,
     KeyedSum,
     Requirements,
+    SelectedNamespaces,
     owning_anti_affinity,
     preferences_of,
     requirements_of,
@@ -137,6 +138,7 @@ class InterPodAffinity(
         super().__init__(args, handle)
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignores_existing = args.ignore_preferred_terms_of_existing_pods
+        self._namespaces = SelectedNamespaces()
         self._requirements: TemplateMemo[Requirements] = TemplateMemo()
         self._existing: TemplateMemo[tuple[KeyedSum, ...]] = TemplateMemo()
         self._preferences: TemplateMemo[tuple[KeyedSum, ...]] = TemplateMemo()
@@ -284,7 +286,9 @@ class InterPodAffinity(
         assert terms is not None, "only pods with terms have requirements"
         # Pods that differ only in their labels have the same terms.
         return self._requirements.get(
-            terms, (objects, objects.version(Namespace)), lambda: requirements_of(terms, objects)
+            terms,
+            (objects, objects.version(Namespace)),
+            lambda: requirements_of(terms, objects, self._namespaces),
         )
 
     def _sum_existing(
@@ -317,7 +321,9 @@ class InterPodAffinity(
                 for kind, term in index.matching(pod.namespace, pod.labels, labels)
                 if self._hard_weight > 0 or kind is not TermKind.REQUIRED_AFFINITY
             ]
-            return preferences_of(pod.template.affinity, owned, self._hard_weight, objects)
+            return preferences_of(
+                pod.template.affinity, owned, self._hard_weight, objects, self._namespaces
+            )
 
         return self._preferences.get(pod.template, _stamp(objects, buckets), derive)
 

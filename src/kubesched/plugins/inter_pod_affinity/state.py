@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from kubesched.api.core import Namespace
 from kubesched.api.requirements import CompiledSelector
+from kubesched.plugins.shared.template_memo import TemplateMemo
 from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms, OwnedTerm, TermKind
 from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.node_columns import NodeColumns
@@ -56,22 +57,36 @@ class IncomingTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
         )
 
 
-def resolve(term: AffinityTerm, objects: Objects, weight: int = 0) -> IncomingTerm:
-    """Resolve the namespace selector of a term of the pod to place."""
-    selector = term.namespace_selector
-    namespaces: frozenset[str] | None
-    # Upstream also matches the selector with every pod as if its namespace had no labels. So a
-    # selector that matches an empty label set (`{}`, NotIn, DoesNotExist) selects all namespaces.
-    if selector.matches(_NO_LABELS):
-        namespaces = None
-    else:
-        selected = (
-            namespace.metadata.name
-            for namespace in objects.list(Namespace)
-            if selector.matches(namespace.metadata.labels)
-        )
-        namespaces = term.namespaces.union(selected)
-    return IncomingTerm(namespaces, term.selector, term.topology_key, weight)
+class SelectedNamespaces:
+    """The namespaces that terms select; each selector is matched once until a namespace changes."""
+
+    def __init__(self) -> None:
+        self._by_selector: TemplateMemo[frozenset[str]] = TemplateMemo()
+
+    def of(self, term: AffinityTerm, objects: Objects) -> frozenset[str] | None:
+        """Return the namespaces of the pods that a term may match; None means all."""
+        selector = term.namespace_selector
+        if selector.is_nothing:
+            return term.namespaces
+        # Upstream also matches the selector with every pod as if its namespace had no labels. So a
+        # selector that matches an empty label set (`{}`, NotIn, DoesNotExist) selects all
+        # namespaces.
+        if selector.matches(_NO_LABELS):
+            return None
+
+        def select() -> frozenset[str]:
+            return frozenset(
+                namespace.metadata.name
+                for namespace in objects.list(Namespace)
+                if selector.matches(namespace.metadata.labels)
+            )
+
+        selected = self._by_selector.get(selector, (objects, objects.version(Namespace)), select)
+        return selected | term.namespaces if term.namespaces else selected
+
+    def resolve(self, term: AffinityTerm, objects: Objects, weight: int = 0) -> IncomingTerm:
+        """Return a term of the pod to place with the namespaces it selects."""
+        return IncomingTerm(self.of(term, objects), term.selector, term.topology_key, weight)
 
 
 def topology_keys(terms: Iterable[IncomingTerm | AffinityTerm]) -> tuple[str, ...]:
@@ -103,8 +118,11 @@ class Requirements(msgspec.Struct, frozen=True):
 NO_REQUIREMENTS: Final = Requirements()
 
 
-def requirements_of(terms: AffinityTerms, objects: Objects) -> Requirements:
+def requirements_of(
+    terms: AffinityTerms, objects: Objects, namespaces: SelectedNamespaces
+) -> Requirements:
     """Resolve the required terms of pods to place."""
+    resolve = namespaces.resolve
     affinity = tuple(resolve(term, objects) for term in terms.required_affinity)
     anti_affinity = tuple(resolve(term, objects) for term in terms.required_anti_affinity)
     return Requirements(
@@ -256,6 +274,7 @@ def preferences_of(
     owned: Sequence[OwnedTerm],
     hard_weight: int,
     objects: Objects,
+    namespaces: SelectedNamespaces,
 ) -> tuple[KeyedSum, ...]:
     """Return the sums of the weights of matching terms; those of a topology key add up.
 
@@ -264,6 +283,7 @@ def preferences_of(
     """
     incoming: list[IncomingTerm] = []
     if terms is not None:
+        resolve = namespaces.resolve
         incoming += [resolve(term, objects, term.weight) for term in terms.preferred_affinity]
         incoming += [resolve(term, objects, -term.weight) for term in terms.preferred_anti_affinity]
     found: list[KeyedSum] = []

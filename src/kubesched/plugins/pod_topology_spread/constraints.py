@@ -152,8 +152,8 @@ class IncludedNodes(msgspec.Struct, frozen=True):
 class NodeInclusion:
     """Which nodes constraints include by their inclusion policies.
 
-    What was derived for one pod holds for others with the same selectors while no node changes.
-    The toleration operators Lt and Gt may be enabled.
+    What was derived for one pod holds for others with the same selectors until labels or taints
+    of nodes change. The toleration operators Lt and Gt may be enabled.
     """
 
     def __init__(self, *, compares_tolerations: bool) -> None:
@@ -190,7 +190,7 @@ class NodeInclusion:
                 included.append(IncludedNodes(rows, is_domain))
             return tuple(included)
 
-        return self._known.get(key, (nodes, nodes.epoch), derive)
+        return self._known.get(key, (nodes, nodes.labels_epoch, nodes.taints.version), derive)
 
     def rows(
         self, constraint: SpreadConstraint, pod: PodInfo, nodes: NodeTable

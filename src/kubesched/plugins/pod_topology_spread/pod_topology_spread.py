@@ -75,6 +75,7 @@ from kubesched.plugins.shared.template_memo import TemplateMemo
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
+from kubesched.snapshot.service_index import ServiceIndex
 from kubesched.snapshot.snapshot import Snapshot
 
 _REASON: Final = "node(s) didn't match pod topology spread constraints"
@@ -128,6 +129,7 @@ class PodTopologySpread(
         compares = gates.enabled("TaintTolerationComparisonOperators")
         self._inclusion = NodeInclusion(compares_tolerations=compares)
         self._own = lru_cache(maxsize=_TEMPLATES_MAX)(self._parse_own)
+        self._services = ServiceIndex()
         self._default: TemplateMemo[SpreadConstraints] = TemplateMemo()
         self._objects: Objects | None = None
 
@@ -260,7 +262,7 @@ class PodTopologySpread(
             return _NONE
 
         def derive() -> SpreadConstraints:
-            selector = default_selector(pod, objects)
+            selector = default_selector(pod, objects, self._services)
             return SpreadConstraints(default_constraints(pod.namespace, defaults, selector))
 
         return self._default.get((pod.template, action), (objects, *versions), derive)

@@ -26,6 +26,7 @@ from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.pod_sums import PodSum
+from kubesched.snapshot.service_index import ServiceIndex
 
 _SUMS_MAX: Final = 4096
 _NO_OWNER: Final = OwnerReference()
@@ -43,12 +44,12 @@ def versions_of_siblings(objects: Objects) -> tuple[int, ...]:
     )
 
 
-def default_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
+def default_selector(pod: PodInfo, objects: Objects, services: ServiceIndex) -> CompiledSelector:
     """Return the combined selector of the pod's services and controller; empty if there are none.
 
     The controller's selector need not match the pod.
     """
-    labels = _labels_of_services(pod, objects)
+    labels = services.labels_for(pod, objects)
     owner = pod.template.controller
     if owner is None:
         return selector_from_set(labels)
@@ -69,13 +70,13 @@ def default_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
     return selector.with_requirements(_compile(owning.spec.selector).requirements)
 
 
-def matching_selector(pod: PodInfo, objects: Objects) -> CompiledSelector:
+def matching_selector(pod: PodInfo, objects: Objects, services: ServiceIndex) -> CompiledSelector:
     """Return the combined selector of all services and controllers that match the pod.
 
     kube-scheduler used this selector before it read the pod's owner reference. Controllers without
     a selector, or with an empty one, are ignored.
     """
-    labels = _labels_of_services(pod, objects)
+    labels = services.labels_for(pod, objects)
     for controller in objects.list(ReplicationController, pod.namespace):
         wanted = controller.spec.selector
         if wanted and matches_set(wanted, pod.labels):
@@ -136,16 +137,6 @@ def kinds_of_siblings(pod: PodInfo, decides: Decides) -> Iterator[NeededKind]:
     for kind in (ReplicationController, ReplicaSet, StatefulSet):
         if owner.kind == kind.__name__:
             yield NeededKind(kind, why, decides)
-
-
-def _labels_of_services(pod: PodInfo, objects: Objects) -> dict[str, str]:
-    """Return the labels that the pod's services require; an empty selector requires none."""
-    labels: dict[str, str] = {}
-    for service in objects.list(Service, pod.namespace):
-        wanted = service.spec.selector
-        if wanted is not None and matches_set(wanted, pod.labels):
-            labels |= wanted
-    return labels
 
 
 def _compile(written: LabelSelector | None) -> CompiledSelector:

@@ -74,7 +74,7 @@ class CsiNodeColumns:
 
 
 class CsiNodes:
-    """A cache of the columns of one table."""
+    """A cache of the columns of one table; they stay the same while no node comes or goes."""
 
     def __init__(self) -> None:
         self._made_for: tuple[object, ...] = ()
@@ -82,7 +82,7 @@ class CsiNodes:
 
     def of(self, table: NodeColumns, objects: Objects) -> CsiNodeColumns:
         """Return the columns of all rows of the table."""
-        made_for = (table, table.epoch, objects, objects.version(CSINode))
+        made_for = (table.all_names, objects, objects.version(CSINode))
         if made_for != self._made_for:
             self._made_for = made_for
             self._columns = CsiNodeColumns([objects.get(CSINode, name) for name in table.names])

@@ -164,8 +164,8 @@ class StorageColumns:
         self._access = NodeAccess(NodeColumns())
 
     def access(self, table: NodeColumns) -> NodeAccess:
-        """Return which rows of the table can use a volume; the same object until a node changes."""
-        access_of = (table, table.epoch)
+        """Return which rows of the table can use a volume; the same object until labels change."""
+        access_of = (table, table.labels_epoch)
         if access_of != self._access_of:
             self._access_of, self._access = access_of, NodeAccess(table)
         return self._access
@@ -198,7 +198,7 @@ class Decider:
         self._decisions: Decisions | None = None
 
     def decide(self) -> Decisions:
-        """Decide for all rows of the table; kept until a node changes, or until `forget`."""
+        """Decide for all rows of the table; kept until labels change, or until `forget`."""
         access = self._columns.access(self._snapshot.nodes)
         if self._decisions is None or access is not self._access:
             self._access = access

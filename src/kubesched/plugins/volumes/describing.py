@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from kubesched.api.core import Node, Pod
 from kubesched.api.csi_translation import TranslationError, csi_node_affinity
 from kubesched.api.meta import NodeSelector
+from kubesched.api.selector_text import describe_selector, shown_label
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,
@@ -22,7 +23,6 @@ from kubesched.api.storage import (
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import SELECTED_NODE
 from kubesched.framework.plugin import NeededKind
-from kubesched.plugins.shared.node_selector_text import describe_selector, shown_label
 from kubesched.plugins.volumes.attachable import AttachableError, add_volumes_of, may_attach
 from kubesched.plugins.volumes.claims import (
     STORAGE,

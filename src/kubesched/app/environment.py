@@ -87,12 +87,10 @@ class _HttpTransport:
         if parts.username:
             user, password = unquote(parts.username), unquote(parts.password or "")
             self._fields += f"Authorization: {basic(user, password).header}\r\n"
-        self._pool: ConnectionPool | None = None
+        self._pool = ConnectionPool(self._dialer.dial)
 
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
         """POST JSON; return status and body; see `scheduler.extenders.ExtenderTransport`."""
-        if self._pool is None:
-            self._pool = ConnectionPool(self._dialer.dial)
         parts = urlsplit(url)
         target = quote(parts.path or "/", safe=PATH_SAFE)
         query = f"?{parts.query}" if parts.query else ""
@@ -117,8 +115,7 @@ class _HttpTransport:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._pool is not None:
-            await self._pool.aclose()
+        await self._pool.aclose()
 
 
 def tls_of_extender(configuration: ExtenderConfiguration) -> ssl.SSLContext:

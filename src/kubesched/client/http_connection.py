@@ -263,13 +263,8 @@ class ConnectionPool:
     """Connections, dialled when no idle one exists."""
 
     def __init__(self, dial: Callable[[], Awaitable[HttpConnection]]) -> None:
-        """Set up. To be called while a loop runs.
-
-        Args:
-            dial: Opens a connection; raises OSError on failure.
-        """
+        """Set up; `dial` opens a connection, or raises OSError."""
         self._dial = dial
-        self._now = asyncio.get_running_loop().time
         # One is held for each connection that is lent.
         self._turns = asyncio.Semaphore(CONNECTIONS_MAX)
         # The last used is reused first, so that the others grow old.
@@ -323,7 +318,7 @@ class ConnectionPool:
     def give_back(self, connection: HttpConnection) -> None:
         """Return a connection to the pool; it is closed if its response was not read to the end."""
         if connection.is_reusable:
-            self._idle.append((connection, self._now()))
+            self._idle.append((connection, _now()))
         else:
             self._close(connection)
         self._turns.release()
@@ -354,10 +349,14 @@ class ConnectionPool:
 
     def _close_old(self) -> None:
         """Close connections before the server does, maybe in the moment of a request."""
-        used_since = self._now() - _IDLE_SECONDS_MAX
+        used_since = _now() - _IDLE_SECONDS_MAX
         while self._idle and self._idle[0][1] <= used_since:
             self._close(self._idle.popleft()[0])
 
     def _close(self, connection: HttpConnection) -> None:
         connection.close()
         self._open.discard(connection)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -167,11 +167,10 @@ class HttpRestClient:
         self._timeout_seconds = timeout_seconds
         self._observer = observer or RequestObserver()
         self._permit = permit
-        self._pool: ConnectionPool | None = None
+        self._pool = ConnectionPool(self._dialer.dial)
         self._certificate = b""
         self._authorization = ""
         self._fields = ""
-        self._is_closed = False
 
     async def send(self, request: Request) -> bytes:
         """Return the body of the response; raises ApiError as `Rest.send` does."""
@@ -209,7 +208,7 @@ class HttpRestClient:
             async with aclosing(lines_of(partial(self._chunk, connection, request))) as lines:
                 yield lines
         finally:
-            self._connections().give_back(connection)
+            self._pool.give_back(connection)
 
     async def _chunk(self, connection: HttpConnection, request: Request) -> bytes:
         try:
@@ -231,9 +230,7 @@ class HttpRestClient:
 
     async def aclose(self) -> None:
         """Close all connections; requests under way fail."""
-        self._is_closed = True
-        if self._pool is not None:
-            await self._pool.aclose()
+        await self._pool.aclose()
 
     async def _exchange(self, request: Request) -> bytes:
         """Return the body of a successful response. Raises as `_answer` does."""
@@ -241,7 +238,7 @@ class HttpRestClient:
         try:
             return await connection.read_all()
         finally:
-            self._connections().give_back(connection)
+            self._pool.give_back(connection)
 
     async def _answer(self, request: Request) -> HttpConnection:
         """Return a connection with the head of a successful response, after retries if needed.
@@ -285,15 +282,16 @@ class HttpRestClient:
         code = "<error>"
         try:
             message = self._message(request, credential)
-            pool = self._connections(credential)
-            connection = await pool.take()
+            if self._renew_certificates(credential):
+                self._pool.retire()
+            connection = await self._pool.take()
             try:
                 # No await between this check and the write.
                 if self._permit is not None and request.method != "GET":
                     self._permit()
                 code = str(await connection.ask(message, _ANSWER_SECONDS_MAX))
             except BaseException:
-                pool.give_back(connection)
+                self._pool.give_back(connection)
                 raise
             return connection
         finally:
@@ -308,7 +306,7 @@ class HttpRestClient:
             # What arrived is quoted: a server may close at once what it does not want to read.
             pass
         finally:
-            self._connections().give_back(connection)
+            self._pool.give_back(connection)
         return error_of_answer(
             connection.status,
             b"".join(parts),
@@ -326,16 +324,6 @@ class HttpRestClient:
         if newer == refused:
             raise failure
         return newer
-
-    def _connections(self, credential: Credential | None = None) -> ConnectionPool:
-        """Return the pool; connections with outdated certificates are retired."""
-        if self._pool is None:
-            if self._is_closed:
-                raise ConnectionAbortedError("the connection has been closed")
-            self._pool = ConnectionPool(self._dialer.dial)
-        if credential is not None and self._renew_certificates(credential):
-            self._pool.retire()
-        return self._pool
 
     def _renew_certificates(self, credential: Credential) -> bool:
         """Load new certificates and authorities; return whether there are any."""

@@ -160,7 +160,7 @@ def test_static_credentials_come_before_a_plugin(
 ) -> None:
     """A plugin runs only without other credentials."""
     settings = ConnectionSettings(server="https://h", user=user, tls=tls)
-    assert class_ is type(credentials_of(settings, {}, lambda: 0.0, lambda: NotImplemented))
+    assert class_ is type(credentials_of(settings))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -152,15 +152,14 @@ def connect(
         TlsError: Certificates or keys cannot be used.
         SetupError: Requests are limited, but none could ever be sent.
     """
-    environ, now = os.environ, time.monotonic
-    proxy_url = settings.proxy_url or environment_proxy(settings.server, environ)
+    proxy_url = settings.proxy_url or environment_proxy(settings.server, os.environ)
     return HttpRestClient(
         replace(settings, proxy_url=proxy_url),
         headers=(
             ("User-Agent", user_agent(user_agent_suffix)),
             *impersonation_headers(settings.user.impersonation),
         ),
-        credentials=credentials_of(settings, environ, now, lambda: datetime.now(UTC)),
+        credentials=credentials_of(settings),
         limiter=limiter_of(qps, burst),
         timeout_seconds=timeout_seconds,
         observer=observer,
@@ -168,20 +167,15 @@ def connect(
     )
 
 
-def credentials_of(
-    settings: ConnectionSettings,
-    environ: Mapping[str, str],
-    now: Callable[[], float],
-    wall_clock: Callable[[], datetime],
-) -> Credentials:
+def credentials_of(settings: ConnectionSettings) -> Credentials:
     """Return the credentials of a user: static ones are preferred to those of an exec plugin."""
     user = settings.user
     if user.token_file:
-        return TokenFile(user.token_file, now, user.token)
+        return TokenFile(user.token_file, time.monotonic, user.token)
     fixed = fixed_credential(user)
     if user.exec is None or fixed.header or settings.tls.has_certificate:
         return Credentials(fixed)
-    return ExecPlugin(user.exec, wall_clock, environ)
+    return ExecPlugin(user.exec, lambda: datetime.now(UTC))
 
 
 def user_agent(suffix: str = "") -> str:

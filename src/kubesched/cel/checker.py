@@ -348,13 +348,12 @@ class _Checker:
 
     def _check_comprehension(self, node: Comprehension, scope: Scope) -> Type:
         source = self.substitute(self.check(node.range, scope))
-        inner = dict(scope)
         kinds = self._iteration_types(node, source)
-        inner.update(zip(node.variables, kinds, strict=False))
-        if node.predicate is not None and node.kind != "sortBy":
-            self._expect(node.predicate, BOOL, self.check(node.predicate, inner))
-        elif node.predicate is not None:
-            self.check(node.predicate, inner)
+        inner = {**scope, **dict(zip(node.variables, kinds, strict=False))}
+        if node.predicate is not None:
+            found = self.check(node.predicate, inner)
+            if node.kind != "sortBy":
+                self._expect(node.predicate, BOOL, found)
         result = DYN if node.transform is None else self.check(node.transform, inner)
         match node.kind:
             case "all" | "exists" | "exists_one":

@@ -156,9 +156,7 @@ class HttpRestClient:
         self._headers = headers
         tls = settings.tls
         self._tls = tls_context(tls) if parts.scheme == "https" else None
-        self._certificate_files: CertificateFiles | None = None
-        if self._tls is not None and (tls.ca_file or tls.certificate_file or tls.key_file):
-            self._certificate_files = CertificateFiles(tls, monotonic)
+        self._certificate_files = CertificateFiles(tls, monotonic)
         self._dialer = Dialer(server, self._tls, tls.server_name, settings.proxy_url)
         # The prefix of every path: a forwarding proxy needs the whole URL.
         self._base = server if self._dialer.is_forwarded else parts.path
@@ -329,7 +327,7 @@ class HttpRestClient:
         """Load new certificates and authorities; return whether there are any."""
         if self._tls is None:
             return False
-        renewed = None if self._certificate_files is None else self._certificate_files.renew()
+        renewed = self._certificate_files.renew()
         if renewed is not None:
             self._tls, self._certificate = renewed, b""
             self._dialer.use(renewed)

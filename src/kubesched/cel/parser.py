@@ -267,10 +267,9 @@ class _Parser:
         return Select(dot.offset, node, name, optional)
 
     def _arguments(self) -> tuple[Node, ...]:
-        args: list[Node] = []
         if self._accept(")") is not None:
             return ()
-        args.append(self._expression())
+        args = [self._expression()]
         while self._accept(",") is not None:
             args.append(self._expression())
         self._expect(")")

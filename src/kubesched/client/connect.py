@@ -146,7 +146,8 @@ def connect(
         user_agent_suffix: The component that sends the requests, such as `leader-election`.
         timeout_seconds: For each request; None for no limit.
         observer: Called for every request.
-        permit: Called immediately before a request that changes something is written.
+        permit: Called immediately before a request that changes something is written; raises an
+            ApiError to stop it.
 
     Raises:
         TlsError: Certificates or keys cannot be used.

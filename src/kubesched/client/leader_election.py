@@ -55,24 +55,18 @@ class LeaderFence:
         self._since = 0.0
 
     def holds(self, now: float) -> bool:
-        """Whether this process may act as the leader.
+        """Whether this process may act as the leader; `now` is in seconds on the elector's clock.
 
-        Args:
-            now: Seconds on the elector's clock. Use `time.monotonic`, not the loop's time, which
-                may be from before the process was stopped.
+        Use `time.monotonic`, not the loop's time, which may be from before the process was stopped.
         """
         return now < self.holds_until
 
     def extend(self, sent: float, renew_time: datetime | None, duration_seconds: int) -> None:
         """Extend the permission after a record that names this process was written.
 
-        kube-scheduler's candidates compare `renew_time` in whole seconds. A second renewal
-        within the same second therefore counts from the first.
-
-        Args:
-            sent: A time before the write was sent.
-            renew_time: The record's.
-            duration_seconds: The record's lease duration.
+        `sent` is a time before the write was sent; the others are the record's. kube-scheduler's
+        candidates compare `renew_time` in whole seconds. A second renewal within the same second
+        therefore counts from the first.
         """
         second = None if renew_time is None else renew_time.replace(microsecond=0)
         if second is None or second != self._second:

@@ -85,14 +85,7 @@ class TokenBucket:
 
 
 def limiter_of(qps: float, burst: int) -> TokenBucket | None:
-    """Return the limiter for configured values, None for no limit.
-
-    `qps` is in requests per second: 0 for the default, below 0 for no limit. `burst` is in
-    requests: 0 for the default, if the rate is the default too.
-
-    Raises:
-        SetupError: Requests are limited, but none could ever be sent.
-    """
+    """Return the limiter for the rates of `connect.connect`, None for no limit."""
     if qps < 0:
         return None
     if qps == 0:
@@ -123,19 +116,9 @@ Permit = Callable[[], None]
 class HttpRestClient:
     """Sends requests to one API server, as one user, from one event loop.
 
-    Args:
-        settings: The server, TLS and the proxy; the environment's proxy is not used.
-        headers: Sent with every request.
-        credentials: Authenticate the requests.
-        limiter: Limits the rate; as upstream, streams wait only when they are retried.
-        timeout_seconds: For requests without a timeout of their own; also sent to the server.
-            None for no timeout.
-        observer: Called for every request.
-        permit: Called immediately before a request that changes something is written; raises an
-            ApiError to stop it. None permits everything.
-
-    Raises:
-        TlsError: Certificates or keys cannot be used.
+    `connect.connect` makes it. The environment's proxy is not used; the headers are sent with every
+    request. As upstream, streams wait for the limiter only when they are retried. The timeout is
+    for requests without one of their own, and is also sent to the server.
     """
 
     def __init__(

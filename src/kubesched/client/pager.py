@@ -51,12 +51,9 @@ async def read_list(
     """
     listing, token = ListResult(), ""
     while True:
-        query: Query = (
-            *((("continue", token),) if token else ()),
-            *selectors,
-            *((("limit", str(limit)),) if limit else ()),
-            *((("resourceVersion", version),) if version and not token else ()),
-        )
+        since = "" if token else version
+        given = {"continue": token, **dict(selectors), "limit": limit, "resourceVersion": since}
+        query = tuple((name, str(value)) for name, value in given.items() if value)
         try:
             page = decoder.page(await rest.send(Request(path=path, query=query)))
         except ApiError as error:

@@ -296,10 +296,8 @@ class Reflector:
         """Open a stream; one that breaks at once counts as empty."""
         began = self._now()
         seconds = int(_TIMEOUT_MIN_SECONDS * (1 + self._random.random()))
-        whole = (
-            *(*query, *self._selectors, ("allowWatchBookmarks", "true"), ("watch", "true")),
-            ("timeoutSeconds", str(seconds)),
-        )
+        limits = (("allowWatchBookmarks", "true"), ("timeoutSeconds", str(seconds)))
+        whole = (*query, *self._selectors, *limits, ("watch", "true"))
         # Sorted by name, as in upstream's queries.
         request = Request(path=self._path, query=tuple(sorted(whole)))
         try:

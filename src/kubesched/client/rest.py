@@ -23,7 +23,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
-from operator import itemgetter
 from time import monotonic
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -205,9 +204,8 @@ class HttpRestClient:
         if self._timeout_seconds is None:
             return request
         limit = request.timeout_seconds or self._timeout_seconds
-        query = [entry for entry in request.query if entry[0] != "timeout"]
-        query_sent = (*query, ("timeout", go_duration(limit)))
-        return msgspec.structs.replace(request, query=query_sent)
+        query = {**request.query, "timeout": go_duration(limit)}
+        return msgspec.structs.replace(request, query=query)
 
     async def aclose(self) -> None:
         """Close all connections; requests under way fail."""
@@ -365,7 +363,7 @@ def _target(request: Request) -> str:
         path = quote(path, safe=PATH_SAFE)
     if not request.query:
         return path
-    return f"{path}?{urlencode(sorted(request.query, key=itemgetter(0)))}"
+    return f"{path}?{urlencode(sorted(request.query.items()))}"
 
 
 def _header(connection: HttpConnection, name: bytes) -> str:

@@ -45,33 +45,23 @@ from kubesched.client.rest import HttpRestClient, Permit, limiter_of
 SERVICE_ACCOUNT_DIRECTORY: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-class NotInClusterError(ValueError):
-    """This process does not run in a pod, or its service account is not mounted."""
-
-
 def in_cluster_settings(
     environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT_DIRECTORY
-) -> ConnectionSettings:
-    """Return the settings for the cluster that this process runs in.
+) -> ConnectionSettings | None:
+    """Return the settings for the cluster that this process runs in; None if it runs in no pod.
 
     KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT name the server; the directory holds
     `token`, `ca.crt` and `namespace`.
-
-    Raises:
-        NotInClusterError: A variable is not set, or there is no token.
     """
     host = environ.get("KUBERNETES_SERVICE_HOST", "")
     port = environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
-        raise NotInClusterError(
-            "unable to load in-cluster configuration,"
-            " KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"
-        )
+        return None
     token_file = directory / "token"
     try:
         token = token_file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise NotInClusterError(f"open {token_file}: {error.strerror}") from None
+    except OSError:
+        return None
     ca_file = directory / "ca.crt"
     return ConnectionSettings(
         server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
@@ -121,10 +111,10 @@ def find_settings(
     listed = environ.get("KUBECONFIG", "")
     if listed and (merged := merged_kubeconfig(environ)).files:
         return merged.settings()
-    try:
-        return in_cluster_settings(environ, service_account)
-    except NotInClusterError:
-        raise missing_configuration(listed) from None
+    settings = in_cluster_settings(environ, service_account)
+    if settings is None:
+        raise missing_configuration(listed)
+    return settings
 
 
 def connect(

@@ -29,10 +29,6 @@ class TlsError(SetupError):
     """A certificate or key cannot be used; the message names the file or field."""
 
 
-class KeyPairError(OSError):
-    """A certificate and a key cannot be used together; in Go's words where possible."""
-
-
 def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     """Return the context for connections to a server.
 
@@ -108,13 +104,12 @@ def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> No
     read.
 
     Raises:
-        KeyPairError: They are not a certificate and its key.
-        OSError: The file could not be written.
+        OSError: They are not a certificate and its key, or the file could not be written.
         ValueError: The key has a passphrase.
     """
     for text, what in ((certificate, "certificate"), (key, "key")):
         if b"-----BEGIN " not in text:
-            raise KeyPairError(f"tls: failed to find any PEM data in {what} input")
+            raise OSError(f"tls: failed to find any PEM data in {what} input")
     descriptor, path = tempfile.mkstemp(prefix="kubesched-")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -124,7 +119,7 @@ def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> No
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path, password=_refuse_passphrase)
         context.load_cert_chain(path, password=_refuse_passphrase)
     except ssl.SSLError as error:
-        raise KeyPairError(f"tls: {tls_words(error)}") from None
+        raise OSError(f"tls: {tls_words(error)}") from None
     finally:
         Path(path).unlink(missing_ok=True)
 

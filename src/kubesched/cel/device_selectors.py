@@ -12,7 +12,7 @@ from kubesched.api.quantity import nano_value
 from kubesched.api.resource import Device, DeviceAttribute
 from kubesched.cel.checker import TypeCheckError, check
 from kubesched.cel.declarations import ANY, BOOL, QUANTITY, STRING, Type, map_of
-from kubesched.cel.device_values import CelQuantity, SemverError, parse_semver
+from kubesched.cel.device_values import CelQuantity, parse_semver
 from kubesched.cel.evaluator import BUDGET, Budget, Evaluation, plan
 from kubesched.cel.parser import parse
 from kubesched.cel.syntax import CelCompileError
@@ -132,5 +132,5 @@ def _value(name: str, attribute: DeviceAttribute) -> object:
         raise CelError(f"attribute {name}: unsupported attribute value")
     try:
         return parse_semver(attribute.version_value)
-    except SemverError as error:
+    except CelError as error:
         raise CelError(f"attribute {name}: parse semantic version: {error}") from error

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from kubesched.api.errors import SetupError
 from kubesched.client.connect import (
     connect,
     credentials_of,
@@ -30,7 +31,6 @@ from kubesched.client.connection_settings import (
     UserSettings,
 )
 from kubesched.client.credentials import Credentials, ExecPlugin, TokenFile
-from kubesched.client.kubeconfig import KubeconfigError
 from kubesched.client.requests import Request
 from tests.loops import in_real_time
 
@@ -91,7 +91,7 @@ def test_settings_are_looked_for_in_order(tmp_path: Path) -> None:
         environ = {**in_pod, "KUBECONFIG": kubeconfig}
         found = find_settings(environ=environ, service_account=tmp_path)
         assert "https://pod:1" == found.server
-    with pytest.raises(KubeconfigError, match="--master"):
+    with pytest.raises(SetupError, match="--master"):
         find_settings(master="a b:/c")
 
 
@@ -108,7 +108,7 @@ def test_the_files_of_kubeconfig_are_merged(tmp_path: Path) -> None:
 
 def test_without_any_cluster_the_flags_are_named() -> None:
     """And the files that are not there."""
-    with pytest.raises(KubeconfigError) as caught:
+    with pytest.raises(SetupError) as caught:
         find_settings(environ={})
     expected = (
         "invalid configuration: no configuration has been provided; name a kubeconfig"
@@ -116,7 +116,7 @@ def test_without_any_cluster_the_flags_are_named() -> None:
         " or a server (--master)"
     )
     assert expected == str(caught.value)
-    with pytest.raises(KubeconfigError, match="KUBECONFIG lists no file that exists: /nowhere"):
+    with pytest.raises(SetupError, match="KUBECONFIG lists no file that exists: /nowhere"):
         find_settings(environ={"KUBECONFIG": "/nowhere"})
 
 

@@ -102,7 +102,7 @@ def find_settings(
     token is in the directory `service_account`.
 
     Raises:
-        KubeconfigError: There is no usable configuration.
+        SetupError: There is no usable configuration.
     """
     if kubeconfig:
         return load_kubeconfig(kubeconfig).settings(server=master)

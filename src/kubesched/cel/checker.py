@@ -62,16 +62,13 @@ def check(source: str, node: Node, variables: Scope, object_types: ObjectTypes) 
     checker = _Checker(source, object_types)
     result = checker.check(node, variables)
     if checker.errors:
-        raise TypeCheckError(checker.errors)
+        ordered = sorted(checker.errors, key=lambda error: error.offset)
+        raise TypeCheckError("\n".join(map(str, ordered)))
     return checker.substitute(result, free_is_dyn=True)
 
 
 class TypeCheckError(ValueError):
     """All type errors of an expression, in the order of their offsets."""
-
-    def __init__(self, errors: list[CelCompileError]) -> None:
-        ordered = sorted(errors, key=lambda error: error.offset)
-        super().__init__("\n".join(map(str, ordered)))
 
 
 def _unwrap(kind: Type) -> tuple[Type, bool]:

@@ -9,12 +9,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from kubesched.api.errors import ApiError
+from kubesched.api.errors import ApiError, SetupError
 from kubesched.client.connection_settings import ConnectionSettings, TlsSettings
 from kubesched.client.credentials import Credential, Credentials
 from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient
-from kubesched.client.tls import CertificateFiles, TlsError, load_key_pair, tls_context
+from kubesched.client.tls import CertificateFiles, load_key_pair, tls_context
 from tests.loops import in_real_time
 
 from .certificates import Holder, authority, server_context, signed
@@ -238,5 +238,5 @@ def test_keys_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
 )
 def test_unusable_settings_are_refused(settings: TlsSettings, problem: str) -> None:
     """The message names the file or field."""
-    with pytest.raises(TlsError, match=problem):
+    with pytest.raises(SetupError, match=problem):
         tls_context(settings)

@@ -33,6 +33,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
+from kubesched.api.errors import SetupError
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.app.collector import tune_collector
 from kubesched.app.signals import handled_signals
@@ -47,7 +48,7 @@ from kubesched.client.http_connection import ConnectionPool
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import RequestObserver, Rest
 from kubesched.client.rest import PATH_SAFE
-from kubesched.client.tls import TlsError, tls_context
+from kubesched.client.tls import tls_context
 from kubesched.config.types import ClientConnection, ExtenderConfiguration, ExtenderTLSConfig
 from kubesched.scheduler.assembly import Writers
 from kubesched.scheduler.extenders import Connect as ConnectExtender
@@ -135,7 +136,7 @@ def tls_of_extender(configuration: ExtenderConfiguration) -> ssl.SSLContext:
         settings = settings.without_authority()
     try:
         return tls_context(settings)
-    except TlsError as error:
+    except SetupError as error:
         place = f"extenders (urlPrefix {configuration.url_prefix}).tlsConfig"
         raise ConfigError([FieldError(place, str(error))]) from error
 

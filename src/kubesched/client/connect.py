@@ -140,8 +140,7 @@ def connect(
             ApiError to stop it.
 
     Raises:
-        TlsError: Certificates or keys cannot be used.
-        SetupError: Requests are limited, but none could ever be sent.
+        SetupError: Certificates or keys cannot be used, or no request could ever be sent.
     """
     proxy_url = settings.proxy_url or environment_proxy(settings.server, os.environ)
     return HttpRestClient(

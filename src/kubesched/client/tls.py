@@ -25,18 +25,14 @@ _WORDS: Final = {
 }
 
 
-class TlsError(SetupError):
-    """A certificate or key cannot be used; the message names the file or field."""
-
-
 def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     """Return the context for connections to a server.
 
     Raises:
-        TlsError: The settings contradict each other, or a certificate or key cannot be read.
+        SetupError: The settings contradict each other, or a certificate or key cannot be read.
     """
     if settings.is_insecure and settings.has_authority:
-        raise TlsError(
+        raise SetupError(
             "specifying a root certificates file with the insecure flag is not allowed:"
             " remove certificate-authority or insecure-skip-tls-verify"
         )
@@ -62,7 +58,7 @@ def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
     except (OSError, ValueError) as error:
         is_garbled = isinstance(error, ssl.SSLError)
         why = "unable to parse bytes as PEM block" if is_garbled else error
-        raise TlsError(f"unable to load root certificates from {place}: {why}") from None
+        raise SetupError(f"unable to load root certificates from {place}: {why}") from None
 
 
 def trust(context: ssl.SSLContext, bundle: bytes) -> None:
@@ -76,12 +72,14 @@ def trust(context: ssl.SSLContext, bundle: bytes) -> None:
 def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
     """Load the client's certificate for new connections."""
     if not settings.key_pem and not settings.key_file:
-        raise TlsError("client-key-data or client-key must be specified with a client certificate")
+        raise SetupError(
+            "client-key-data or client-key must be specified with a client certificate"
+        )
     place = "client-certificate-data" if settings.certificate_pem else settings.certificate_file
     try:
         load_key_pair(context, *_read_pair(settings))
     except (OSError, ValueError) as error:
-        raise TlsError(f"unable to load the client certificate of {place}: {error}") from None
+        raise SetupError(f"unable to load the client certificate of {place}: {error}") from None
 
 
 def _read_pair(settings: TlsSettings) -> tuple[bytes, bytes]:
@@ -167,7 +165,7 @@ class CertificateFiles:
             if found == self._seen:
                 return None
             context = tls_context(self._settings)
-        except (OSError, TlsError):
+        except (OSError, SetupError):
             return None
         self._seen = found
         return context

@@ -29,7 +29,7 @@ DEVICE = Device(
 
 def matches(expression: str, device: Device = DEVICE, driver: str = DRIVER) -> bool:
     """Whether the expression is true of the device."""
-    return compile_selector(expression).matches(device_variables(driver, device))
+    return compile_selector(expression)(device_variables(driver, device))
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ class FaultyServer:
 
 
 def _options(request: Request, *, is_watch: bool) -> ListOptions:
-    query = {name: (value,) for name, value in request.query}
+    query = {name: (value,) for name, value in request.query.items()}
     return list_options(ApiRequest("GET", request.path, query), _PODS, is_watch=is_watch)
 
 

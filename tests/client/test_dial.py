@@ -19,7 +19,6 @@ from kubesched.client.connect import new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings, TlsSettings
 from kubesched.client.dial import Dialer, DialError
 from kubesched.client.errors import is_server_overwhelmed
-from kubesched.client.http_connection import DisconnectedError
 from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient
 from kubesched.client.tls import tls_context
@@ -183,7 +182,7 @@ async def test_a_connection_that_is_lost_before_the_request() -> None:
         connection = await Dialer(f"http://127.0.0.1:{port}", None).dial()
         await connection.lost
         await asyncio.sleep(0)
-        with pytest.raises(DisconnectedError) as failed:
+        with pytest.raises(ConnectionResetError) as failed:
             await connection.ask(b"GET / HTTP/1.1\r\n\r\n")
         assert "EOF" == str(failed.value)
     finally:

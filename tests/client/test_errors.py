@@ -21,7 +21,6 @@ from kubesched.client.errors import (
     is_broken_connection,
     retry_after_seconds,
 )
-from kubesched.client.http_connection import DisconnectedError, UnfinishedAnswerError
 
 
 def _status(code: int, reason: str, **more: object) -> bytes:
@@ -132,9 +131,9 @@ def test_retry_after_is_a_whole_number(header: str, seconds: int | None) -> None
         (TimeoutError(), "Timeout", False),
         (ConnectionRefusedError(errno.ECONNREFUSED, "refused"), "ConnectionRefused", False),
         (ConnectionResetError(errno.ECONNRESET, "reset"), "Unanswered", True),
-        (DisconnectedError("EOF"), "Unanswered", True),
+        (ConnectionResetError("EOF"), "Unanswered", True),
         (BrokenPipeError(errno.EPIPE, "pipe"), "Unanswered", True),
-        (UnfinishedAnswerError("unexpected EOF"), "Unanswered", False),
+        (OSError("unexpected EOF"), "Unanswered", False),
         (ConnectionAbortedError("closed"), "Unanswered", False),
         (DialError("refused", errno.ECONNREFUSED), "ConnectionRefused", False),
         (DialError("reset", errno.ECONNRESET), "Unanswered", True),

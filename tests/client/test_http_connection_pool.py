@@ -5,12 +5,7 @@ from random import Random
 
 import pytest
 
-from kubesched.client.http_connection import (
-    CONNECTIONS_MAX,
-    ConnectionPool,
-    DisconnectedError,
-    HttpConnection,
-)
+from kubesched.client.http_connection import CONNECTIONS_MAX, ConnectionPool, HttpConnection
 from tests.loops import on_virtual_time
 
 from .wire import Wire
@@ -110,7 +105,7 @@ async def test_late_responses_are_not_awaited_for_ever() -> None:
     assert connection is not await pool.take()
     assert not asking.done()
     await pool.aclose()
-    with pytest.raises(DisconnectedError):
+    with pytest.raises(ConnectionResetError):
         await asking
 
 

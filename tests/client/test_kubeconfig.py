@@ -8,13 +8,9 @@ from typing import Any
 
 import pytest
 
+from kubesched.api.errors import SetupError
 from kubesched.client.connection_settings import EnvVariable, Impersonation, server_url
-from kubesched.client.kubeconfig import (
-    Kubeconfig,
-    KubeconfigError,
-    load_kubeconfig,
-    merged_kubeconfig,
-)
+from kubesched.client.kubeconfig import Kubeconfig, load_kubeconfig, merged_kubeconfig
 
 
 def _content(cluster: dict[str, Any] | None = None, user: dict[str, Any] | None = None) -> Any:
@@ -245,7 +241,7 @@ def test_errors_name_file_field_and_remedy(
     tmp_path: Path, cluster: dict[str, Any], user: dict[str, Any], problem: str
 ) -> None:
     """One line that begins with the file."""
-    with pytest.raises(KubeconfigError) as caught:
+    with pytest.raises(SetupError) as caught:
         _load(tmp_path, cluster, user).settings()
     message = str(caught.value)
     assert problem in message
@@ -259,7 +255,7 @@ def test_yaml_is_read_as_kubernetes_does(tmp_path: Path) -> None:
     path.write_text("clusters:\nusers: null\ncurrent-context:\n")
     assert "" == load_kubeconfig(str(path)).current_context
     path.write_text("users: [{name: u, user: {token: 1234}}]")
-    with pytest.raises(KubeconfigError, match="Expected `str`, got `int`"):
+    with pytest.raises(SetupError, match="Expected `str`, got `int`"):
         load_kubeconfig(str(path))
 
 
@@ -274,12 +270,12 @@ def test_older_plugins_need_no_mode(tmp_path: Path) -> None:
 def test_missing_things_are_named_with_what_there_is(tmp_path: Path) -> None:
     """The message lists the contexts, clusters or users there are."""
     kubeconfig = _load(tmp_path)
-    with pytest.raises(KubeconfigError, match="specified context: there; there are: here"):
+    with pytest.raises(SetupError, match="specified context: there; there are: here"):
         kubeconfig.settings("there")
     content = _content()
     content["contexts"][0]["context"]["user"] = "w"
     broken = load_kubeconfig(_write(tmp_path / "broken", content))
-    with pytest.raises(KubeconfigError, match="there is no user named 'w'; there are: u"):
+    with pytest.raises(SetupError, match="there is no user named 'w'; there are: u"):
         broken.settings()
 
 
@@ -296,7 +292,7 @@ def test_files_that_are_no_kubeconfig(tmp_path: Path, text: str, problem: str) -
     """The file is named."""
     path = tmp_path / "config"
     path.write_text(text)
-    with pytest.raises(KubeconfigError) as caught:
+    with pytest.raises(SetupError) as caught:
         load_kubeconfig(str(path))
     assert problem in str(caught.value)
     assert str(path) in str(caught.value)
@@ -305,7 +301,7 @@ def test_files_that_are_no_kubeconfig(tmp_path: Path, text: str, problem: str) -
 def test_missing_file(tmp_path: Path) -> None:
     """The message is kube-scheduler's."""
     path = tmp_path / "nosuch.kubeconfig"
-    with pytest.raises(KubeconfigError) as caught:
+    with pytest.raises(SetupError) as caught:
         load_kubeconfig(str(path))
     assert f"stat {path}: no such file or directory" == str(caught.value)
 
@@ -314,7 +310,7 @@ def test_empty_file(tmp_path: Path) -> None:
     """The message is kube-scheduler's."""
     path = tmp_path / "config"
     path.write_text("")
-    with pytest.raises(KubeconfigError, match="no configuration has been provided"):
+    with pytest.raises(SetupError, match="no configuration has been provided"):
         load_kubeconfig(str(path)).settings()
 
 

@@ -384,24 +384,24 @@ async def test_statistics_and_health(server: LockServer) -> None:
         wall_clock=lambda: _START,
         random=lambda: 0.0,
     )
-    assert 0 == elector.statistics().master_status
+    assert 0 == elector.statistics.master_status
     task = asyncio.create_task(elector.run(lambda: None))
     await asyncio.sleep(0.2)
     assert ("kube-scheduler", 1, 0) == (
-        elector.statistics().name,
-        elector.statistics().master_status,
-        elector.statistics().slowpath_total,
+        elector.statistics.name,
+        elector.statistics.master_status,
+        elector.statistics.slowpath_total,
     )
     _put(server, json.loads(json.dumps(server.objects[_PATH])))
     await asyncio.sleep(0.5)
-    assert 1 == elector.statistics().slowpath_total
+    assert 1 == elector.statistics.slowpath_total
     assert "" == elector.health_error()
     stuck[0] = 24.0
     assert "failed election to renew leadership on lease kube-scheduler" == (elector.health_error())
     stuck[0] = 0.0
     elector.stop()
     await task
-    assert 0 == elector.statistics().master_status
+    assert 0 == elector.statistics.master_status
 
 
 def test_client_timeout_is_half_the_deadline() -> None:

@@ -9,18 +9,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from kubesched.api.errors import ApiError
+from kubesched.api.errors import ApiError, SetupError
 from kubesched.client.connection_settings import ConnectionSettings, TlsSettings
 from kubesched.client.credentials import Credential, Credentials
 from kubesched.client.requests import Request
 from kubesched.client.rest import HttpRestClient
-from kubesched.client.tls import (
-    CertificateFiles,
-    KeyPairError,
-    TlsError,
-    load_key_pair,
-    tls_context,
-)
+from kubesched.client.tls import CertificateFiles, load_key_pair, tls_context
 from tests.loops import in_real_time
 
 from .certificates import Holder, authority, server_context, signed
@@ -199,7 +193,7 @@ async def test_key_of_another_certificate() -> None:
         ca_pem=_AUTHORITY.pem, certificate_pem=_CLIENT.pem, key_pem=_CLIENT.key_pem
     )
     context = tls_context(settings)
-    with pytest.raises(KeyPairError):
+    with pytest.raises(OSError, match="private key does not match public key"):
         load_key_pair(context, signed(_AUTHORITY, "newer").pem, _CLIENT.key_pem)
     async with serving(_name_the_client, _server_context()) as server:
         connector = aiohttp.TCPConnector(ssl=context)
@@ -215,7 +209,7 @@ def test_keys_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     load_key_pair(context, _CLIENT.pem, _CLIENT.key_pem)
-    with pytest.raises(KeyPairError, match="private key does not match public key"):
+    with pytest.raises(OSError, match="private key does not match public key"):
         load_key_pair(context, _CLIENT.pem, _SERVER.key_pem)
     assert [] == list(tmp_path.iterdir())
 
@@ -244,5 +238,5 @@ def test_keys_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
 )
 def test_unusable_settings_are_refused(settings: TlsSettings, problem: str) -> None:
     """The message names the file or field."""
-    with pytest.raises(TlsError, match=problem):
+    with pytest.raises(SetupError, match=problem):
         tls_context(settings)

@@ -154,7 +154,7 @@ def watched() -> list[NeededRight]:
     return [
         _right_for(Request(path=path, query=query))
         for path in paths
-        for query in ((), (("watch", "true"),))
+        for query in ({}, {"watch": "true"})
     ]
 
 
@@ -174,7 +174,7 @@ def sent(lock_namespace: str, lock_name: str) -> list[NeededRight]:
 
 
 def _right_for(request: Request) -> NeededRight:
-    query = {name: (value,) for name, value in request.query}
+    query = {name: (value,) for name, value in request.query.items()}
     target = served.target_of(served.ApiRequest(request.method, request.path, query))
     assert target is not None, request.path
     resource = "/".join(filter(None, (target.plural, target.subresource)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from kubesched.framework.cluster_event import (
     node_events,
     pod_events,
 )
-from kubesched.testing.builders import NodeFields, PodFields, make_node, make_pod_info
+from kubesched.testing.builders import PodFields, make_node, make_pod_info
 
 
 def test_bits() -> None:
@@ -102,13 +103,13 @@ READY = {"type": "Ready", "status": "True", "reason": "fine", "lastHeartbeatTime
 PRESSED = {"type": "MemoryPressure", "status": "True"}
 
 
-def having(*conditions: dict[str, str]) -> NodeFields:
+def having(*conditions: dict[str, str]) -> dict[str, Any]:
     """Return the fields of a node with these conditions."""
     return {"status": {"conditions": conditions}}
 
 
 def labels_of_node_events(
-    old: NodeFields, new: NodeFields, *, declared_features: bool = True
+    old: dict[str, Any], new: dict[str, Any], *, declared_features: bool = True
 ) -> str:
     """Return the labels of an update's events."""
     found = node_events(
@@ -167,7 +168,7 @@ def labels_of_node_events(
         ),
     ],
 )
-def test_node_events(old: NodeFields, new: NodeFields, expected: str) -> None:
+def test_node_events(old: dict[str, Any], new: dict[str, Any], expected: str) -> None:
     """One event per changed property, in upstream's order; none if nothing relevant changed."""
     assert expected == labels_of_node_events(old, new)
 

@@ -46,15 +46,6 @@ def test_a_name_is_taken() -> None:
     assert First is registry["First"]
 
 
-def test_merge() -> None:
-    """The other registry's plugins follow; their names must be new."""
-    registry = Registry(First)
-    registry.merge(Registry(Second))
-    assert ["First", "Second"] == list(registry)
-    with pytest.raises(RegistryError, match=r"^a plugin named Second already exists$"):
-        registry.merge(Registry(Second))
-
-
 def test_alias() -> None:
     """A plugin may have another name than its own."""
     registry = Registry()

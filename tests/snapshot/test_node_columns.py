@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from kubesched.snapshot.host_ports import ANY_ADDRESS, HostPort
 from kubesched.snapshot.node_columns import NodeColumns, zone_key
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_sums import PodSum
-from kubesched.testing.builders import NodeFields, PodFields, make_node, make_pod_info, make_table
+from kubesched.testing.builders import PodFields, make_node, make_pod_info, make_table
 
 LABELS = ("zone", "disk", "topology.kubernetes.io/zone")
 IMAGE_SIZES = {"a": 1, "b": 2}
@@ -150,7 +151,7 @@ class TableMachine(RuleBasedStateMachine):
         self.table.resources_max, self.table.labels_max = resources_max, labels_max
 
     @rule(fields=node_fields)
-    def add_node(self, fields: NodeFields) -> None:
+    def add_node(self, fields: dict[str, Any]) -> None:
         """Add a node."""
         self.number += 1
         row = self.table.add_node(make_node(f"node-{self.number}", **fields))
@@ -158,7 +159,7 @@ class TableMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.table) > 0)
     @rule(data=st.data(), fields=node_fields)
-    def update_node(self, data: st.DataObject, fields: NodeFields) -> None:
+    def update_node(self, data: st.DataObject, fields: dict[str, Any]) -> None:
         """Update a node."""
         name = self.table.names[self.draw_row(data)]
         self.table.update_node(make_node(name, **fields))
@@ -244,7 +245,7 @@ TestTable = pytest.mark.slow(TableMachine.TestCase)
 TestTable.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 
-def add_nodes(table: NodeColumns, nodes: list[NodeFields]) -> None:
+def add_nodes(table: NodeColumns, nodes: list[dict[str, Any]]) -> None:
     """Add nodes with these fields."""
     for at, fields in enumerate(nodes):
         table.add_node(make_node(f"node-{at}", **fields))
@@ -258,7 +259,7 @@ def add_nodes(table: NodeColumns, nodes: list[NodeFields]) -> None:
 )
 @settings(max_examples=80, deadline=None)
 def test_selected_rows_are_a_table_of_their_own(
-    nodes: list[NodeFields], pods: list[PodFields], resources_max: int, data: st.DataObject
+    nodes: list[dict[str, Any]], pods: list[PodFields], resources_max: int, data: st.DataObject
 ) -> None:
     """What-if pods change a selection as they would change the table, which stays unchanged."""
     table = NodeColumns()

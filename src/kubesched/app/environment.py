@@ -33,6 +33,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
+from kubesched.api.errors import SetupError
 from kubesched.api.field_errors import ConfigError, FieldError
 from kubesched.app.collector import tune_collector
 from kubesched.app.signals import handled_signals
@@ -47,7 +48,7 @@ from kubesched.client.http_connection import ConnectionPool
 from kubesched.client.pod_client import PodClient
 from kubesched.client.requests import RequestObserver, Rest
 from kubesched.client.rest import PATH_SAFE
-from kubesched.client.tls import TlsError, tls_context
+from kubesched.client.tls import tls_context
 from kubesched.config.types import ClientConnection, ExtenderConfiguration, ExtenderTLSConfig
 from kubesched.scheduler.assembly import Writers
 from kubesched.scheduler.extenders import Connect as ConnectExtender
@@ -87,12 +88,10 @@ class _HttpTransport:
         if parts.username:
             user, password = unquote(parts.username), unquote(parts.password or "")
             self._fields += f"Authorization: {basic(user, password).header}\r\n"
-        self._pool: ConnectionPool | None = None
+        self._pool = ConnectionPool(self._dialer.dial)
 
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
         """POST JSON; return status and body; see `scheduler.extenders.ExtenderTransport`."""
-        if self._pool is None:
-            self._pool = ConnectionPool(self._dialer.dial)
         parts = urlsplit(url)
         target = quote(parts.path or "/", safe=PATH_SAFE)
         query = f"?{parts.query}" if parts.query else ""
@@ -117,8 +116,7 @@ class _HttpTransport:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._pool is not None:
-            await self._pool.aclose()
+        await self._pool.aclose()
 
 
 def tls_of_extender(configuration: ExtenderConfiguration) -> ssl.SSLContext:
@@ -138,7 +136,7 @@ def tls_of_extender(configuration: ExtenderConfiguration) -> ssl.SSLContext:
         settings = settings.without_authority()
     try:
         return tls_context(settings)
-    except TlsError as error:
+    except SetupError as error:
         place = f"extenders (urlPrefix {configuration.url_prefix}).tlsConfig"
         raise ConfigError([FieldError(place, str(error))]) from error
 

@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.api.errors import ApiError
-from kubesched.client.requests import Query, Request, Rest
+from kubesched.client.requests import Request, Rest
 
 log: Final = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ class _Kind(msgspec.Struct, frozen=True):
     kind: str
     purpose: str
     empty: dict[str, Any]
-    query: Query = ()
+    query: Mapping[str, str] = {}
 
 
 _ABOUT: Final[dict[type, _Kind]] = {
@@ -199,6 +199,6 @@ _ABOUT: Final[dict[type, _Kind]] = {
         "SubjectAccessReview",
         "authorizer",
         {"allowed": False},
-        (("timeout", f"{_TIMEOUT_SECONDS}s"),),
+        {"timeout": f"{_TIMEOUT_SECONDS}s"},
     ),
 }

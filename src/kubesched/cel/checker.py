@@ -62,16 +62,13 @@ def check(source: str, node: Node, variables: Scope, object_types: ObjectTypes) 
     checker = _Checker(source, object_types)
     result = checker.check(node, variables)
     if checker.errors:
-        raise TypeCheckError(checker.errors)
+        ordered = sorted(checker.errors, key=lambda error: error.offset)
+        raise TypeCheckError("\n".join(map(str, ordered)))
     return checker.substitute(result, free_is_dyn=True)
 
 
 class TypeCheckError(ValueError):
     """All type errors of an expression, in the order of their offsets."""
-
-    def __init__(self, errors: list[CelCompileError]) -> None:
-        ordered = sorted(errors, key=lambda error: error.offset)
-        super().__init__("\n".join(map(str, ordered)))
 
 
 def _unwrap(kind: Type) -> tuple[Type, bool]:
@@ -348,13 +345,12 @@ class _Checker:
 
     def _check_comprehension(self, node: Comprehension, scope: Scope) -> Type:
         source = self.substitute(self.check(node.range, scope))
-        inner = dict(scope)
         kinds = self._iteration_types(node, source)
-        inner.update(zip(node.variables, kinds, strict=False))
-        if node.predicate is not None and node.kind != "sortBy":
-            self._expect(node.predicate, BOOL, self.check(node.predicate, inner))
-        elif node.predicate is not None:
-            self.check(node.predicate, inner)
+        inner = {**scope, **dict(zip(node.variables, kinds, strict=False))}
+        if node.predicate is not None:
+            found = self.check(node.predicate, inner)
+            if node.kind != "sortBy":
+                self._expect(node.predicate, BOOL, found)
         result = DYN if node.transform is None else self.check(node.transform, inner)
         match node.kind:
             case "all" | "exists" | "exists_one":

@@ -136,17 +136,15 @@ def _parse_signature(signature: str) -> tuple[bool, str, tuple[Type, ...], Type]
 
 def _parse_types(text: str) -> tuple[Type, ...]:
     """Parse a list of types such as `string, list(A)`."""
-    parts: list[str] = []
+    parts = [""]
     depth = 0
     for char in text:
         if char == "," and depth == 0:
             parts.append("")
             continue
         depth += (char == "(") - (char == ")")
-        if not parts:
-            parts.append("")
         parts[-1] += char
-    return tuple(_parse_type(part.strip()) for part in parts)
+    return tuple(_parse_type(part.strip()) for part in parts if part)
 
 
 def _parse_type(text: str) -> Type:

@@ -5,14 +5,14 @@ Reads:    device.attributes, device.capacity, device.allowMultipleAllocations; t
 Differs:  list-typed attributes are not supported (gate DRAListTypeAttributes, off in 1.36).
 """
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 
 from kubesched.api.quantity import nano_value
 from kubesched.api.resource import Device, DeviceAttribute
 from kubesched.cel.checker import TypeCheckError, check
 from kubesched.cel.declarations import ANY, BOOL, QUANTITY, STRING, Type, map_of
-from kubesched.cel.device_values import CelQuantity, SemverError, parse_semver
+from kubesched.cel.device_values import CelQuantity, parse_semver
 from kubesched.cel.evaluator import BUDGET, Budget, Evaluation, plan
 from kubesched.cel.parser import parse
 from kubesched.cel.syntax import CelCompileError
@@ -49,35 +49,12 @@ class DeviceSelectorError(ValueError):
     """A selector does not compile; the message is upstream's."""
 
 
-class CompiledDeviceSelector:
-    """A compiled expression that is evaluated on devices."""
-
-    __slots__ = ("_evaluate", "expression")
-
-    def __init__(self, expression: str, evaluate: Evaluation) -> None:
-        self.expression = expression
-        self._evaluate = evaluate
-
-    def matches(self, device: DeviceVariables) -> bool:
-        """Whether the expression is true of the device (see `device_variables`).
-
-        Raises CelError.
-        """
-        try:
-            result = self._evaluate({"device": device, BUDGET: Budget(_ITERATIONS_MAX)})
-        except CostLimitExceededError as error:
-            raise CelError(str(error)) from error
-        except RecursionError as error:
-            raise CelError("expression is too deep") from error
-        if isinstance(result, bool):
-            return result
-        kind = type_name(result)
-        reason = _NOT_A_BOOL.get(kind, f"type conversion error from '{kind}' to 'bool'")
-        raise CelError(f"CEL result of type {kind} could not be converted to bool: {reason}")
+DeviceSelector = Callable[[DeviceVariables], bool]
+"""Whether an expression is true of a device (see `device_variables`). Raises CelError."""
 
 
 @lru_cache(1024)
-def compile_selector(expression: str) -> CompiledDeviceSelector:
+def compile_selector(expression: str) -> DeviceSelector:
     """Compile an expression. Raises DeviceSelectorError."""
     try:
         node = parse(expression)
@@ -89,7 +66,21 @@ def compile_selector(expression: str) -> CompiledDeviceSelector:
         raise DeviceSelectorError("compilation failed: expression is too deep") from error
     if result not in (BOOL, ANY):
         raise DeviceSelectorError(f"must evaluate to bool or the unknown type, not {result}")
-    return CompiledDeviceSelector(expression, evaluate)
+    return partial(_matches, evaluate)
+
+
+def _matches(evaluate: Evaluation, device: DeviceVariables) -> bool:
+    try:
+        result = evaluate({"device": device, BUDGET: Budget(_ITERATIONS_MAX)})
+    except CostLimitExceededError as error:
+        raise CelError(str(error)) from error
+    except RecursionError as error:
+        raise CelError("expression is too deep") from error
+    if isinstance(result, bool):
+        return result
+    kind = type_name(result)
+    reason = _NOT_A_BOOL.get(kind, f"type conversion error from '{kind}' to 'bool'")
+    raise CelError(f"CEL result of type {kind} could not be converted to bool: {reason}")
 
 
 def device_variables(
@@ -141,5 +132,5 @@ def _value(name: str, attribute: DeviceAttribute) -> object:
         raise CelError(f"attribute {name}: unsupported attribute value")
     try:
         return parse_semver(attribute.version_value)
-    except SemverError as error:
+    except CelError as error:
         raise CelError(f"attribute {name}: parse semantic version: {error}") from error

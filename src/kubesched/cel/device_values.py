@@ -22,10 +22,6 @@ _DIGITS = frozenset("0123456789")
 _ALPHANUMERIC = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-0123456789")
 
 
-class SemverError(ValueError):
-    """The text is not a semantic version; the message is upstream's."""
-
-
 @dataclass(frozen=True, slots=True, order=True)
 class Semver(Opaque):
     """A semantic version without its build metadata, which comparisons ignore.
@@ -46,12 +42,12 @@ class Semver(Opaque):
 
 @lru_cache(4096)
 def parse_semver(text: str) -> Semver:
-    """Parse a version strictly. Raises SemverError."""
+    """Parse a version strictly. Raises CelError."""
     if not text:
-        raise SemverError("Version string empty")
+        raise CelError("Version string empty")
     parts = text.split(".", 2)
     if len(parts) != 3:
-        raise SemverError("No Major.Minor.Patch elements found")
+        raise CelError("No Major.Minor.Patch elements found")
     major, minor = _number("Major", parts[0]), _number("Minor", parts[1])
     rest, plus, build = parts[2].partition("+")
     patch, dash, prerelease = rest.partition("-")
@@ -64,14 +60,11 @@ def parse_semver(text: str) -> Semver:
 
 
 def normalize_semver(text: str) -> str:
-    """Remove a leading `v` and leading zeros, and append `.0` up to three numbers.
-
-    Raises SemverError.
-    """
+    """Remove a leading `v` and zeros, and append `.0` up to three numbers. Raises CelError."""
     parts = [_without_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:
         if "+" in parts[-1] or "-" in parts[-1]:
-            raise SemverError("short version cannot contain PreRelease/Build meta data")
+            raise CelError("short version cannot contain PreRelease/Build meta data")
         parts += ["0"] * (3 - len(parts))
     return ".".join(parts)
 
@@ -85,46 +78,43 @@ def _without_zeros(part: str) -> str:
 
 def _number(name: str, text: str) -> int:
     if not set(text) <= _DIGITS:
-        raise SemverError(f"Invalid character(s) found in {name.lower()} number {go_quote(text)}")
+        raise CelError(f"Invalid character(s) found in {name.lower()} number {go_quote(text)}")
     if len(text) > 1 and text[0] == "0":
-        raise SemverError(f"{name} number must not contain leading zeroes {go_quote(text)}")
+        raise CelError(f"{name} number must not contain leading zeroes {go_quote(text)}")
     return _uint64(text)
 
 
 def _uint64(text: str) -> int:
     if not text:
-        raise SemverError('strconv.ParseUint: parsing "": invalid syntax')
+        raise CelError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > 20 or int(text) > UINT_MAX:
-        raise SemverError(f"strconv.ParseUint: parsing {go_quote(text)}: value out of range")
+        raise CelError(f"strconv.ParseUint: parsing {go_quote(text)}: value out of range")
     return int(text)
 
 
 def _prerelease(text: str) -> tuple[bool, int | str]:
     if not text:
-        raise SemverError("Prerelease is empty")
+        raise CelError("Prerelease is empty")
     if set(text) <= _DIGITS:
         if len(text) > 1 and text[0] == "0":
-            raise SemverError(
+            raise CelError(
                 f"Numeric PreRelease version must not contain leading zeroes {go_quote(text)}"
             )
         return False, _uint64(text)
     if not set(text) <= _ALPHANUMERIC:
-        raise SemverError(f"Invalid character(s) found in prerelease {go_quote(text)}")
+        raise CelError(f"Invalid character(s) found in prerelease {go_quote(text)}")
     return True, text
 
 
 def _check_build(text: str) -> None:
     if not text:
-        raise SemverError("Build meta data is empty")
+        raise CelError("Build meta data is empty")
     if not set(text) <= _ALPHANUMERIC:
-        raise SemverError(f"Invalid character(s) found in build meta data {go_quote(text)}")
+        raise CelError(f"Invalid character(s) found in build meta data {go_quote(text)}")
 
 
 def _semver(string: str, normalize: bool = False) -> Semver:
-    try:
-        return parse_semver(normalize_semver(string) if normalize else string)
-    except SemverError as error:
-        raise CelError(str(error)) from error
+    return parse_semver(normalize_semver(string) if normalize else string)
 
 
 # Quantities.

@@ -254,24 +254,18 @@ def _plan_not_equals(left: Evaluation, right: Evaluation) -> Evaluation:
     return not_equals
 
 
-def _plan_or_value(left: Evaluation, right: Evaluation) -> Evaluation:
-    def or_value(variables: Variables) -> object:
+def _plan_or(unwraps: bool, left: Evaluation, right: Evaluation) -> Evaluation:
+    """Plan `or`, or with `unwraps` `orValue`, whose result is the value of an optional."""
+
+    def either(variables: Variables) -> object:
         optional = left(variables)
         if not isinstance(optional, Optional):
             return optional
-        return optional.value if optional.has_value else right(variables)
-
-    return or_value
-
-
-def _plan_optional_or(left: Evaluation, right: Evaluation) -> Evaluation:
-    def optional_or(variables: Variables) -> object:
-        optional = left(variables)
-        if isinstance(optional, Optional) and not optional.has_value:
+        if not optional.has_value:
             return right(variables)
-        return optional
+        return optional.value if unwraps else optional
 
-    return optional_or
+    return either
 
 
 _SPECIAL: dict[tuple[str, bool], Callable[..., Evaluation]] = {
@@ -280,8 +274,8 @@ _SPECIAL: dict[tuple[str, bool], Callable[..., Evaluation]] = {
     ("_?_:_", False): _plan_conditional,
     ("_==_", False): _plan_equals,
     ("_!=_", False): _plan_not_equals,
-    ("orValue", True): _plan_or_value,
-    ("or", True): _plan_optional_or,
+    ("orValue", True): partial(_plan_or, True),
+    ("or", True): partial(_plan_or, False),
 }
 
 

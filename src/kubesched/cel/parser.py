@@ -267,10 +267,9 @@ class _Parser:
         return Select(dot.offset, node, name, optional)
 
     def _arguments(self) -> tuple[Node, ...]:
-        args: list[Node] = []
         if self._accept(")") is not None:
             return ()
-        args.append(self._expression())
+        args = [self._expression()]
         while self._accept(",") is not None:
             args.append(self._expression())
         self._expect(")")
@@ -361,10 +360,13 @@ class _Parser:
         is_cel = isinstance(target, Ident) and target.name == "cel"
         if is_cel and name == "bind" and len(args) == 3:
             return self._bind(offset, args)
-        macro = _MACROS.get((name, len(args)))
-        if macro is None:
+        if name in {"optMap", "optFlatMap"} and len(args) == 2:
+            return self._optional_map(name, offset, target, args)
+        variables = _VARIABLES.get((name, len(args)))
+        if variables is None:
             return Call(offset, name, target, args)
-        return macro(self, offset, target, args)
+        kind = "exists_one" if name == "existsOne" else name
+        return self._comprehension(kind, offset, target, args, variables)
 
     def _has(self, operand: Node) -> Node:
         if not isinstance(operand, Select) or operand.optional:
@@ -382,7 +384,7 @@ class _Parser:
             raise self._error(node.offset, "iteration variable overwrites accumulator variable")
         return node.name
 
-    def comprehension(
+    def _comprehension(
         self, kind: str, offset: int, target: Node, args: tuple[Node, ...], variables: int
     ) -> Node:
         """Return a comprehension; its first `variables` arguments are variable names."""
@@ -395,13 +397,12 @@ class _Parser:
         predicate = rest[0] if len(rest) == 2 else None
         return Comprehension(offset, kind, target, names, predicate, rest[-1])
 
-    def optional_map(
-        self, offset: int, target: Node, args: tuple[Node, ...], *, flat: bool
+    def _optional_map(
+        self, function: str, offset: int, target: Node, args: tuple[Node, ...]
     ) -> Node:
-        """Return a call of `optMap`, or of `optFlatMap` if `flat`."""
-        function = "optFlatMap" if flat else "optMap"
         message = f"{function}() variable name must be a simple identifier"
-        return OptionalMap(offset, target, self._variable(args[0], message), args[1], flat)
+        name = self._variable(args[0], message)
+        return OptionalMap(offset, target, name, args[1], function == "optFlatMap")
 
 
 def _binary_call(operator: Token, left: Node, right: Node) -> Call:
@@ -412,34 +413,12 @@ def _binary_call(operator: Token, left: Node, right: Node) -> Call:
     return Call(operator.offset, name, None, (left, right))
 
 
-_Macro = Callable[[_Parser, int, Node, tuple[Node, ...]], Node]
-
-
-def _comprehension(kind: str, variables: int) -> _Macro:
-    return lambda parser, offset, target, args: parser.comprehension(
-        kind, offset, target, args, variables
-    )
-
-
-_MACROS: dict[tuple[str, int], _Macro] = {
-    ("all", 2): _comprehension("all", 1),
-    ("exists", 2): _comprehension("exists", 1),
-    ("exists_one", 2): _comprehension("exists_one", 1),
-    ("existsOne", 2): _comprehension("exists_one", 1),
-    ("map", 2): _comprehension("map", 1),
-    ("map", 3): _comprehension("map", 1),
-    ("filter", 2): _comprehension("filter", 1),
-    ("sortBy", 2): _comprehension("sortBy", 1),
-    ("all", 3): _comprehension("all", 2),
-    ("exists", 3): _comprehension("exists", 2),
-    ("exists_one", 3): _comprehension("exists_one", 2),
-    ("existsOne", 3): _comprehension("exists_one", 2),
-    ("transformList", 3): _comprehension("transformList", 2),
-    ("transformList", 4): _comprehension("transformList", 2),
-    ("transformMap", 3): _comprehension("transformMap", 2),
-    ("transformMap", 4): _comprehension("transformMap", 2),
-    ("transformMapEntry", 3): _comprehension("transformMapEntry", 2),
-    ("transformMapEntry", 4): _comprehension("transformMapEntry", 2),
-    ("optMap", 2): lambda p, o, t, a: p.optional_map(o, t, a, flat=False),
-    ("optFlatMap", 2): lambda p, o, t, a: p.optional_map(o, t, a, flat=True),
+_QUANTIFIERS = ("all", "exists", "exists_one", "existsOne")
+_TRANSFORMS = ("transformList", "transformMap", "transformMapEntry")
+_VARIABLES: dict[tuple[str, int], int] = {
+    **{(name, 2): 1 for name in (*_QUANTIFIERS, "map", "filter", "sortBy")},
+    ("map", 3): 1,
+    **{(name, 3): 2 for name in (*_QUANTIFIERS, *_TRANSFORMS)},
+    **{(name, 4): 2 for name in _TRANSFORMS},
 }
+"""How many arguments of a comprehension are variables, by its name and number of arguments."""

@@ -9,17 +9,12 @@ class CelCompileError(ValueError):
     """An expression does not compile; the message is upstream's `ERROR: <input>:1:1: …`."""
 
     def __init__(self, source: str, offset: int, message: str) -> None:
-        self.source = source
         self.offset = offset
-        self.message = message
-        super().__init__(self._render())
-
-    def _render(self) -> str:
-        before = self.source[: self.offset]
+        before = source[:offset]
         line = before.count("\n") + 1
         column = len(before) - (before.rfind("\n") + 1)
-        text = self.source.split("\n")[line - 1]
-        return f"ERROR: <input>:{line}:{column + 1}: {self.message}\n | {text}\n | {'.' * column}^"
+        text, dots = source.split("\n")[line - 1], "." * column
+        super().__init__(f"ERROR: <input>:{line}:{column + 1}: {message}\n | {text}\n | {dots}^")
 
 
 @dataclass(frozen=True, slots=True)

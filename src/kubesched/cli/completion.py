@@ -52,7 +52,7 @@ def _matching(ctx: click.Context, incomplete: str) -> list[str]:
 
 
 async def _pod_names(settings: ConnectionSettings, namespace: str) -> list[str]:
-    query = (("fieldSelector", _PENDING), ("limit", str(_PODS_MAX)))
+    query = {"fieldSelector": _PENDING, "limit": str(_PODS_MAX)}
     request = Request(path=f"/api/v1/namespaces/{namespace}/pods", query=query)
     async with aclosing(connect(settings, qps=-1)) as rest, asyncio.timeout(_SECONDS_MAX):
         body = await rest.send(request)

@@ -273,7 +273,7 @@ class RunningScheduler:
         return None, f"The scheduler at {self._settings.server} was not asked: {reason}."
 
     async def _ask(self, pod: str) -> DecisionRecords:
-        query = (("pod", pod), ("limit", str(_RECORDS_ASKED)))
+        query = {"pod": pod, "limit": str(_RECORDS_ASKED)}
         connected = connect(self._settings, qps=-1, timeout_seconds=_SECONDS_MAX)
         async with aclosing(connected) as rest:
             body = await rest.send(Request(path=_PATH, query=query))

@@ -28,7 +28,7 @@ from kubesched.api.core import EventRecord, Pod, PodExtendedResourceClaimStatus
 from kubesched.api.errors import ApiError
 from kubesched.api.media_types import PROTOBUF, STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import KubeObject, ObjectMeta
-from kubesched.api.protobuf_wire import MAGIC, ProtobufError, WireField, field, fields_of
+from kubesched.api.protobuf_wire import MAGIC, ProtobufError, field, fields_of
 from kubesched.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus
 from kubesched.api.scheme import kind_of
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
@@ -131,24 +131,22 @@ def with_finalizers(body: bytes, finalizers: Iterable[str], resource_version: st
         return kept + b"".join(added)
 
     def changed_object(raw: bytes) -> bytes:
-        return b"".join(
-            field(_METADATA, changed_metadata(_content(one)))
-            if one.number == _METADATA
-            else one.whole
-            for one in fields_of(raw)
-        )
+        return _with_field(raw, _METADATA, changed_metadata)
 
-    envelope = fields_of(body[len(MAGIC) :])
-    return MAGIC + b"".join(
-        field(_RAW, changed_object(_content(one))) if one.number == _RAW else one.whole
-        for one in envelope
-    )
+    return MAGIC + _with_field(body[len(MAGIC) :], _RAW, changed_object)
 
 
-def _content(one: WireField) -> bytes:
-    if isinstance(one.value, int):
-        raise ProtobufError("proto: wrong wireType = 0")
-    return one.value
+def _with_field(message: bytes, number: int, change: Callable[[bytes], bytes]) -> bytes:
+    """Return a message with another content of a field, and every other byte unchanged."""
+    changed = b""
+    for one in fields_of(message):
+        if one.number != number:
+            changed += one.whole
+        elif isinstance(one.value, int):
+            raise ProtobufError("proto: wrong wireType = 0")
+        else:
+            changed += field(number, change(one.value))
+    return changed
 
 
 # ResourceClaims.

@@ -16,7 +16,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,33 +45,23 @@ from kubesched.client.rest import HttpRestClient, Permit, limiter_of
 SERVICE_ACCOUNT_DIRECTORY: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
-class NotInClusterError(ValueError):
-    """This process does not run in a pod, or its service account is not mounted."""
-
-
 def in_cluster_settings(
     environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT_DIRECTORY
-) -> ConnectionSettings:
-    """Return the settings for the cluster that this process runs in.
+) -> ConnectionSettings | None:
+    """Return the settings for the cluster that this process runs in; None if it runs in no pod.
 
     KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT name the server; the directory holds
     `token`, `ca.crt` and `namespace`.
-
-    Raises:
-        NotInClusterError: A variable is not set, or there is no token.
     """
     host = environ.get("KUBERNETES_SERVICE_HOST", "")
     port = environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
-        raise NotInClusterError(
-            "unable to load in-cluster configuration,"
-            " KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"
-        )
+        return None
     token_file = directory / "token"
     try:
         token = token_file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise NotInClusterError(f"open {token_file}: {error.strerror}") from None
+    except OSError:
+        return None
     ca_file = directory / "ca.crt"
     return ConnectionSettings(
         server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
@@ -112,7 +102,7 @@ def find_settings(
     token is in the directory `service_account`.
 
     Raises:
-        KubeconfigError: There is no usable configuration.
+        SetupError: There is no usable configuration.
     """
     if kubeconfig:
         return load_kubeconfig(kubeconfig).settings(server=master)
@@ -121,10 +111,10 @@ def find_settings(
     listed = environ.get("KUBECONFIG", "")
     if listed and (merged := merged_kubeconfig(environ)).files:
         return merged.settings()
-    try:
-        return in_cluster_settings(environ, service_account)
-    except NotInClusterError:
-        raise missing_configuration(listed) from None
+    settings = in_cluster_settings(environ, service_account)
+    if settings is None:
+        raise missing_configuration(listed)
+    return settings
 
 
 def connect(
@@ -146,21 +136,20 @@ def connect(
         user_agent_suffix: The component that sends the requests, such as `leader-election`.
         timeout_seconds: For each request; None for no limit.
         observer: Called for every request.
-        permit: Called immediately before a request that changes something is written.
+        permit: Called immediately before a request that changes something is written; raises an
+            ApiError to stop it.
 
     Raises:
-        TlsError: Certificates or keys cannot be used.
-        SetupError: Requests are limited, but none could ever be sent.
+        SetupError: Certificates or keys cannot be used, or no request could ever be sent.
     """
-    environ, now = os.environ, time.monotonic
-    proxy_url = settings.proxy_url or environment_proxy(settings.server, environ)
+    proxy_url = settings.proxy_url or environment_proxy(settings.server, os.environ)
     return HttpRestClient(
         replace(settings, proxy_url=proxy_url),
         headers=(
             ("User-Agent", user_agent(user_agent_suffix)),
             *impersonation_headers(settings.user.impersonation),
         ),
-        credentials=credentials_of(settings, environ, now, lambda: datetime.now(UTC)),
+        credentials=credentials_of(settings),
         limiter=limiter_of(qps, burst),
         timeout_seconds=timeout_seconds,
         observer=observer,
@@ -168,20 +157,15 @@ def connect(
     )
 
 
-def credentials_of(
-    settings: ConnectionSettings,
-    environ: Mapping[str, str],
-    now: Callable[[], float],
-    wall_clock: Callable[[], datetime],
-) -> Credentials:
+def credentials_of(settings: ConnectionSettings) -> Credentials:
     """Return the credentials of a user: static ones are preferred to those of an exec plugin."""
     user = settings.user
     if user.token_file:
-        return TokenFile(user.token_file, now, user.token)
+        return TokenFile(user.token_file, time.monotonic, user.token)
     fixed = fixed_credential(user)
     if user.exec is None or fixed.header or settings.tls.has_certificate:
         return Credentials(fixed)
-    return ExecPlugin(user.exec, wall_clock, environ)
+    return ExecPlugin(user.exec, lambda: datetime.now(UTC))
 
 
 def user_agent(suffix: str = "") -> str:

@@ -88,8 +88,8 @@ def error_of_answer(
     seconds = retry_after_seconds(retry_after)
     status = error_of_status(body)
     if status is not None:
-        if status.retry_after_seconds is None and seconds is not None:
-            status.retry_after_seconds = float(seconds)
+        if status.retry_after_seconds is None:
+            status.retry_after_seconds = seconds
         return status
     reason = _REASONS.get(code, "InternalError" if code >= 500 else "")
     if code == 409 and method == "POST":
@@ -116,7 +116,7 @@ def _error(code: int, reason: str, message: str, retry_after_seconds: int | None
     error = ApiError(code, "Unknown", message) if class_ is None else class_(message)
     error.code = code or error.code
     error.reason = reason or error.reason
-    error.retry_after_seconds = None if retry_after_seconds is None else float(retry_after_seconds)
+    error.retry_after_seconds = retry_after_seconds
     return error
 
 

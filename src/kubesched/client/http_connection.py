@@ -28,14 +28,6 @@ _UNREAD_BYTES_MAX: Final = 2**20
 _FINAL_STATUS_MIN: Final = 200
 
 
-class DisconnectedError(ConnectionResetError):
-    """The server closed the connection before it responded."""
-
-
-class UnfinishedAnswerError(OSError):
-    """The connection broke within a response, or the response is not HTTP."""
-
-
 class _State(Enum):
     """The state of the current request."""
 
@@ -89,7 +81,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         `seconds_max` is the time for the whole response; ConnectionPool breaks late ones.
 
         Raises:
-            DisconnectedError: The connection was closed before the response began.
+            ConnectionResetError: The connection was closed before the response began.
             OSError: It broke.
         """
         if self._chunks:
@@ -98,7 +90,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self.headers = {}
         if self._failure is not None or self.transport.is_closing():
             # It was lost after it was opened; uvloop refuses to write to it.
-            raise self._failure or DisconnectedError("EOF")
+            raise self._failure or ConnectionResetError("EOF")
         self._state = _State.SENT
         self.deadline = self._loop.time() + seconds_max
         self.transport.write(message)
@@ -189,7 +181,7 @@ class HttpConnection(asyncio.BufferedProtocol):
             self._parser.feed_data(self._buffer[:nbytes])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if self._failure is None:
-                self._failure = UnfinishedAnswerError(f"malformed HTTP response: {error}")
+                self._failure = OSError(f"malformed HTTP response: {error}")
             self._parser = None
             self.transport.abort()
         self._wake()
@@ -211,10 +203,10 @@ class HttpConnection(asyncio.BufferedProtocol):
 
     def _reason(self, exc: Exception | None) -> Exception:
         if self._state is _State.ANSWERING:
-            return UnfinishedAnswerError(f"unexpected EOF: {exc}" if exc else "unexpected EOF")
+            return OSError(f"unexpected EOF: {exc}" if exc else "unexpected EOF")
         if isinstance(exc, OSError) and exc.errno is not None:
             return exc
-        return DisconnectedError(f"EOF: {exc}" if exc else "EOF")
+        return ConnectionResetError(f"EOF: {exc}" if exc else "EOF")
 
     # Callbacks of the parser.
 
@@ -225,7 +217,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     def on_headers_complete(self) -> None:
         """Take the status of the response."""
         if self._state is not _State.SENT:
-            raise UnfinishedAnswerError("an answer to nothing")
+            raise OSError("an answer to nothing")
         parser = self._parser
         assert parser is not None
         self.status = parser.get_status_code()
@@ -263,13 +255,8 @@ class ConnectionPool:
     """Connections, dialled when no idle one exists."""
 
     def __init__(self, dial: Callable[[], Awaitable[HttpConnection]]) -> None:
-        """Set up. To be called while a loop runs.
-
-        Args:
-            dial: Opens a connection; raises OSError on failure.
-        """
+        """Set up; `dial` opens a connection, or raises OSError."""
         self._dial = dial
-        self._now = asyncio.get_running_loop().time
         # One is held for each connection that is lent.
         self._turns = asyncio.Semaphore(CONNECTIONS_MAX)
         # The last used is reused first, so that the others grow old.
@@ -323,7 +310,7 @@ class ConnectionPool:
     def give_back(self, connection: HttpConnection) -> None:
         """Return a connection to the pool; it is closed if its response was not read to the end."""
         if connection.is_reusable:
-            self._idle.append((connection, self._now()))
+            self._idle.append((connection, _now()))
         else:
             self._close(connection)
         self._turns.release()
@@ -354,10 +341,14 @@ class ConnectionPool:
 
     def _close_old(self) -> None:
         """Close connections before the server does, maybe in the moment of a request."""
-        used_since = self._now() - _IDLE_SECONDS_MAX
+        used_since = _now() - _IDLE_SECONDS_MAX
         while self._idle and self._idle[0][1] <= used_since:
             self._close(self._idle.popleft()[0])
 
     def _close(self, connection: HttpConnection) -> None:
         connection.close()
         self._open.discard(connection)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -41,10 +41,6 @@ _NOTHING: Final = (
 )
 
 
-class KubeconfigError(SetupError):
-    """A kubeconfig is unusable; the message is one line with file, field and remedy."""
-
-
 class _Extension(msgspec.Struct, frozen=True):
     name: str = ""
     extension: Any = None
@@ -123,8 +119,8 @@ class _Entry(msgspec.Struct):
     path: str
     value: Any
 
-    def error(self, field: str, problem: str) -> KubeconfigError:
-        return KubeconfigError(f"{self.file}: {self.path}.{field}: {problem}")
+    def error(self, field: str, problem: str) -> SetupError:
+        return SetupError(f"{self.file}: {self.path}.{field}: {problem}")
 
     def resolved(self, path: str) -> str:
         """Return a path relative to the file's directory as an absolute one."""
@@ -170,14 +166,14 @@ class Kubeconfig:
         `server` is an address that replaces the cluster's, "" for the cluster's own.
 
         Raises:
-            KubeconfigError: An entry or field is missing or invalid.
+            SetupError: An entry or field is missing or invalid.
         """
         place = self._find_context(context)
         chosen = place.value
         cluster = self._find("cluster", place, chosen.cluster)
         user = self._find("user", place, chosen.user)
         if not (server or cluster.value.server):
-            raise KubeconfigError(
+            raise SetupError(
                 f"{cluster.file}: {cluster.path}.server: no server found for cluster"
                 f" {chosen.cluster!r}; name the API server's URL"
                 if chosen.cluster
@@ -193,7 +189,7 @@ class Kubeconfig:
             return contexts[wanted]
         if wanted:
             known = ", ".join(contexts) or "none"
-            raise KubeconfigError(
+            raise SetupError(
                 f"{self._files}: context was not found for specified context: {wanted};"
                 f" there are: {known}"
             )
@@ -224,7 +220,7 @@ def _connection(cluster: _Entry, user: _Entry, server: str) -> ConnectionSetting
         url = server_url(server or cluster.value.server, tls=tls)
     except ValueError as error:
         if server:
-            raise KubeconfigError(f"--master: {error}") from None
+            raise SetupError(f"--master: {error}") from None
         raise cluster.error("server", str(error)) from None
     settings = ConnectionSettings(
         server=url, tls=tls, user=_user(cluster, user), proxy_url=_proxy(cluster)
@@ -368,7 +364,7 @@ def _cluster_info(cluster: _Entry) -> dict[str, Any]:
 
 
 def load_kubeconfig(path: str) -> Kubeconfig:
-    """Read one file; raises KubeconfigError if it is missing or not a kubeconfig."""
+    """Read one file; raises SetupError if it is missing or not a kubeconfig."""
     return Kubeconfig((path,))
 
 
@@ -378,7 +374,7 @@ def merged_kubeconfig(environ: Mapping[str, str]) -> Kubeconfig:
     Missing files are skipped.
 
     Raises:
-        KubeconfigError: A file is not a kubeconfig.
+        SetupError: A file is not a kubeconfig.
     """
     listed = environ.get("KUBECONFIG", "")
     paths = listed.split(os.pathsep) if listed else [str(Path.home() / ".kube" / "config")]
@@ -390,46 +386,46 @@ def master_settings(server: str) -> ConnectionSettings:
     """Return the settings for a bare address, as `--master` gives it without a kubeconfig.
 
     Raises:
-        KubeconfigError: The address is invalid.
+        SetupError: The address is invalid.
     """
     try:
         return ConnectionSettings(server=server_url(server))
     except ValueError as error:
-        raise KubeconfigError(f"--master: {error}") from None
+        raise SetupError(f"--master: {error}") from None
 
 
 def _read(file: str) -> _File:
     try:
         text = Path(file).read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise KubeconfigError(f"stat {file}: no such file or directory") from None
+        raise SetupError(f"stat {file}: no such file or directory") from None
     except OSError as error:
         problem = f"error loading config file {file!r}: {error.strerror}"
-        raise KubeconfigError(problem) from None
+        raise SetupError(problem) from None
     except UnicodeDecodeError:
-        raise KubeconfigError(f"error loading config file {file!r}: it is no UTF-8 text") from None
+        raise SetupError(f"error loading config file {file!r}: it is no UTF-8 text") from None
     try:
         document: object = next((value for _, value in load_documents(text)), {})
     except YamlError as error:
         where = f"{file}:{error.line}" if error.line else file
-        raise KubeconfigError(f"error loading config file {where}: {error}") from None
+        raise SetupError(f"error loading config file {where}: {error}") from None
     return _file_of(document, file)
 
 
 def _file_of(document: object, file: str) -> _File:
     if not isinstance(document, dict):
-        raise KubeconfigError(f"error loading config file {file!r}: it is no kubeconfig")
+        raise SetupError(f"error loading config file {file!r}: it is no kubeconfig")
     try:
         content = msgspec.convert(without_nulls(document), _File)
     except msgspec.ValidationError as error:
-        raise KubeconfigError(f"error loading config file {file!r}: {error}") from None
+        raise SetupError(f"error loading config file {file!r}: {error}") from None
     if (content.kind or "Config", content.api_version or "v1") != ("Config", "v1"):
         problem = f"it is a {content.kind!r} of {content.api_version!r}, not a Config of v1"
-        raise KubeconfigError(f"error loading config file {file!r}: {problem}")
+        raise SetupError(f"error loading config file {file!r}: {problem}")
     return content
 
 
-def missing_configuration(listed: str) -> KubeconfigError:
+def missing_configuration(listed: str) -> SetupError:
     """Return the error if no server is configured, and none of the files in KUBECONFIG exists."""
     missing = f"; KUBECONFIG lists no file that exists: {listed}" if listed else ""
-    return KubeconfigError(_NOTHING + missing)
+    return SetupError(_NOTHING + missing)

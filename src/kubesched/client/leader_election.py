@@ -55,24 +55,18 @@ class LeaderFence:
         self._since = 0.0
 
     def holds(self, now: float) -> bool:
-        """Whether this process may act as the leader.
+        """Whether this process may act as the leader; `now` is in seconds on the elector's clock.
 
-        Args:
-            now: Seconds on the elector's clock. Use `time.monotonic`, not the loop's time, which
-                may be from before the process was stopped.
+        Use `time.monotonic`, not the loop's time, which may be from before the process was stopped.
         """
         return now < self.holds_until
 
     def extend(self, sent: float, renew_time: datetime | None, duration_seconds: int) -> None:
         """Extend the permission after a record that names this process was written.
 
-        kube-scheduler's candidates compare `renew_time` in whole seconds. A second renewal
-        within the same second therefore counts from the first.
-
-        Args:
-            sent: A time before the write was sent.
-            renew_time: The record's.
-            duration_seconds: The record's lease duration.
+        `sent` is a time before the write was sent; the others are the record's. kube-scheduler's
+        candidates compare `renew_time` in whole seconds. A second renewal within the same second
+        therefore counts from the first.
         """
         second = None if renew_time is None else renew_time.replace(microsecond=0)
         if second is None or second != self._second:
@@ -86,7 +80,7 @@ class LeaderFence:
         self._second = None
 
 
-class ElectionStatistics(msgspec.Struct, frozen=True):
+class ElectionStatistics(msgspec.Struct):
     """The metrics of one elector.
 
     Attributes:
@@ -96,8 +90,8 @@ class ElectionStatistics(msgspec.Struct, frozen=True):
     """
 
     name: str
-    master_status: int
-    slowpath_total: int
+    master_status: int = 0
+    slowpath_total: int = 0
 
 
 # The election.
@@ -157,6 +151,7 @@ class LeaderElector:
 
     Attributes:
         fence: Must be checked before every write that only the leader may do.
+        statistics: The values of the election's metrics.
 
     Raises:
         ValueError: The durations are invalid, or the lock has no identity.
@@ -181,14 +176,12 @@ class LeaderElector:
         self._clock = clock
         self._wall_clock = wall_clock
         self._random = random
-        self._name = name
+        self.statistics = ElectionStatistics(name)
         self._stop = asyncio.Event()
         self._observed = ElectionRecord()
         self._observed_raw = b""
         self._observed_at = -math.inf
         self._reported_leader = ""
-        self._leads = False
-        self._slowpath_total = 0
 
     @property
     def leader(self) -> str:
@@ -208,12 +201,8 @@ class LeaderElector:
         """
         limit = self._timing.lease_duration_seconds + _HEALTH_TOLERANCE_SECONDS
         if self.is_leader and self._clock() - self._observed_at > limit:
-            return f"failed election to renew leadership on lease {self._name}"
+            return f"failed election to renew leadership on lease {self.statistics.name}"
         return ""
-
-    def statistics(self) -> ElectionStatistics:
-        """Return the values of the election's metrics."""
-        return ElectionStatistics(self._name, int(self._leads), self._slowpath_total)
 
     def stop(self) -> None:
         """End `run`: release the lock and return."""
@@ -255,7 +244,7 @@ class LeaderElector:
             jitter = 1.0 + self._random() * _JITTER_FACTOR
             await asyncio.sleep(self._timing.retry_period_seconds * jitter)
         self._lock.record_event("became leader")
-        self._leads = True
+        self.statistics.master_status = 1
         self._write(logging.INFO, "Successfully acquired lease")
         return True
 
@@ -287,7 +276,7 @@ class LeaderElector:
 
     async def _resign(self) -> None:
         self.fence.drop()
-        self._leads = False
+        self.statistics.master_status = 0
         await self._release()
         self._lock.record_event("stopped leading")
 
@@ -339,7 +328,7 @@ class LeaderElector:
             return False
         if self.is_leader:
             mine = _continued(mine, found)
-            self._slowpath_total += 1
+            self.statistics.slowpath_total += 1
         else:
             transitions = found.leader_transitions + 1
             mine = msgspec.structs.replace(mine, leader_transitions=transitions)

@@ -8,7 +8,7 @@ Differs:  a kind that the server does not have in its current version is read in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
@@ -17,7 +17,7 @@ import msgspec
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import Kind
-from kubesched.client.requests import Query, Request, Rest, path_of
+from kubesched.client.requests import Request, Rest, path_of
 from kubesched.client.watch_events import WatchDecoder
 
 PAGE_SIZE: Final = 500
@@ -37,7 +37,7 @@ async def read_list(
     rest: Rest,
     decoder: WatchDecoder,
     path: str,
-    selectors: Query = (),
+    selectors: Mapping[str, str] = {},
     version: str = "",
     limit: int = PAGE_SIZE,
 ) -> ListResult:
@@ -51,12 +51,9 @@ async def read_list(
     """
     listing, token = ListResult(), ""
     while True:
-        query: Query = (
-            *((("continue", token),) if token else ()),
-            *selectors,
-            *((("limit", str(limit)),) if limit else ()),
-            *((("resourceVersion", version),) if version and not token else ()),
-        )
+        since = "" if token else version
+        given = {"continue": token, **selectors, "limit": limit, "resourceVersion": since}
+        query = {name: str(value) for name, value in given.items() if value}
         try:
             page = decoder.page(await rest.send(Request(path=path, query=query)))
         except ApiError as error:

@@ -22,9 +22,9 @@ import msgspec
 from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import EventRecord, Pod, PodCondition, PodExtendedResourceClaimStatus
 from kubesched.api.media_types import STRATEGIC_MERGE_PATCH
-from kubesched.api.meta import Condition
+from kubesched.api.meta import Condition, ObjectMeta
 from kubesched.api.scheduling import PodGroup
-from kubesched.api.scheme import kind_of
+from kubesched.api.scheme import Kind, kind_of
 from kubesched.api.times import moment_at, second_time
 from kubesched.client.requests import Request, Rest, path_of
 
@@ -158,9 +158,7 @@ class PodClient:
         nomination alone; "" clears the nomination.
         """
         status = pod_status_patch(pod, condition, nominated_node_name, self.now())
-        await self._patch_status(
-            path_of(_PODS, pod.metadata.namespace, pod.metadata.name, "status"), status
-        )
+        await self._patch_status(_PODS, pod.metadata, status)
 
     async def patch_extended_resource_claim_status(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
@@ -169,21 +167,18 @@ class PodClient:
         name = "extendedResourceClaimStatus"
         old = pod.status.extended_resource_claim_status
         changed = difference_of({} if old is None else _plain(old), _plain(status))
-        await self._patch_status(
-            path_of(_PODS, pod.metadata.namespace, pod.metadata.name, "status"),
-            {name: changed} if changed else {},
-        )
+        await self._patch_status(_PODS, pod.metadata, {name: changed} if changed else {})
 
     async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Set a condition of a pod group; sends nothing if nothing changes."""
         metadata, before = group.metadata, group.status.conditions
         after = condition.set_in(before, Condition, metadata.generation, self.now())
-        path = path_of(_POD_GROUPS, metadata.namespace, metadata.name, "status")
-        await self._patch_status(path, _conditions_patch(before, after))
+        await self._patch_status(_POD_GROUPS, metadata, _conditions_patch(before, after))
 
-    async def _patch_status(self, path: str, status: dict[str, Any]) -> None:
+    async def _patch_status(self, kind: Kind, metadata: ObjectMeta, status: Plain) -> None:
         if not status:
             return
+        path = path_of(kind, metadata.namespace, metadata.name, "status")
         body = _encode_patch({"status": status})
         await self._rest.send(
             Request(method="PATCH", path=path, body=body, content_type=STRATEGIC_MERGE_PATCH)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -37,7 +37,7 @@ from kubesched.client.errors import (
     very_short_watch,
 )
 from kubesched.client.pager import PAGE_SIZE, read_list
-from kubesched.client.requests import Query, Request, Rest, path_of
+from kubesched.client.requests import Request, Rest, path_of
 from kubesched.client.watch_events import (
     ADDED,
     DELETED,
@@ -143,7 +143,7 @@ class Reflector:
         self._random = random
         self._plural = kind.plural
         self._path = path_of(kind)
-        self._selectors: Query = (("fieldSelector", field_selector),) if field_selector else ()
+        self._selectors = {"fieldSelector": field_selector} if field_selector else {}
         self._decoder = WatchDecoder(kind)
         self._now = asyncio.get_running_loop().time
         self._backoff = Backoff(self._now, random)
@@ -227,13 +227,10 @@ class Reflector:
         stream.began = self._now()
         return stream
 
-    def _initial_query(self) -> Query:
+    def _initial_query(self) -> Mapping[str, str]:
         version = "" if self._is_version_unavailable else self._version
-        return (
-            ("resourceVersionMatch", "NotOlderThan"),
-            ("sendInitialEvents", "true"),
-            *((("resourceVersion", version),) if version else ()),
-        )
+        since = {"resourceVersion": version} if version else {}
+        return {**since, "resourceVersionMatch": "NotOlderThan", "sendInitialEvents": "true"}
 
     async def _handle_stream_error(self, error: ApiError) -> bool:
         """Report an error, and pause if the server is overwhelmed; return whether to retry."""
@@ -254,7 +251,7 @@ class Reflector:
             # Initial objects come in any order: their versions are no position to resume from.
             is_in_order = stream is not None or self._version not in ("", "0")
             if stream is None:
-                query = (("resourceVersion", self._version),) if self._version else ()
+                query = {"resourceVersion": self._version} if self._version else {}
                 try:
                     stream = await self._open(opened, query)
                 except ApiError as error:
@@ -292,16 +289,14 @@ class Reflector:
 
         return follow
 
-    async def _open(self, opened: AsyncExitStack, query: Query) -> _Stream:
+    async def _open(self, opened: AsyncExitStack, query: Mapping[str, str]) -> _Stream:
         """Open a stream; one that breaks at once counts as empty."""
         began = self._now()
         seconds = int(_TIMEOUT_MIN_SECONDS * (1 + self._random.random()))
-        whole = (
-            *(*query, *self._selectors, ("allowWatchBookmarks", "true"), ("watch", "true")),
-            ("timeoutSeconds", str(seconds)),
-        )
+        limits = {"allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
+        whole = {**query, **self._selectors, **limits, "watch": "true"}
         # Sorted by name, as in upstream's queries.
-        request = Request(path=self._path, query=tuple(sorted(whole)))
+        request = Request(path=self._path, query=dict(sorted(whole.items())))
         try:
             lines = await opened.enter_async_context(self._rest.stream(request))
         except ApiError as error:

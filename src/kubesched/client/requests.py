@@ -6,7 +6,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
@@ -14,9 +14,6 @@ import msgspec
 
 from kubesched.api.media_types import JSON
 from kubesched.api.scheme import Kind
-
-Query = tuple[tuple[str, str], ...]
-
 
 UNFINISHED_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 """A field selector."""
@@ -30,7 +27,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     method: str = "GET"
     path: str
-    query: Query = ()
+    query: Mapping[str, str] = {}
     body: bytes = b""
     content_type: str = JSON
     accept: str = JSON

@@ -23,7 +23,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from http import HTTPStatus
-from operator import itemgetter
 from time import monotonic
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -85,14 +84,7 @@ class TokenBucket:
 
 
 def limiter_of(qps: float, burst: int) -> TokenBucket | None:
-    """Return the limiter for configured values, None for no limit.
-
-    `qps` is in requests per second: 0 for the default, below 0 for no limit. `burst` is in
-    requests: 0 for the default, if the rate is the default too.
-
-    Raises:
-        SetupError: Requests are limited, but none could ever be sent.
-    """
+    """Return the limiter for the rates of `connect.connect`, None for no limit."""
     if qps < 0:
         return None
     if qps == 0:
@@ -123,19 +115,9 @@ Permit = Callable[[], None]
 class HttpRestClient:
     """Sends requests to one API server, as one user, from one event loop.
 
-    Args:
-        settings: The server, TLS and the proxy; the environment's proxy is not used.
-        headers: Sent with every request.
-        credentials: Authenticate the requests.
-        limiter: Limits the rate; as upstream, streams wait only when they are retried.
-        timeout_seconds: For requests without a timeout of their own; also sent to the server.
-            None for no timeout.
-        observer: Called for every request.
-        permit: Called immediately before a request that changes something is written; raises an
-            ApiError to stop it. None permits everything.
-
-    Raises:
-        TlsError: Certificates or keys cannot be used.
+    `connect.connect` makes it. The environment's proxy is not used; the headers are sent with every
+    request. As upstream, streams wait for the limiter only when they are retried. The timeout is
+    for requests without one of their own, and is also sent to the server.
     """
 
     def __init__(
@@ -156,9 +138,7 @@ class HttpRestClient:
         self._headers = headers
         tls = settings.tls
         self._tls = tls_context(tls) if parts.scheme == "https" else None
-        self._certificate_files: CertificateFiles | None = None
-        if self._tls is not None and (tls.ca_file or tls.certificate_file or tls.key_file):
-            self._certificate_files = CertificateFiles(tls, monotonic)
+        self._certificate_files = CertificateFiles(tls, monotonic)
         self._dialer = Dialer(server, self._tls, tls.server_name, settings.proxy_url)
         # The prefix of every path: a forwarding proxy needs the whole URL.
         self._base = server if self._dialer.is_forwarded else parts.path
@@ -167,11 +147,10 @@ class HttpRestClient:
         self._timeout_seconds = timeout_seconds
         self._observer = observer or RequestObserver()
         self._permit = permit
-        self._pool: ConnectionPool | None = None
+        self._pool = ConnectionPool(self._dialer.dial)
         self._certificate = b""
         self._authorization = ""
         self._fields = ""
-        self._is_closed = False
 
     async def send(self, request: Request) -> bytes:
         """Return the body of the response; raises ApiError as `Rest.send` does."""
@@ -209,7 +188,7 @@ class HttpRestClient:
             async with aclosing(lines_of(partial(self._chunk, connection, request))) as lines:
                 yield lines
         finally:
-            self._connections().give_back(connection)
+            self._pool.give_back(connection)
 
     async def _chunk(self, connection: HttpConnection, request: Request) -> bytes:
         try:
@@ -225,15 +204,12 @@ class HttpRestClient:
         if self._timeout_seconds is None:
             return request
         limit = request.timeout_seconds or self._timeout_seconds
-        query = [entry for entry in request.query if entry[0] != "timeout"]
-        query_sent = (*query, ("timeout", go_duration(limit)))
-        return msgspec.structs.replace(request, query=query_sent)
+        query = {**request.query, "timeout": go_duration(limit)}
+        return msgspec.structs.replace(request, query=query)
 
     async def aclose(self) -> None:
         """Close all connections; requests under way fail."""
-        self._is_closed = True
-        if self._pool is not None:
-            await self._pool.aclose()
+        await self._pool.aclose()
 
     async def _exchange(self, request: Request) -> bytes:
         """Return the body of a successful response. Raises as `_answer` does."""
@@ -241,7 +217,7 @@ class HttpRestClient:
         try:
             return await connection.read_all()
         finally:
-            self._connections().give_back(connection)
+            self._pool.give_back(connection)
 
     async def _answer(self, request: Request) -> HttpConnection:
         """Return a connection with the head of a successful response, after retries if needed.
@@ -285,15 +261,16 @@ class HttpRestClient:
         code = "<error>"
         try:
             message = self._message(request, credential)
-            pool = self._connections(credential)
-            connection = await pool.take()
+            if self._renew_certificates(credential):
+                self._pool.retire()
+            connection = await self._pool.take()
             try:
                 # No await between this check and the write.
                 if self._permit is not None and request.method != "GET":
                     self._permit()
                 code = str(await connection.ask(message, _ANSWER_SECONDS_MAX))
             except BaseException:
-                pool.give_back(connection)
+                self._pool.give_back(connection)
                 raise
             return connection
         finally:
@@ -308,7 +285,7 @@ class HttpRestClient:
             # What arrived is quoted: a server may close at once what it does not want to read.
             pass
         finally:
-            self._connections().give_back(connection)
+            self._pool.give_back(connection)
         return error_of_answer(
             connection.status,
             b"".join(parts),
@@ -327,21 +304,11 @@ class HttpRestClient:
             raise failure
         return newer
 
-    def _connections(self, credential: Credential | None = None) -> ConnectionPool:
-        """Return the pool; connections with outdated certificates are retired."""
-        if self._pool is None:
-            if self._is_closed:
-                raise ConnectionAbortedError("the connection has been closed")
-            self._pool = ConnectionPool(self._dialer.dial)
-        if credential is not None and self._renew_certificates(credential):
-            self._pool.retire()
-        return self._pool
-
     def _renew_certificates(self, credential: Credential) -> bool:
         """Load new certificates and authorities; return whether there are any."""
         if self._tls is None:
             return False
-        renewed = None if self._certificate_files is None else self._certificate_files.renew()
+        renewed = self._certificate_files.renew()
         if renewed is not None:
             self._tls, self._certificate = renewed, b""
             self._dialer.use(renewed)
@@ -396,7 +363,7 @@ def _target(request: Request) -> str:
         path = quote(path, safe=PATH_SAFE)
     if not request.query:
         return path
-    return f"{path}?{urlencode(sorted(request.query, key=itemgetter(0)))}"
+    return f"{path}?{urlencode(sorted(request.query.items()))}"
 
 
 def _header(connection: HttpConnection, name: bytes) -> str:

@@ -25,22 +25,14 @@ _WORDS: Final = {
 }
 
 
-class TlsError(SetupError):
-    """A certificate or key cannot be used; the message names the file or field."""
-
-
-class KeyPairError(OSError):
-    """A certificate and a key cannot be used together; in Go's words where possible."""
-
-
 def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     """Return the context for connections to a server.
 
     Raises:
-        TlsError: The settings contradict each other, or a certificate or key cannot be read.
+        SetupError: The settings contradict each other, or a certificate or key cannot be read.
     """
     if settings.is_insecure and settings.has_authority:
-        raise TlsError(
+        raise SetupError(
             "specifying a root certificates file with the insecure flag is not allowed:"
             " remove certificate-authority or insecure-skip-tls-verify"
         )
@@ -66,7 +58,7 @@ def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
     except (OSError, ValueError) as error:
         is_garbled = isinstance(error, ssl.SSLError)
         why = "unable to parse bytes as PEM block" if is_garbled else error
-        raise TlsError(f"unable to load root certificates from {place}: {why}") from None
+        raise SetupError(f"unable to load root certificates from {place}: {why}") from None
 
 
 def trust(context: ssl.SSLContext, bundle: bytes) -> None:
@@ -80,12 +72,14 @@ def trust(context: ssl.SSLContext, bundle: bytes) -> None:
 def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
     """Load the client's certificate for new connections."""
     if not settings.key_pem and not settings.key_file:
-        raise TlsError("client-key-data or client-key must be specified with a client certificate")
+        raise SetupError(
+            "client-key-data or client-key must be specified with a client certificate"
+        )
     place = "client-certificate-data" if settings.certificate_pem else settings.certificate_file
     try:
         load_key_pair(context, *_read_pair(settings))
     except (OSError, ValueError) as error:
-        raise TlsError(f"unable to load the client certificate of {place}: {error}") from None
+        raise SetupError(f"unable to load the client certificate of {place}: {error}") from None
 
 
 def _read_pair(settings: TlsSettings) -> tuple[bytes, bytes]:
@@ -108,13 +102,12 @@ def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> No
     read.
 
     Raises:
-        KeyPairError: They are not a certificate and its key.
-        OSError: The file could not be written.
+        OSError: They are not a certificate and its key, or the file could not be written.
         ValueError: The key has a passphrase.
     """
     for text, what in ((certificate, "certificate"), (key, "key")):
         if b"-----BEGIN " not in text:
-            raise KeyPairError(f"tls: failed to find any PEM data in {what} input")
+            raise OSError(f"tls: failed to find any PEM data in {what} input")
     descriptor, path = tempfile.mkstemp(prefix="kubesched-")
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -124,7 +117,7 @@ def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> No
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(path, password=_refuse_passphrase)
         context.load_cert_chain(path, password=_refuse_passphrase)
     except ssl.SSLError as error:
-        raise KeyPairError(f"tls: {tls_words(error)}") from None
+        raise OSError(f"tls: {tls_words(error)}") from None
     finally:
         Path(path).unlink(missing_ok=True)
 
@@ -172,7 +165,7 @@ class CertificateFiles:
             if found == self._seen:
                 return None
             context = tls_context(self._settings)
-        except (OSError, TlsError):
+        except (OSError, SetupError):
             return None
         self._seen = found
         return context

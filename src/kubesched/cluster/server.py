@@ -247,12 +247,10 @@ def since_changed(condition: Plain, old: Plain | None, now: str) -> Plain:
 
 def with_condition(status: Plain, condition: Plain, now: str) -> Plain:
     """Return a pod's status with a condition; its time changes only with its status."""
-    conditions = list(status.get("conditions", []))
-    types = [one["type"] for one in conditions]
-    at = types.index(condition["type"]) if condition["type"] in types else len(types)
-    old = conditions[at] if at < len(types) else None
-    conditions[at : at + 1] = [since_changed({"lastProbeTime": None, **condition}, old, now)]
-    return {**status, "conditions": conditions}
+    conditions = {one["type"]: one for one in status.get("conditions", ())}
+    old = conditions.get(condition["type"])
+    conditions[condition["type"]] = since_changed({"lastProbeTime": None, **condition}, old, now)
+    return {**status, "conditions": list(conditions.values())}
 
 
 def reference_to(obj: Plain) -> Plain:

@@ -187,19 +187,12 @@ def exhaustive(configuration: Configuration) -> Configuration:
     return msgspec.structs.replace(
         configuration,
         percentage_of_nodes_to_score=EVERY_NODE,
-        profiles=tuple(_exhaustive(profile) for profile in configuration.profiles),
-    )
-
-
-def _exhaustive(profile: ProfileConfiguration) -> ProfileConfiguration:
-    return msgspec.structs.replace(
-        profile,
-        percentage_of_nodes_to_score=EVERY_NODE,
-        plugin_config=tuple(
-            PluginConfig(entry.name, {**(entry.args or {}), **_EVERY_CANDIDATE})
-            if entry.name == "DefaultPreemption"
-            else entry
-            for entry in profile.plugin_config
+        profiles=tuple(
+            msgspec.structs.replace(
+                _with_args(profile, "DefaultPreemption", _EVERY_CANDIDATE),
+                percentage_of_nodes_to_score=EVERY_NODE,
+            )
+            for profile in configuration.profiles
         ),
     )
 
@@ -218,22 +211,26 @@ def ignore_extender_resources(configuration: Configuration) -> Configuration:
     ]
     if not ignored:
         return configuration
-    errors: list[FieldError] = []
-    profiles: list[ProfileConfiguration] = []
-    for i, profile in enumerate(configuration.profiles):
-        names = [plugin_config.name for plugin_config in profile.plugin_config]
-        if _FIT not in names:
-            message = "can't find NodeResourcesFitArgs in plugin config"
-            errors.append(FieldError(child("profiles", i, "pluginConfig"), message))
-            continue
-        at = names.index(_FIT)
-        args = {**(profile.plugin_config[at].args or {}), "ignoredResources": ignored}
-        plugin_config = list(profile.plugin_config)
-        plugin_config[at] = PluginConfig(_FIT, args)
-        profiles.append(msgspec.structs.replace(profile, plugin_config=tuple(plugin_config)))
+    message = "can't find NodeResourcesFitArgs in plugin config"
+    errors = [
+        FieldError(child("profiles", i, "pluginConfig"), message)
+        for i, profile in enumerate(configuration.profiles)
+        if _FIT not in [entry.name for entry in profile.plugin_config]
+    ]
     if errors:
         raise ConfigError(errors)
-    return msgspec.structs.replace(configuration, profiles=tuple(profiles))
+    changes = {"ignoredResources": ignored}
+    profiles = tuple(_with_args(profile, _FIT, changes) for profile in configuration.profiles)
+    return msgspec.structs.replace(configuration, profiles=profiles)
+
+
+def _with_args(profile: ProfileConfiguration, plugin: str, changes: Args) -> ProfileConfiguration:
+    """Return a profile with other arguments of a plugin, if it has any."""
+    plugin_config = tuple(
+        PluginConfig(plugin, {**(entry.args or {}), **changes}) if entry.name == plugin else entry
+        for entry in profile.plugin_config
+    )
+    return msgspec.structs.replace(profile, plugin_config=plugin_config)
 
 
 def _resources(written: object) -> object:

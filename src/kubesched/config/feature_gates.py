@@ -137,21 +137,16 @@ class FeatureGates(msgspec.Struct, frozen=True):
                 errors.append(FieldError(FLAG, f"invalid value of {name}={value}, err: {reason}"))
             else:
                 settings[name] = GO_BOOLEANS[value]
-        return cls._checked(settings, [*_component_errors(components), *errors])
+        return cls.of(settings, (*_component_errors(components), *errors))
 
     @classmethod
-    def of(cls, settings: Mapping[str, bool]) -> "FeatureGates":
-        """Return gates with these settings; raises ConfigError with all errors."""
-        return cls._checked(settings, [])
-
-    @classmethod
-    def _checked(cls, settings: Mapping[str, bool], errors: list[FieldError]) -> "FeatureGates":
+    def of(cls, settings: Mapping[str, bool], errors: Iterable[FieldError] = ()) -> "FeatureGates":
+        """Return gates with these settings; raises ConfigError with these and all other errors."""
         gates = cls(dict(settings))
-        errors += setting_errors(settings)
-        if not errors:
-            errors += (*_dependency_errors(gates), *_refusals(gates))
-        if errors:
-            raise ConfigError(errors)
+        found = [*errors, *setting_errors(settings)]
+        found = found or [*_dependency_errors(gates), *_refusals(gates)]
+        if found:
+            raise ConfigError(found)
         return gates
 
 

@@ -41,15 +41,6 @@ class Registry(Mapping[str, type[Plugin]]):
             raise RegistryError(f"a plugin named {name} already exists")
         self._plugins[name] = plugin
 
-    def merge(self, other: Mapping[str, type[Plugin]]) -> None:
-        """Add all plugins of another registry.
-
-        Raises:
-            RegistryError: At the first name that is already registered.
-        """
-        for name, plugin in other.items():
-            self.register(name, plugin)
-
 
 class SchedulerSetup(NamedTuple):
     """What a scheduler is built from: its configuration, the plugins it may name, and the gates.

@@ -20,7 +20,7 @@ from kubesched.api.core import CoreEvent, Event, Lease, Node, Pod
 from kubesched.api.errors import ApiError
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import KINDS, Kind, known_kinds
-from kubesched.client.connect import NotInClusterError, connect, in_cluster_settings, new_event_loop
+from kubesched.client.connect import connect, in_cluster_settings, new_event_loop
 from kubesched.client.connection_settings import ConnectionSettings
 from kubesched.client.errors import without_request
 from kubesched.client.informers import Informer, Informers
@@ -100,14 +100,12 @@ def live_target(source: ClusterSource) -> tuple[ConnectionSettings, str]:
         known = ", ".join(found.contexts) or "none"
         files = os.pathsep.join(found.files)
         raise UserError(f"{files}: there is no current-context; name one with --context: {known}")
-    try:
-        return in_cluster_settings(os.environ), "this cluster"
-    except NotInClusterError:
-        listed = os.environ.get("KUBECONFIG", "")
-        missing = f"none of KUBECONFIG, {listed}, exists" if listed else "there is no kubeconfig"
-        raise UserError(
-            f"no cluster is named, and {missing}; name files, or --kubeconfig FILE"
-        ) from None
+    settings = in_cluster_settings(os.environ)
+    if settings is not None:
+        return settings, "this cluster"
+    listed = os.environ.get("KUBECONFIG", "")
+    missing = f"none of KUBECONFIG, {listed}, exists" if listed else "there is no kubeconfig"
+    raise UserError(f"no cluster is named, and {missing}; name files, or --kubeconfig FILE")
 
 
 def _read_kinds() -> tuple[Kind, ...]:

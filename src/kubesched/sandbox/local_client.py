@@ -101,14 +101,7 @@ class LocalClient(AnyKindServer):
     def delete(
         self, key: Key, uid: str = "", grace_seconds: int | None = None, policy: str = "Background"
     ) -> None:
-        """Delete an object, or begin to; the grace period is by default the object's own.
-
-        `uid` is the identity it must have, "" for any; `policy` says what happens to its
-        dependents.
-
-        Raises:
-            ApiError: It is not there, or it is another one.
-        """
+        """Delete an object, or begin to; `policy` says what happens to its dependents."""
         options = DeleteOptions(grace_seconds, policy, preconditions={"uid": uid} if uid else None)
         delete(self._registry, self._operation("DELETE", key), options)
 

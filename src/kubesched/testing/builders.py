@@ -59,20 +59,6 @@ class PodFields(TypedDict, total=False):
     status: Json | None
 
 
-class NodeFields(TypedDict, total=False):
-    """The keywords of `make_node` without the name, for tables of test cases."""
-
-    labels: Mapping[str, str] | None
-    taints: Iterable[Json]
-    unschedulable: bool
-    allocatable: Amounts | None
-    images: Mapping[str, int] | None
-    declared_features: Sequence[str]
-    metadata: Json | None
-    spec: Json | None
-    status: Json | None
-
-
 def make_pod(
     name: str = "pod",
     *,

@@ -120,15 +120,13 @@ class SandboxCluster:
         """
         if self._run is not None:
             raise RuntimeError("the cluster is running already")
-        run = _Run(self._population, self._setup, self._gates, has_tls=self._has_tls)
-        run.start()
-        self._run = run
+        self._run = _Run(self._population, self._setup, self._gates, has_tls=self._has_tls)
 
     def stop(self) -> None:
         """Stop everything; stopping twice is fine."""
         run, self._run = self._run, None
         if run is not None:
-            run.stop()
+            run.opened.close()
 
     @property
     def url(self) -> str:
@@ -241,32 +239,26 @@ class _Run:
         self._population = population
         self._setup = setup
         self.failure: Exception | None = None
-        self._started: Future[asyncio.AbstractEventLoop] = Future()
+        self._started: Future[None] = Future()
         self._loop: asyncio.AbstractEventLoop
         self._ended: asyncio.Event
-
-    def start(self) -> None:
         # A test that forgets to stop it can still end.
         thread = threading.Thread(target=self._serve, name="kubesched-cluster", daemon=True)
         thread.start()
         self.opened.callback(thread.join)
         try:
-            loop = self._started.result()
+            self._started.result()
         except Exception:
-            self.stop()
+            self.opened.close()
             raise
-        self.opened.callback(loop.call_soon_threadsafe, self._ended.set)
-
-    def stop(self) -> None:
-        self.opened.close()
+        self.opened.callback(self._loop.call_soon_threadsafe, self._ended.set)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of a coroutine, run in the cluster's thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    # In its thread.
-
     def _serve(self) -> None:
+        """Run the cluster in its thread."""
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             runner.run(self._live())
 
@@ -284,7 +276,7 @@ class _Run:
                     opened,
                     self._failed,
                 )
-                self._started.set_result(self._loop)
+                self._started.set_result(None)
                 await self._ended.wait()
         except Exception as error:
             if self._started.done():

@@ -51,11 +51,11 @@ def test_election() -> None:
     """The elector's state is there once there is an elector."""
     pages = _pages()
     assert b"leader_election" not in pages.metrics.page()[1]
-    pages.election = lambda: ElectionStatistics("lock", 1, 0)
+    pages.election = ElectionStatistics("lock", 1, 0)
     page = pages.metrics.page()[1].decode()
     assert 'leader_election_master_status{name="lock"} 1\n' in page
     assert "slowpath" not in page
-    pages.election = lambda: ElectionStatistics("lock", 0, 2)
+    pages.election = ElectionStatistics("lock", 0, 2)
     assert 'leader_election_slowpath_total{name="lock"} 2\n' in pages.metrics.page()[1].decode()
 
 

@@ -194,7 +194,7 @@ class InProcessConnection:
     def _with_timeout(self, request: Request) -> Request:
         if self._timeout_seconds is None:
             return request
-        told = (*request.query, ("timeout", go_duration(self._timeout_seconds)))
+        told = {**request.query, "timeout": go_duration(self._timeout_seconds)}
         return msgspec.structs.replace(request, query=told)
 
 
@@ -202,7 +202,7 @@ def _as_served(request: Request) -> served.ApiRequest:
     headers = {"accept": "application/json", "user-agent": "kubesched/contract"}
     if request.body:
         headers["content-type"] = request.content_type
-    query = {name: (value,) for name, value in request.query}
+    query = {name: (value,) for name, value in request.query.items()}
     return served.ApiRequest(request.method, request.path, query, headers, request.body, SCHEDULER)
 
 

@@ -86,7 +86,7 @@ class Pages:
         scheduler: The instruments for `assemble`.
         requests: The observer for connections.
         health: Its `observe` gets the results of health checks.
-        election: Returns the elector's statistics; None without one.
+        election: The elector's statistics; None without one.
         metrics, slis: The pages of these names.
     """
 
@@ -103,7 +103,7 @@ class Pages:
         self.scheduler = SchedulerMetrics(clock, draw)
         self.requests = RequestMetrics()
         self.health = HealthMetrics()
-        self.election: Callable[[], ElectionStatistics | None] = lambda: None
+        self.election: ElectionStatistics | None = None
         self.metrics = MetricsPage(
             self._all, operating_system_metrics, reset=self._reset, exposure=exposure
         )
@@ -129,9 +129,8 @@ class Pages:
         yield from counted
         yield from component_metrics(self._gates)
         yield from self._exposure.metrics(counted)
-        election = self.election()
-        if election is not None:
-            yield from election_metrics(election)
+        if self.election is not None:
+            yield from election_metrics(self.election)
         yield from self.registry.collect()
 
     def _reset(self) -> None:

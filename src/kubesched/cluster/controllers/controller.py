@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import ceil, floor
 from typing import ClassVar, Final, Generic, TypeVar
 
@@ -422,10 +422,20 @@ class PodsController(OwnerController):
         was_active = before is not None and is_active(before)
         return was_active and (after is None or not is_active(after))
 
-    def unavailable_seconds(self, pod: Pod, min_ready_seconds: int) -> float | None:
+    def unavailable_seconds(self, owner: Plain, pod: Pod) -> float | None:
         """Return how long until a pod counts as available; 0 for now, None if it is not ready."""
-        since = ready_since(pod)
-        return None if since is None else max(0.0, since + min_ready_seconds - self.server.now())
+        since, seconds = ready_since(pod), owner["spec"].get("minReadySeconds", 0)
+        return None if since is None else max(0.0, since + seconds - self.server.now())
+
+    def all_unavailable_seconds(
+        self, key: Key, owner: Plain, pods: Iterable[Pod]
+    ) -> list[float | None]:
+        """Return the same of several pods; the owner is reconciled when the next one counts."""
+        waits = [self.unavailable_seconds(owner, pod) for pod in pods]
+        soonest = min((wait for wait in waits if wait), default=None)
+        if soonest is not None:
+            self._enqueue_after(key, soonest)
+        return waits
 
 
 def pod_of(template: Plain, name: str) -> Plain:

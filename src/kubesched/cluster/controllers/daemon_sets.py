@@ -112,7 +112,7 @@ class DaemonSetController(PodsController):
         current = template_hash(owner)
         old = []
         for pod in on_node.values():
-            is_available = is_active(pod) and self._wait(owner, pod) == 0
+            is_available = is_active(pod) and self.unavailable_seconds(owner, pod) == 0
             limit -= not is_available
             if is_active(pod) and pod.metadata.labels.get(_HASH) != current:
                 old.append((is_available, pod))
@@ -125,10 +125,7 @@ class DaemonSetController(PodsController):
     def _count(self, key: Key, owner: Plain, wanted: dict[str, None]) -> None:
         pods = {node_name_of(pod): pod for pod in self.pods.of(owner) if is_active(pod)}
         here = [pod for name, pod in pods.items() if name in wanted]
-        waits = [self._wait(owner, pod) for pod in here]
-        soonest = min((wait for wait in waits if wait), default=None)
-        if soonest is not None:
-            self._enqueue_after(key, soonest)
+        waits = self.all_unavailable_seconds(key, owner, here)
         available = waits.count(0.0)
         current = template_hash(owner)
         self.update_status(
@@ -145,10 +142,6 @@ class DaemonSetController(PodsController):
                 "numberUnavailable": len(wanted) - available,
             },
         )
-
-    def _wait(self, owner: Plain, pod: Pod) -> float | None:
-        """Return how long until a pod counts as available; None if it is not ready."""
-        return self.unavailable_seconds(pod, owner["spec"].get("minReadySeconds", 0))
 
 
 def daemons_of(owner: Plain, nodes: Iterable[Node]) -> dict[str, Plain]:

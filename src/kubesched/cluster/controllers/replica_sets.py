@@ -73,15 +73,10 @@ class ReplicaSetController(PodsController):
         return [now or known for now, known in zip(found, pods, strict=True)]
 
     def _count(self, key: Key, owner: Plain) -> None:
-        spec = owner["spec"]
         unfinished = [pod for pod in self.pods.of(owner) if pod.status.phase not in FINISHED]
         pods = [pod for pod in unfinished if is_active(pod)]
-        labels = (spec["template"].get("metadata", {}).get("labels") or {}).items()
-        waits = [self.unavailable_seconds(pod, spec.get("minReadySeconds", 0)) for pod in pods]
-        ready = [wait for wait in waits if wait is not None]
-        soonest = min((wait for wait in ready if wait), default=None)
-        if soonest is not None:
-            self._enqueue_after(key, soonest)
+        labels = (owner["spec"]["template"].get("metadata", {}).get("labels") or {}).items()
+        waits = self.all_unavailable_seconds(key, owner, pods)
         counts = {}
         if self.counts_terminating:
             counts["terminatingReplicas"] = len(unfinished) - len(pods)
@@ -91,8 +86,8 @@ class ReplicaSetController(PodsController):
                 **counts,
                 "replicas": len(pods),
                 "fullyLabeledReplicas": sum(labels <= pod.metadata.labels.items() for pod in pods),
-                "readyReplicas": len(ready),
-                "availableReplicas": ready.count(0.0),
+                "readyReplicas": sum(wait is not None for wait in waits),
+                "availableReplicas": waits.count(0.0),
             },
         )
 

@@ -100,21 +100,20 @@ class StatefulSetController(PodsController):
             if pod.metadata.labels.get(_REVISION) != _revision_of(owner):
                 self.pods.delete(pod)
                 return
-            if self.unavailable_seconds(pod, owner["spec"].get("minReadySeconds", 0)) != 0:
+            if self.unavailable_seconds(owner, pod) != 0:
                 return
 
     def _is_available(self, key: Key, owner: Plain, pod: Pod) -> bool:
         if pod.metadata.deletion_timestamp:
             return False
-        wait = self.unavailable_seconds(pod, owner["spec"].get("minReadySeconds", 0))
+        wait = self.unavailable_seconds(owner, pod)
         if wait:
             self._enqueue_after(key, wait)
         return wait == 0
 
     def _count(self, key: Key, owner: Plain) -> None:
         pods = list(self._members(owner).values())
-        seconds = owner["spec"].get("minReadySeconds", 0)
-        waits = [self.unavailable_seconds(pod, seconds) for pod in pods]
+        waits = [self.unavailable_seconds(owner, pod) for pod in pods]
         revision = _revision_of(owner)
         updated = sum(pod.metadata.labels.get(_REVISION) == revision for pod in pods)
         is_done = updated == len(pods)

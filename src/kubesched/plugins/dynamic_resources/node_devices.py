@@ -140,12 +140,12 @@ class DeviceMatcher:
         if known is not None:
             return known[1]
         try:
-            compiled = cel.compile_selector(expression)
+            matches = cel.compile_selector(expression)
         except cel.DeviceSelectorError as error:
             raise AllocationError(f"{where}CEL compile error: {error}") from error
         answer: bool | str
         try:
-            answer = compiled.matches(cel.device_variables(driver, device))
+            answer = matches(cel.device_variables(driver, device))
         except CelError as error:
             answer = str(error)
         if len(self._answers) >= _ANSWERS_MAX:

@@ -188,10 +188,10 @@ class BackingDevices:
             key = (selector.cel.expression, driver, pool, device.name)
             if key in self._matching:
                 continue
-            compiled = cel.compile_selector(selector.cel.expression)
+            matches = cel.compile_selector(selector.cel.expression)
             if variables is None:
                 variables = cel.device_variables(driver, device, allow_multiple_allocations=False)
-            if not compiled.matches(variables):
+            if not matches(variables):
                 return False
             self._matching.add(key)
         return True

@@ -159,6 +159,17 @@ async def test_dependents_of_older_kinds_are_orphaned(
     )
 
 
+@pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
+@in_real_time
+async def test_events_are_deleted_with_any_policy(policy: str) -> None:
+    """Nothing collects what depends on them, so they do not wait for it."""
+    server, path = new_server(), "/api/v1/namespaces/default/events"
+    event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}}
+    assert 201 == (await ask(server, "POST", path, event)).status
+    await ask(server, "DELETE", f"{path}/e", {"propagationPolicy": policy})
+    assert 404 == (await ask(server, "GET", f"{path}/e")).status
+
+
 @in_real_time
 async def test_message_of_a_failed_precondition() -> None:
     """The message names the kind and its group."""

@@ -159,6 +159,19 @@ async def test_dependents_of_older_kinds_are_orphaned(
     )
 
 
+@in_real_time
+async def test_a_body_of_another_version() -> None:
+    """The message names both versions."""
+    scalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+    scaler = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler"}
+    answer = await ask(new_server(), "POST", scalers, {**scaler, "metadata": {"name": "s"}})
+    assert 400 == answer.status
+    assert _body(answer)["message"] == (
+        "the API version in the data (autoscaling/v1) does not match the expected API version "
+        "(autoscaling/v2)"
+    )
+
+
 @pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
 @in_real_time
 async def test_events_are_deleted_with_any_policy(policy: str) -> None:

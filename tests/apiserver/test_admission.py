@@ -393,6 +393,25 @@ def test_services_get_addresses_and_ports() -> None:
     assert [first["spec"]["clusterIP"]] == first["spec"]["clusterIPs"]
 
 
+@pytest.mark.parametrize(
+    ("ports", "expected"),
+    [
+        ([{"port": 81}, {"port": 80}], [30_000, 31_000]),
+        ([{"port": 80, "protocol": "UDP"}], [30_000]),
+        ([{"port": 80}, {"port": 81, "nodePort": 31_000}], [30_000, 31_000]),
+    ],
+    ids=["another port before it", "another protocol", "taken by another port"],
+)
+def test_an_update_of_a_service_keeps_node_ports(ports: list[Plain], expected: list[int]) -> None:
+    """A port without a node port keeps its own, unless the update asks for that elsewhere."""
+    resource = resource_of("Service")
+    given = _service(type="NodePort", ports=[{"port": 80, "nodePort": 31_000}])
+    old = admit(AdmissionRequest(resource, Objects()), given)
+    new = _service(type="NodePort", ports=ports)
+    spec = admit(AdmissionRequest(resource, Objects(services=[old]), old), new)["spec"]
+    assert expected == [port["nodePort"] for port in spec["ports"]]
+
+
 def test_an_external_service_has_no_addresses() -> None:
     """Another service may have them."""
     resource = resource_of("Service")

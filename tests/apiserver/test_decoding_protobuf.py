@@ -233,6 +233,11 @@ def test_decode(text: bytes, expected: dict[str, Any]) -> None:
         pytest.param(b"k8s\0" + b"\xff" * 11, "integer overflow", id="overflow"),
         pytest.param(b"k8s\0\x0b", "illegal wireType 3", id="wire-type"),
         pytest.param(body("v1", "Namespace", [(1, 5)]), "wrong wireType", id="number"),
+        pytest.param(
+            body("v1", "Pod", [(2, [(1, [(1, "v"), (2, [(9, [(1, "endpoints")])])])])]),
+            "JSON is malformed",
+            id="glusterfs",
+        ),
     ],
 )
 def test_invalid_bodies(text: bytes, why: str) -> None:

@@ -61,6 +61,14 @@ _FIELD = "json: cannot unmarshal {} into Go struct field {} of type {}"
         ),
         pytest.param(
             "Pod",
+            _pod(volumes=[{"portworxVolume": {"volumeID": 5}}]),
+            _FIELD.format(
+                "number", "PortworxVolumeSource.spec.volumes.portworxVolume.volumeID", "string"
+            ),
+            id="a number for a text in a volume",
+        ),
+        pytest.param(
+            "Pod",
             _pod(nodeSelector={"a": True}),
             _FIELD.format("bool", "PodSpec.spec.nodeSelector", "string"),
             id="a truth for a text in a map",

@@ -160,6 +160,30 @@ async def test_dependents_of_older_kinds_are_orphaned(
 
 
 @in_real_time
+async def test_a_body_of_another_version() -> None:
+    """The message names both versions."""
+    scalers = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
+    scaler = {"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler"}
+    answer = await ask(new_server(), "POST", scalers, {**scaler, "metadata": {"name": "s"}})
+    assert 400 == answer.status
+    assert _body(answer)["message"] == (
+        "the API version in the data (autoscaling/v1) does not match the expected API version "
+        "(autoscaling/v2)"
+    )
+
+
+@pytest.mark.parametrize("policy", ["Background", "Foreground", "Orphan"])
+@in_real_time
+async def test_events_are_deleted_with_any_policy(policy: str) -> None:
+    """Nothing collects what depends on them, so they do not wait for it."""
+    server, path = new_server(), "/api/v1/namespaces/default/events"
+    event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}}
+    assert 201 == (await ask(server, "POST", path, event)).status
+    await ask(server, "DELETE", f"{path}/e", {"propagationPolicy": policy})
+    assert 404 == (await ask(server, "GET", f"{path}/e")).status
+
+
+@in_real_time
 async def test_message_of_a_failed_precondition() -> None:
     """The message names the kind and its group."""
     server = new_server()

@@ -273,7 +273,13 @@ def _other_kind(kind: Any, version: Any, resources: Resources, resource: Resourc
     if not isinstance(kind, str) or not isinstance(version, str):
         return bad_request(_UNPARSABLE)
     short = version.rpartition("/")[2]
-    if resources.find_kind(version, kind) is None:
+    found = resources.find_kind(version, kind)
+    if found is not None and found.kind == resource.kind:
+        return bad_request(
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({resource.api_version})"
+        )
+    if found is None:
         why = f'no kind "{kind}" is registered for version "{version}" in scheme "{_SCHEME}"'
     else:
         package = resource.group.partition(".")[0] or "core"

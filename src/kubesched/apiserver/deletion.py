@@ -6,7 +6,7 @@ Invariants: a pod's deletion is always marked before it is removed; what is mark
 Differs:  an object whose deletion removes the finalizers `orphan` or `foregroundDeletion` is shown
           without them, and may be deleted with a precondition on its version; upstream writes it
           first, so that the version no longer fits. The policy for dependents does not matter for
-          namespaces, and does for events.
+          namespaces.
 """
 
 from __future__ import annotations
@@ -233,6 +233,9 @@ def _held_marks(metadata: Plain, clock: Clock) -> Plain:
 def _finalizers(resource: Resource, metadata: Plain, options: DeleteOptions) -> list[str]:
     """Return finalizers with the one that the policy for dependents needs."""
     present: list[str] = metadata.get("finalizers", [])
+    # The garbage collector passes over events.
+    if resource.built_in_kind == "Event":
+        return present
     kept = [one for one in present if one not in ("orphan", "foregroundDeletion")]
     policy = options.policy
     if policy is None:

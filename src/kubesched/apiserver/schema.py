@@ -37,8 +37,8 @@ Upstream: staging/src/k8s.io/api/*/*/{types.go,generated.proto}, api/openapi-spe
 Differs:  of two fields of the same name in one body only the last is read; they are not merged.
           Messages name repeated fields of an object before unknown ones, upstream in the order of
           the text. Schemas in CustomResourceDefinitions are kept as they are sent. So are volumes
-          that Kubernetes no longer mounts, such as glusterfs, and what autoscalers have measured;
-          these in JSON only.
+          that Kubernetes no longer mounts, such as glusterfs, and what autoscalers have measured:
+          in protobuf bodies the volumes are refused, and the measurements left out.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ Differs:  claims whose class is named by the old annotation do not grow; no anno
           marks a default class; nothing protects a VolumeAttributesClass in use. Addresses of
           services are IPv4 and of one range; the first that is free is taken, not a random one.
           Addresses and ports that a service asks for are not checked. A service whose type has no
-          node ports or addresses loses them; an update that leaves a node port out may get another
-          one. Health checks of services are not served.
+          node ports or addresses loses them. Health checks of services are not served.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ _NODE_PORTS: Final = range(30_000, 32_768)
 
 
 def add_addresses(request: AdmissionRequest, service: Plain) -> Plain:
-    """Return the service with an address and node ports: as given, or the first that are free."""
+    """Return the service with addresses and ports: as given, as before, or the first free ones."""
     before: Plain = (request.old or {}).get("spec", {})
     spec = {**service["spec"]}
     others = [one["spec"] for one in request.lookup.items("services") if one["spec"] != before]
@@ -107,7 +106,7 @@ def add_addresses(request: AdmissionRequest, service: Plain) -> Plain:
     else:
         spec |= _addresses(spec, before, others)
     if spec.get("ports"):
-        spec["ports"] = _ports(spec, others)
+        spec["ports"] = _ports(spec, before, others)
     return {**service, "spec": spec}
 
 
@@ -125,13 +124,24 @@ def _addresses(spec: Plain, before: Plain, others: list[Plain]) -> Plain:
     }
 
 
-def _ports(spec: Plain, others: list[Plain]) -> list[Plain]:
+def _ports(spec: Plain, before: Plain, others: list[Plain]) -> list[Plain]:
     """Return a service's ports with node ports, if its type has any."""
     ports: list[Plain] = spec["ports"]
     if spec.get("type") not in ("LoadBalancer", "NodePort"):
         return [without(port, "nodePort") for port in ports]
     if spec.get("allocateLoadBalancerNodePorts") is False:
         return ports
-    taken = {port.get("nodePort") for one in (spec, *others) for port in one.get("ports") or ()}
+    services = (spec, before, *others)
+    taken = {port.get("nodePort") for one in services for port in one.get("ports") or ()}
     free = (number for number in _NODE_PORTS if number not in taken)
-    return [port if port.get("nodePort") else {**port, "nodePort": next(free)} for port in ports]
+    asked = {port.get("nodePort") for port in ports}
+    kept = {
+        (port["port"], port["protocol"]): number
+        for port in before.get("ports") or ()
+        if (number := port.get("nodePort")) not in asked
+    }
+    numbered = []
+    for port in ports:
+        number = port.get("nodePort") or kept.get((port["port"], port["protocol"])) or next(free)
+        numbered.append({**port, "nodePort": number})
+    return numbered

@@ -258,6 +258,8 @@ TRANSITIONS: Final = {
 NEVER: Final = {
     # (plugin, event, outcome) that no cluster can show, and why.
     ("NodeName", "NodeAdd", "Queue"): "a pod that names its node is never in the queue",
+    ("GangScheduling", "PodAdd", "QueueSkip"): "only pods of the new pod's group are asked",
+    ("GangScheduling", "scheduling.k8s.io/PodGroupAdd", "QueueSkip"): "only pods of it are asked",
     ("NodeName", "NodeUpdateNodeTaint", "Queue"): "the same",
     ("DefaultPreemption", "PodDelete", "Queue"): "its hint always says QueueSkip",
     ("NodeDeclaredFeatures", "NodeAdd", "QueueSkip"): "any node that comes counts",

@@ -129,7 +129,7 @@ def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> No
     pod = registry.get(operation)
     charged = _charged_budget(registry, pod.typed(Pod))
     check_preconditions(operation.resource, pod.plain["metadata"], options)
-    # They hold until the deletion, although writing the reason makes another version.
+    # They are checked once: writing the reason below gives the pod another version.
     options = msgspec.structs.replace(options, preconditions=None)
     if not options.dry_run:
         if charged is not None:

@@ -214,7 +214,7 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
 
 
 def _names_of(disks: Iterable[Volume]) -> set[DiskName]:
-    """Return the names of disks; those of pods that conflict are equal."""
+    """Return the names of disks; two disks conflict only if their names are equal."""
     return {
         (field, name_of(source))
         for disk in disks

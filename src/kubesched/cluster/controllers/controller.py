@@ -430,7 +430,7 @@ class PodsController(OwnerController):
     def all_unavailable_seconds(
         self, key: Key, owner: Plain, pods: Iterable[Pod]
     ) -> list[float | None]:
-        """Return the same of several pods; the owner is reconciled when the next one counts."""
+        """Return how long until each pod counts as available, and reconcile the owner then."""
         waits = [self.unavailable_seconds(owner, pod) for pod in pods]
         soonest = min((wait for wait in waits if wait), default=None)
         if soonest is not None:

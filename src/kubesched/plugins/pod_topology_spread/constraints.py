@@ -149,6 +149,18 @@ class IncludedNodes(msgspec.Struct, frozen=True):
     is_domain: NDArray[np.bool_]
 
 
+class Included(msgspec.Struct, frozen=True):
+    """What all constraints of an action include.
+
+    Attributes:
+        having_all_keys: Bool per row of the whole table; None if no row is ignored.
+        each: The nodes that each constraint includes, in their order.
+    """
+
+    having_all_keys: NDArray[np.bool_] | None
+    each: tuple[IncludedNodes, ...]
+
+
 class NodeInclusion:
     """Which nodes constraints include by their inclusion policies.
 
@@ -158,7 +170,7 @@ class NodeInclusion:
 
     def __init__(self, *, compares_tolerations: bool) -> None:
         self._compares_tolerations = compares_tolerations
-        self._known: TemplateMemo[tuple[IncludedNodes, ...]] = TemplateMemo(size_max=64)
+        self._known: TemplateMemo[Included] = TemplateMemo(size_max=64)
 
     def of(
         self,
@@ -167,10 +179,10 @@ class NodeInclusion:
         nodes: NodeColumns,
         *,
         requires_all_keys: bool = True,
-    ) -> tuple[IncludedNodes, ...]:
-        """Return, for each constraint, the nodes it includes.
+    ) -> Included:
+        """Return what constraints include.
 
-        With `requires_all_keys`, these are nodes with the topology keys of all constraints.
+        With `requires_all_keys`, nodes that lack the topology key of one of them are ignored.
         """
         spec = pod.spec
         key = (
@@ -181,14 +193,14 @@ class NodeInclusion:
             spec.tolerations,
         )
 
-        def derive() -> tuple[IncludedNodes, ...]:
+        def derive() -> Included:
             having = have_all_keys(constraints, nodes) if requires_all_keys else None
             included: list[IncludedNodes] = []
             for constraint in constraints:
                 rows = both(having, self.rows(constraint, pod, nodes))
                 is_domain = nodes.label(constraint.topology_key).used(rows)
                 included.append(IncludedNodes(rows, is_domain))
-            return tuple(included)
+            return Included(having, tuple(included))
 
         return self._known.get(key, (nodes, nodes.labels_epoch, nodes.taints.version), derive)
 

@@ -156,7 +156,7 @@ class PodTopologySpread(
         included = self._inclusion.of(hard.items, pod, nodes)
         domains = tuple(
             SpreadDomains.of(constraint, nodes, counted)
-            for constraint, counted in zip(hard.items, included, strict=True)
+            for constraint, counted in zip(hard.items, included.each, strict=True)
         )
         return PreFilterResult(SpreadState(domains))
 
@@ -233,9 +233,7 @@ class PodTopologySpread(
         included = self._inclusion.of(
             soft.items, pod, snapshot.nodes, requires_all_keys=requires_all
         )
-        return PreScoreResult(
-            SpreadScores.of(soft.items, snapshot.nodes, feasible, included, requires_all)
-        )
+        return PreScoreResult(SpreadScores.of(soft.items, snapshot.nodes, feasible, included))
 
     def score(self, state: SpreadScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """Return a number per row that grows with the matching pods in its domains."""

@@ -10,7 +10,6 @@ Differs:  the lowest count is exact for any change of a what-if; upstream's two 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from kubesched.api.well_known import HOSTNAME
 from kubesched.framework.plugin import NODE_SCORE_MAX
 from kubesched.plugins.pod_topology_spread.constraints import (
+    Included,
     IncludedNodes,
     SpreadConstraint,
     have_all_keys,
@@ -106,21 +106,19 @@ class SpreadScores(msgspec.Struct, frozen=True):
         constraints: tuple[SpreadConstraint, ...],
         nodes: NodeColumns,
         feasible: NDArray[np.bool_],
-        included: Sequence[IncludedNodes],
-        requires_all_keys: bool,
+        included: Included,
     ) -> SpreadScores:
         """Weigh the soft constraints, and count the matching pods per domain of the whole table.
 
-        `feasible` is a bool per row, `included` has the nodes that each constraint includes. With
-        `requires_all_keys`, a row that lacks one of the labels is ignored.
+        `feasible` is a bool per row, `included` says which nodes count.
         """
-        having = have_all_keys(constraints, nodes) if requires_all_keys else None
+        having = included.having_all_keys
         candidates = feasible if having is None else feasible & having
         scored = int(np.count_nonzero(candidates))
         rows = None if scored == len(nodes) else candidates
         weights: list[float] = []
         worths: list[NDArray[np.float64] | None] = []
-        for constraint, counted in zip(constraints, included, strict=True):
+        for constraint, counted in zip(constraints, included.each, strict=True):
             if constraint.topology_key == HOSTNAME:
                 weights.append(_weight(scored))
                 worths.append(None)

@@ -71,9 +71,10 @@ def _describe_existing(
 
 
 def _avoiding_terms(state: AffinityState, pod: PodInfo, key: str) -> Iterable[AffinityTerm]:
-    index = state.table.groups.owned_terms.filtering
-    for _, term in index.matching(pod.namespace, pod.labels, state.namespace_labels):
-        if term.topology_key == key:
+    owned = (group.affinity for group in state.table.groups if group.affinity is not None)
+    for term in dict.fromkeys(term for terms in owned for term in terms.required_anti_affinity):
+        is_about = term.matches(pod.namespace, pod.labels, state.namespace_labels)
+        if is_about and term.topology_key == key:
             yield term
 
 

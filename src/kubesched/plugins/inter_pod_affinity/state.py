@@ -153,6 +153,7 @@ class AffinityState:
         affinity: Counts pods that match all required affinity of the pod to place.
         anti_affinity: Counts pods that match required anti-affinity of the pod to place.
         table: The nodes and their pods.
+        avoiding: For explain: the terms that `existing` counts, None if they are not known yet.
         facts: A cache for explain: (key, question) -> domain -> names of pods.
     """
 
@@ -162,6 +163,7 @@ class AffinityState:
     affinity: dict[str, DomainSums]
     anti_affinity: dict[str, DomainSums]
     table: NodeColumns
+    avoiding: list[AffinityTerm] | None = None
     facts: dict[tuple[str, object], dict[str | None, list[str]]] = field(default_factory=dict)
 
     def clone(self) -> AffinityState:

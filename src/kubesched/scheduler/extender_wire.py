@@ -125,8 +125,7 @@ def decode_filter_result(body: bytes) -> FilterResult:
 def decode_host_priorities(body: bytes) -> tuple[tuple[str, int], ...]:
     """Decode the response to prioritize: node names and scores, in the order given.
 
-    Raises:
-        WireError: if the body does not match the protocol.
+    Raises WireError if the body does not match the protocol.
     """
     return _list(_first_value(body), _TOP, "v1.HostPriorityList", _host_priority)
 
@@ -134,8 +133,7 @@ def decode_host_priorities(body: bytes) -> tuple[tuple[str, int], ...]:
 def decode_preemption_result(body: bytes) -> dict[str, MetaVictims]:
     """Decode the response to preempt: the victims by node name.
 
-    Raises:
-        WireError: if the body does not match the protocol.
+    Raises WireError if the body does not match the protocol.
     """
     fields, at = _struct(_first_value(body), _TOP, "ExtenderPreemptionResult")
     place = at("NodeNameToMetaVictims")
@@ -146,8 +144,7 @@ def decode_preemption_result(body: bytes) -> dict[str, MetaVictims]:
 def decode_binding_error(body: bytes) -> str:
     """Decode the response to bind: the error, empty on success.
 
-    Raises:
-        WireError: if the body does not match the protocol.
+    Raises WireError if the body does not match the protocol.
     """
     fields, at = _struct(_first_value(body), _TOP, "ExtenderBindingResult")
     return _text(fields.get("error"), at("Error"))

@@ -134,8 +134,7 @@ class Cache:
     def assume_pod(self, info: PodInfo, node_name: str) -> PodInfo:
         """Place a pod on its chosen node before it is bound; return it with the node's name.
 
-        Raises:
-            CacheError: The pod is in the cache already.
+        Raises CacheError if the pod is in the cache already.
         """
         if info.uid in self._pods:
             raise CacheError(f"pod {info.uid}({info.key}) is in the cache, so can't be assumed")
@@ -148,8 +147,7 @@ class Cache:
     def forget_pod(self, info: PodInfo) -> None:
         """Undo `assume_pod`; unknown pods are ignored.
 
-        Raises:
-            CacheError: The pod has been confirmed.
+        Raises CacheError if the pod has been confirmed.
         """
         known = self._pods.get(info.uid)
         if known is None:
@@ -162,8 +160,7 @@ class Cache:
     def add_pod(self, pod: Pod) -> PodInfo:
         """Add an observed pod that has a node, or confirm an assumed one.
 
-        Raises:
-            CacheError: The pod has been added already.
+        Raises CacheError if the pod has been added already.
         """
         known = self._pods.get(uid_of(pod))
         info = PodInfo(pod, known)
@@ -189,11 +186,7 @@ class Cache:
         return info
 
     def update_pod(self, pod: Pod) -> PodInfo:
-        """Update an observed pod.
-
-        Raises:
-            CacheError: The pod has not been added.
-        """
+        """Update an observed pod; raises CacheError if the pod has not been added."""
         known = self._pods.get(uid_of(pod))
         info = PodInfo(pod, known)
         if known is None or info.uid in self._assumed:

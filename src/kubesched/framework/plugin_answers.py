@@ -312,8 +312,7 @@ class AnswerChecks:
     def ask(self, method: str, question: Callable[[*Arguments], R], *args: *Arguments) -> R:
         """Call a method of the plugin, by its name and itself, and check what it returns.
 
-        Raises:
-            WrongAnswerError: The answer is wrong, or an object was changed.
+        Raises WrongAnswerError if the answer is wrong, or an object was changed.
         """
         self._calls[method] += 1
         calls = self._calls[method]
@@ -349,9 +348,7 @@ class AnswerChecks:
         """Await a method of the plugin, and check what it returns.
 
         While it awaits something, other pods do not wait for it, and its time does not count.
-
-        Raises:
-            WrongAnswerError: The answer is wrong.
+        Raises WrongAnswerError if the answer is wrong.
         """
         method, awaited = question.__name__, question(*args)
         self._calls[method] += 1

@@ -43,9 +43,6 @@ class Code(IntEnum):
 _SUCCESS: Final = Code.SUCCESS
 _SKIP: Final = Code.SKIP
 
-_COUNTED_ONE_BY_ONE_MAX: Final = 5
-"""Up to this number of statuses, one pass for each takes less time than one for all."""
-
 _LABELS: Final = {
     code: "".join(word.capitalize() for word in code.name.split("_")) for code in Code
 }
@@ -231,12 +228,8 @@ class NodeToStatus:
     def counts(self) -> Sequence[tuple[Status, int]]:
         """The distinct statuses but success, with their numbers of rows; read once it is final."""
         if self._counts is None:
-            if len(self.statuses) <= _COUNTED_ONE_BY_ONE_MAX:
-                codes = range(1, len(self.statuses))
-                counts = [int(np.count_nonzero(self.index == code)) for code in codes]
-            else:
-                counts = np.bincount(self.index, minlength=len(self.statuses)).tolist()[1:]
-            both = zip(self.statuses[1:], counts, strict=True)
+            counts = np.bincount(self.index, minlength=len(self.statuses)).tolist()
+            both = zip(self.statuses[1:], counts[1:], strict=True)
             self._counts = [(status, rows) for status, rows in both if rows]
         return self._counts
 

@@ -35,6 +35,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.plugins.shared.siblings import (
+    ServiceIndex,
     count_siblings,
     kinds_of_siblings,
     matching_selector,
@@ -44,7 +45,6 @@ from kubesched.plugins.shared.template_memo import TemplateMemo
 from kubesched.snapshot.coded import Coded
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.service_index import ServiceIndex
 from kubesched.snapshot.snapshot import Snapshot
 
 _SCALES: Final = (10, 100)

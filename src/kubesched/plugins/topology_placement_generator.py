@@ -67,8 +67,8 @@ def _topology_key(group: PodGroup) -> str | None:
 def _domain_of(scheduled: Iterable[PodInfo], key: str, nodes: NodeColumns) -> str | None:
     """Return the domain of the pods, or None if there are no pods.
 
-    Raises:
-        _DomainError: A pod's node is missing or has no domain, or the pods are in several domains.
+    Raises _DomainError if a pod's node is missing or has no domain, or the pods are in several
+    domains.
     """
     found: str | None = None
     for pod in scheduled:

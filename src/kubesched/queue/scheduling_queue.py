@@ -464,10 +464,7 @@ class SchedulingQueue:
 
         `queued` is what `pop` returned, with the latest version of the pod; `now` is in seconds.
         Its plugin sets say why: both empty means an error. The pod is not in flight afterwards,
-        even if this raises.
-
-        Raises:
-            QueueError: The pod is queued already.
+        even if this raises QueueError, because it is queued already.
         """
         key, uid = queued.key, queued.pod_info.uid
         place = self._parts.place_of(key)

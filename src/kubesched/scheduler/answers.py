@@ -59,7 +59,6 @@ class Answers:
         self.plain = np.zeros(rows, np.int64)
         self.raw: dict[str, NDArray[np.int64]] = {}
         self.normalizing: list[ScorePlugin[object]] = []
-        self._feasible_rows: NDArray[np.intp] | None = None
 
     def copy_from(self, known: Answers) -> None:
         """Copy the answers of `known`; the others keep their values."""
@@ -69,14 +68,6 @@ class Answers:
         self.plain = known.plain.copy()
         self.raw = known.raw.copy()
         self.normalizing = known.normalizing.copy()
-        self._feasible_rows = None
-
-    @property
-    def feasible_rows(self) -> NDArray[np.intp]:
-        """The rows that known filters pass, in ascending order."""
-        if self._feasible_rows is None:
-            self._feasible_rows = np.flatnonzero(self.feasible)
-        return self._feasible_rows
 
     def passed_node_filters(self, row: int) -> list[str]:
         """Return the known filters that read only the Node object and were reached and passed."""
@@ -120,15 +111,13 @@ class Answers:
     ) -> None:
         """Run filters on all rows.
 
-        Raises:
-            PluginFailure: if a filter fails on a row that no earlier filter rejects.
+        Raises PluginFailure if a filter fails on a row that no earlier filter rejects.
         """
         if not filters:
             return
         self.ask_filters(filters, self.rejections, pod, nodes)
         self.feasible = self.rejections.passed
         self.feasible_count = int(np.count_nonzero(self.feasible))
-        self._feasible_rows = None
 
     def ask_filters(
         self,
@@ -139,11 +128,9 @@ class Answers:
     ) -> None:
         """Add the results of filters on the rows of `nodes` to `answers`.
 
-        Filters are left out if others before them reject every row. A filter after them, which
-        was asked before, does not count.
-
-        Raises:
-            PluginFailure: if a filter fails on a row that no earlier filter rejects.
+        Filters are left out if others before them reject every row. A filter after them, which was
+        asked before, does not count. Raises PluginFailure if a filter fails on a row that no
+        earlier filter rejects.
         """
         for position, plugin in filters:
             state = self._filter_states.get(plugin.name)
@@ -203,8 +190,7 @@ class NodeAnswers(Answers):
     def refresh(self, pod: PodInfo, nodes: NodeColumns) -> None:
         """Recompute if a node was added, changed or deleted.
 
-        Raises:
-            PluginFailure: if a plugin fails.
+        Raises PluginFailure if a plugin fails.
         """
         if self._epoch == nodes.epoch:
             return
@@ -228,10 +214,8 @@ class NodeAnswers(Answers):
     def alike(self, pod: PodInfo, nodes: NodeColumns) -> NodeAnswers | None:
         """Return the answers for a pod that differs only to `only_adds` plugins.
 
-        No others are asked again. None if these answers are outdated or cannot be used.
-
-        Raises:
-            PluginFailure: if a plugin fails.
+        No others are asked again. None if these answers are outdated or cannot be used. Raises
+        PluginFailure if a plugin fails.
         """
         if self._epoch != nodes.epoch or not self.usable:
             return None

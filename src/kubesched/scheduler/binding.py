@@ -255,8 +255,7 @@ class BindingCycle:
     def _cancelled_status(self, assumed: Assumed, plugin: PreBindPlugin) -> Status:
         """Return the status of a plugin whose PreBind was cancelled.
 
-        Raises:
-            CancelledError: if the scheduler is ending, rather than this binding being cancelled.
+        Raises CancelledError if the scheduler is ending, rather than this binding being cancelled.
         """
         cancelled = self._in_pre_bind.get(assumed.pod.uid)
         if cancelled is None or not cancelled.done():

@@ -202,7 +202,7 @@ class SchedulingCycle:
         if attempt.trace is not None:
             attempt.trace.nominated_hit = True
             attempt.trace.tried_rows = rows
-        return Feasible(attempt.known, 1, 1, some=rows)
+        return Feasible(1, 1, some=rows)
 
     def _search(self, attempt: Attempt, search: Search) -> Feasible:
         """Return the rows that pass the filters."""
@@ -225,7 +225,7 @@ class SchedulingCycle:
                 some = rows[answers.passed]
             evaluated = search.evaluated
             self.sampler.advance(evaluated, self.restriction.count(nodes))
-            found = Feasible(attempt.known, len(some), evaluated, some=some)
+            found = Feasible(len(some), evaluated, some=some)
         if attempt.trace is not None:
             attempt.trace.tried_rows = np.flatnonzero(search.tried)
             attempt.trace.statuses = search.answers().statuses()
@@ -257,9 +257,9 @@ class SchedulingCycle:
         """Return the rows that passed a search of all rows."""
         self.profile.timer.filtered(attempt.cycle, filtering.answers_so_far.failed_at)
         known, passed = attempt.known, filtering.passed
-        if passed is known.feasible:
-            return Feasible(known, known.feasible_count, len(passed))
-        return Feasible(known, int(np.count_nonzero(passed)), len(passed), everywhere=passed)
+        is_known = passed is known.feasible
+        count = known.feasible_count if is_known else int(np.count_nonzero(passed))
+        return Feasible(count, len(passed), passed)
 
     def _pre_filter(self, attempt: Attempt) -> Search | Diagnosis:
         """Run PreFilter; return a search of the rows it allows, or why it rejects the pod."""

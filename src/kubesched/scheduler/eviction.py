@@ -148,8 +148,7 @@ class Evictions:
     async def _run_to_end(self, preemption: Preemption) -> None:
         """Evict all victims concurrently and wait, as without SchedulerAsyncPreemption.
 
-        Raises:
-            ApiError: the first refusal; the other evictions are cancelled.
+        Raises the ApiError of the first refusal; the other evictions are cancelled.
         """
         self._notify_preempting(preemption)
         victims = [v for v in preemption.victims if not self._is_terminating(v)]

@@ -34,52 +34,6 @@ class WireError(ValueError):
     """A response that does not match the protocol."""
 
 
-class _WireStruct(msgspec.Struct, frozen=True, rename="pascal"):
-    """A value with Go's field names, none of them omitted."""
-
-
-class _ListMeta(msgspec.Struct, frozen=True):
-    """The empty metadata of a list."""
-
-
-class _NodeList(msgspec.Struct, frozen=True):
-    metadata: _ListMeta
-    items: Sequence[Node]
-
-
-class _ExtenderArgs(_WireStruct, frozen=True):
-    pod: Pod
-    nodes: _NodeList | None
-    node_names: Sequence[str] | None
-
-
-class _Victims(_WireStruct, frozen=True):
-    pods: Sequence[Pod]
-    num_pdb_violations: int = msgspec.field(name="NumPDBViolations")
-
-
-class _MetaPod(_WireStruct, frozen=True):
-    uid: str = msgspec.field(name="UID")
-
-
-class _MetaVictims(_WireStruct, frozen=True):
-    pods: Sequence[_MetaPod]
-    num_pdb_violations: int = msgspec.field(name="NumPDBViolations")
-
-
-class _PreemptionArgs(_WireStruct, frozen=True):
-    pod: Pod
-    node_name_to_victims: Mapping[str, _Victims] | None
-    node_name_to_meta_victims: Mapping[str, _MetaVictims] | None
-
-
-class _BindingArgs(_WireStruct, frozen=True):
-    pod_name: str
-    pod_namespace: str
-    pod_uid: str = msgspec.field(name="PodUID")
-    node: str
-
-
 class FilterResult(msgspec.Struct, frozen=True):
     """The response to filter.
 
@@ -110,43 +64,45 @@ class MetaVictims(msgspec.Struct, frozen=True):
 
 def encode_args(pod: Pod, nodes: Sequence[Node], *, names_only: bool) -> bytes:
     """Return the request body of filter and prioritize."""
+    args: dict[str, object] = {"Pod": _typeless(pod), "Nodes": None, "NodeNames": None}
     if names_only:
-        names = [node.metadata.name for node in nodes]
-        return msgspec.json.encode(_ExtenderArgs(_typeless(pod), None, names))
-    sent = _NodeList(_ListMeta(), [_typeless(node) for node in nodes])
-    return msgspec.json.encode(_ExtenderArgs(_typeless(pod), sent, None))
+        args["NodeNames"] = [node.metadata.name for node in nodes]
+    else:
+        args["Nodes"] = {"metadata": {}, "items": [_typeless(node) for node in nodes]}
+    return msgspec.json.encode(args)
 
 
 def encode_preemption_args(pod: Pod, candidates: Sequence[Candidate], *, uids_only: bool) -> bytes:
     """Return the request body of preempt: the victims by node name, sorted."""
-    by_name = sorted(candidates, key=lambda candidate: candidate.node_name)
-    if uids_only:
-        meta = {each.node_name: _meta_victims(each) for each in by_name}
-        return msgspec.json.encode(_PreemptionArgs(_typeless(pod), None, meta))
-    victims = {each.node_name: _whole_victims(each) for each in by_name}
-    return msgspec.json.encode(_PreemptionArgs(_typeless(pod), victims, None))
+    victims = {
+        each.node_name: {
+            "Pods": [{"UID": one.uid} if uids_only else _typeless(one.pod) for one in each.victims],
+            "NumPDBViolations": each.pdb_violations,
+        }
+        for each in sorted(candidates, key=lambda candidate: candidate.node_name)
+    }
+    args = {
+        "Pod": _typeless(pod),
+        "NodeNameToVictims": None if uids_only else victims,
+        "NodeNameToMetaVictims": victims if uids_only else None,
+    }
+    return msgspec.json.encode(args)
 
 
-def _meta_victims(candidate: Candidate) -> _MetaVictims:
-    pods = [_MetaPod(uid=victim.uid) for victim in candidate.victims]
-    return _MetaVictims(pods, num_pdb_violations=candidate.pdb_violations)
-
-
-def _whole_victims(candidate: Candidate) -> _Victims:
-    pods = [_typeless(victim.pod) for victim in candidate.victims]
-    return _Victims(pods, num_pdb_violations=candidate.pdb_violations)
+def encode_binding_args(pod: PodInfo, node_name: str) -> bytes:
+    """Return the request body of bind."""
+    args = {
+        "PodName": pod.name,
+        "PodNamespace": pod.namespace,
+        "PodUID": pod.uid,
+        "Node": node_name,
+    }
+    return msgspec.json.encode(args)
 
 
 def _typeless(item: K) -> K:
     """Return the object without kind and version, which upstream's objects in memory lack."""
     return msgspec.structs.replace(item, api_version="", kind="")
-
-
-def encode_binding_args(pod: PodInfo, node_name: str) -> bytes:
-    """Return the request body of bind."""
-    return msgspec.json.encode(
-        _BindingArgs(pod.name, pod.namespace, pod_uid=pod.uid, node=node_name)
-    )
 
 
 # Responses.
@@ -169,8 +125,7 @@ def decode_filter_result(body: bytes) -> FilterResult:
 def decode_host_priorities(body: bytes) -> tuple[tuple[str, int], ...]:
     """Decode the response to prioritize: node names and scores, in the order given.
 
-    Raises:
-        WireError: if the body does not match the protocol.
+    Raises WireError if the body does not match the protocol.
     """
     return _list(_first_value(body), _TOP, "v1.HostPriorityList", _host_priority)
 
@@ -178,8 +133,7 @@ def decode_host_priorities(body: bytes) -> tuple[tuple[str, int], ...]:
 def decode_preemption_result(body: bytes) -> dict[str, MetaVictims]:
     """Decode the response to preempt: the victims by node name.
 
-    Raises:
-        WireError: if the body does not match the protocol.
+    Raises WireError if the body does not match the protocol.
     """
     fields, at = _struct(_first_value(body), _TOP, "ExtenderPreemptionResult")
     place = at("NodeNameToMetaVictims")
@@ -190,8 +144,7 @@ def decode_preemption_result(body: bytes) -> dict[str, MetaVictims]:
 def decode_binding_error(body: bytes) -> str:
     """Decode the response to bind: the error, empty on success.
 
-    Raises:
-        WireError: if the body does not match the protocol.
+    Raises WireError if the body does not match the protocol.
     """
     fields, at = _struct(_first_value(body), _TOP, "ExtenderBindingResult")
     return _text(fields.get("error"), at("Error"))

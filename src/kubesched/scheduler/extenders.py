@@ -52,10 +52,8 @@ class ExtenderTransport(Protocol):
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
         """POST JSON; return the status code and body of the response.
 
-        The timeout limits the whole exchange.
-
-        Raises:
-            OSError: if there is no response; TimeoutError after the timeout.
+        The timeout limits the whole exchange. Raises OSError if there is no response,
+        TimeoutError after the timeout.
         """
 
 
@@ -111,8 +109,7 @@ class HttpExtender:
     ) -> Passed:
         """Return which of `rows` can take the pod; add its statuses of others to `failures`.
 
-        Raises:
-            ExtenderError: if the call fails or the response is invalid.
+        Raises ExtenderError if the call fails or the response is invalid.
         """
         body = self._args(pod, nodes, rows)
         result = await self._send(self._configuration.filter_verb, body, wire.decode_filter_result)
@@ -142,8 +139,7 @@ class HttpExtender:
     ) -> dict[str, int]:
         """Return the weighted scores of the extender by node name; 0 if it does not prioritize.
 
-        Raises:
-            ExtenderError: if the call fails.
+        Raises ExtenderError if the call fails.
         """
         if not self.prioritizes:
             priorities = tuple((nodes.names[row], 0) for row in rows.tolist())
@@ -163,8 +159,7 @@ class HttpExtender:
     ) -> tuple[Candidate, ...]:
         """Return the candidates that the extender keeps, with the victims it chose.
 
-        Raises:
-            ExtenderError: if the call fails or the response has unknown nodes or pods.
+        Raises ExtenderError if the call fails or the response has unknown nodes or pods.
         """
         body = wire.encode_preemption_args(
             pod.pod, candidates, uids_only=self._configuration.node_cache_capable
@@ -266,9 +261,7 @@ class Extenders:
         """Filter the rows that pass the filter plugins through one extender after another.
 
         The extenders' statuses are added to `failures`, by row, even if a later extender fails.
-
-        Raises:
-            ExtenderError: if one that is not ignorable fails.
+        Raises ExtenderError if one that is not ignorable fails.
         """
         passed = Passed(rows)
         for extender in self._interested(pod):
@@ -305,8 +298,7 @@ class Extenders:
     ) -> Sequence[Candidate] | None:
         """Narrow preemption candidates, extender by extender; None if no extender took part.
 
-        Raises:
-            ExtenderError: if one that is not ignorable fails, or leaves a node without victims.
+        Raises ExtenderError if one that is not ignorable fails, or leaves a node without victims.
         """
         narrowed: Sequence[Candidate] | None = None
         for extender in self._interested(pod):

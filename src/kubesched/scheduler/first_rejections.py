@@ -71,8 +71,7 @@ class FirstRejections:
     def add(self, position: int, plugin: str, answers: NodeToStatus) -> bool:
         """Add one filter's answers for all rows; return whether it was first to reject any row.
 
-        Raises:
-            PluginFailure: if it failed on a row that no earlier filter rejected.
+        Raises PluginFailure if it failed on a row that no earlier filter rejected.
         """
         if len(answers.statuses) == 1:
             return False
@@ -139,8 +138,7 @@ class Filtering:
     def add(self, position: int, plugin: str, found: NodeToStatus) -> None:
         """Add a filter's answers for all rows.
 
-        Raises:
-            PluginFailure: if it failed on a row that no earlier filter rejected.
+        Raises PluginFailure if it failed on a row that no earlier filter rejected.
         """
         if len(found.statuses) == 1 or not np.count_nonzero(found.index):
             return

@@ -133,9 +133,7 @@ class Scheduler(PodScheduling):
     async def schedule_one(self, queued: QueuedPodInfo, decision: Decision | None = None) -> None:
         """Schedule a popped pod, or the group it belongs to.
 
-        Args:
-            queued: The pod.
-            decision: What was decided about a pod, perhaps this one, before it was popped.
+        `decision` is what was decided about a pod, perhaps this one, before it was popped.
         """
         pod = queued.pod_info
         if self.cache.pod_groups.is_enabled and pod_group_name_of(pod.pod):

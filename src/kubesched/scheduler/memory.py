@@ -69,16 +69,12 @@ class Memory:
         self._latest_alike: OrderedDict[int, int] = OrderedDict()
         self._versions: tuple[int, ...] = ()
         self._stamp: _Stamp | None = None
-        self._latest: SignatureAnswers | None = None
         self._skips: OrderedDict[PodTemplate, frozenset[Skip]] = OrderedDict()
 
     def recall(self, pod: PodInfo, snapshot: Snapshot) -> tuple[Answers | None, bool]:
         """Return remembered answers for the pod, and whether a pod of equal signature left them.
 
-        The answers are None if its signature allows none.
-
-        Raises:
-            PluginFailure: if a plugin fails.
+        The answers are None if its signature allows none. Raises PluginFailure if a plugin fails.
         """
         timer = self._profile.timer
         began = timer.now()
@@ -131,10 +127,6 @@ class Memory:
         if not answers.plan.usable:
             # A plan holds for all pods of its signature, so these answers are never used.
             return answers, False
-        if answers is not self._latest:
-            if self._latest is not None:
-                self._latest.forget_rows()
-            self._latest = answers
         asked_all = answers.refresh(pod, snapshot.nodes)
         return answers, not asked_all
 

@@ -48,8 +48,7 @@ class NominatedRows:
     def rejections(self, attempt: Attempt, nodes: NodeTable) -> Mapping[int, Status]:
         """Return the rejections by row of `nodes`; callers must not write to them.
 
-        Raises:
-            PluginFailure: if a filter fails.
+        Raises PluginFailure if a filter fails.
         """
         known, snapshot, skipped = attempt.known, attempt.snapshot, attempt.cycle.skip_filter
         remembers = known.plan.knows_any and all(

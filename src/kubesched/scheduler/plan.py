@@ -89,10 +89,7 @@ class Plan:
         """Return a plan that keeps the answers of plugins of these scopes that sign the pod.
 
         The pod is any of the signature. `known` is a plan for the same pods and fewer scopes, whose
-        results are reused.
-
-        Raises:
-            PluginFailure: if a plugin fails.
+        results are reused. Raises PluginFailure if a plugin fails.
         """
         plan = cls(profile)
         if known is not None:

@@ -138,10 +138,7 @@ class PodScheduling:
     ) -> None:
         """Run the scheduling cycle of a popped pod and carry the decision out.
 
-        Args:
-            queued: The pod.
-            profile: The profile that decides.
-            decision: What was decided about the pod just now; None if nothing was.
+        `decision` is what was decided about the pod just now; None if nothing was.
         """
         started = self.now()
         if decision is None:
@@ -329,10 +326,8 @@ class PodScheduling:
     ) -> None:
         """Requeue the pod, and write condition and event.
 
-        Args:
-            attempt: The attempt that failed.
-            nominated_node_name: Node to nominate; "" clears a nomination, None leaves it alone.
-            rejected: What the cycle decided, if it rejected the pod.
+        "" as the node clears a nomination, None leaves it alone; `rejected` is what the cycle
+        decided, if it rejected the pod.
         """
         queued, status, diagnosis = attempt.queued, attempt.status, attempt.diagnosis
         pod = queued.pod_info

@@ -267,8 +267,7 @@ class Profile:
     def sort_key(self, queued: QueuedPodInfo) -> tuple[int | float, ...]:
         """Return the key of the QueueSort plugin.
 
-        Raises:
-            PluginError: The plugin raises, or its key is none: no order is left.
+        Raises PluginError if the plugin raises, or its key is none: no order is left.
         """
         plugin = self.queue_sort_plugin
         try:
@@ -326,8 +325,7 @@ class Profile:
     ) -> NDArray[np.int64]:
         """Return a plugin's raw scores, int64 per row of `nodes`.
 
-        Raises:
-            PluginFailure: if the plugin fails, or has no state.
+        Raises PluginFailure if the plugin fails, or has no state.
         """
         if isinstance(state, NoState):
             raise PluginFailure(failed_with("score", plugin.name, state.status))
@@ -378,8 +376,7 @@ class Profile:
     ) -> None:
         """Run one filter on the rows of `nodes` and add its answers to `filtering`.
 
-        Raises:
-            PluginFailure: if it failed on a row that no earlier filter rejected.
+        Raises PluginFailure if it failed on a row that no earlier filter rejected.
         """
         state = cycle.filter_states.get(plugin.name)
         if not plugin.survivors_only or np.count_nonzero(filtering.passed) == len(nodes):

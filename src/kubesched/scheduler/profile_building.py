@@ -30,10 +30,8 @@ def build_profiles(
 
     NodeResourcesFit ignores resources that extenders manage with `ignoredByScheduler`. The services
     are by default those without a queue and an API. `observer_of` returns the observer of the
-    plugins of the profile with a scheduler name.
-
-    Raises:
-        ConfigError: with the field errors of all profiles.
+    plugins of the profile with a scheduler name. Raises ConfigError with the field errors of all
+    profiles.
     """
     configuration = ignore_extender_resources(setup.configuration)
     services = services or services_for(setup.feature_gates)

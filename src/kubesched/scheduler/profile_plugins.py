@@ -115,10 +115,8 @@ def build_plugins(
 ) -> ProfilePlugins:
     """Build the plugins that run anywhere in a profile.
 
-    `handle` is the profile, which is still under construction.
-
-    Raises:
-        ConfigError: with the field errors of plugin sets, then those of arguments.
+    `handle` is the profile, which is still under construction. Raises ConfigError with the field
+    errors of plugin sets, then those of arguments.
     """
     errors: list[FieldError] = []
     points: dict[ExtensionPoint, tuple[str, ...]] = {}

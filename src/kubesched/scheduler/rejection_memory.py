@@ -48,7 +48,6 @@ class RejectionMemory:
             for plugin in dict.fromkeys((*self._rejecting, *self._gating))
             if not profile.signs_by_template(plugin)
         ]
-        self._signs_are_of: tuple[Objects, list[int]] | None = None
         self._stamp: _Stamp | None = None
         self._rejections: dict[_Kind, Rejected] = {}
         self._alike: dict[_Kind, tuple[bool, bool]] = {}
@@ -82,12 +81,8 @@ class RejectionMemory:
             return
         stamp = _stamp_of(snapshot)
         if stamp != self._stamp or len(self._rejections) >= _TEMPLATES_MAX:
-            objects = snapshot.objects
-            signs_are_of = objects, list(map(objects.version, self._profile.signed_kinds))
-            if signs_are_of != self._signs_are_of:
-                self._signs_are_of = signs_are_of
-                self._alike.clear()
             self._rejections.clear()
+            self._alike.clear()
             self._stamp = stamp
         self._rejections[self._kind_of(pod)] = rejected
 
@@ -102,13 +97,10 @@ class RejectionMemory:
         """
         known = self._alike.get(kind)
         if known is None:
-            if len(self._alike) >= _TEMPLATES_MAX:
-                self._alike.clear()
-            known = (
+            known = self._alike[kind] = (
                 self._is_per_kind(self._rejecting, pod),
                 self._is_per_kind(self._gating, pod),
             )
-            self._alike[kind] = known
         return known
 
     def _is_per_kind(self, plugins: Sequence[Plugin], pod: PodInfo) -> bool:

@@ -40,23 +40,19 @@ class Scoring:
             return found.rows.item(select_host(totals, profile.random))
         if found.some is not None:
             return self._choose_among(attempt, found.some)
-        pod, known, feasible = attempt.pod, attempt.known, found.everywhere
-        mask = known.feasible if feasible is None else feasible
-        plugins = self._pre_score(attempt, mask, found.count)
+        pod, known, feasible = attempt.pod, attempt.known, found.passed
+        is_known = feasible is known.feasible
+        plugins = self._pre_score(attempt, feasible, found.count)
         with profile.timer.phases[SCORE]:
-            if feasible is None and not plugins and trace is None:
+            if is_known and not plugins and trace is None:
                 return known.select(pod, profile.random)
-            if feasible is None:
-                totals = known.totals(pod).copy()
-            else:
-                totals = known.totals_where(feasible, pod)
+            totals = known.totals(pod).copy() if is_known else known.totals_where(feasible, pod)
             if attempt.plan.knows_any and trace is None:
                 plugins = self._add_plain_scores(attempt, totals, plugins)
             if plugins:
-                rows = known.feasible_rows if feasible is None else np.flatnonzero(feasible)
-                self._add_scores(attempt, totals, plugins, rows)
+                self._add_scores(attempt, totals, plugins, np.flatnonzero(feasible))
             if trace is not None:
-                trace.totals = totals[mask]
+                trace.totals = totals[feasible]
             return select_host(totals, profile.random)
 
     def _choose_among(self, attempt: Attempt, rows: NDArray[np.intp]) -> int:
@@ -103,10 +99,8 @@ class Scoring:
         """Add the scores of plugins that do not normalize, and return the other plugins.
 
         They score all rows, which is cheaper than selecting the feasible ones. The totals of other
-        rows stay far below.
-
-        Raises:
-            PluginFailure: if a plugin fails on any row, so that the cycle has to ask every plugin.
+        rows stay far below. Raises PluginFailure if a plugin fails on any row, so that the cycle
+        has to ask every plugin.
         """
         others: list[ScorePlugin[object]] = []
         for plugin in plugins:

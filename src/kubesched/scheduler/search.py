@@ -7,6 +7,8 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,8 @@ from kubesched.scheduler.trace import Trace
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
+
+_NO_ROWS: Final = np.zeros(0, np.bool_)
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
@@ -49,35 +53,26 @@ class Feasible(msgspec.Struct, frozen=True, gc=False):
     """The rows that can take the pod.
 
     Attributes:
-        known: The answers that the cycle started with.
         count: Number of feasible rows.
         evaluated: Number of rows evaluated.
-        everywhere: Bool per row of the table if all were evaluated; None for those known to be
-            feasible.
+        passed: Bool per row of the table: whether it is feasible, if all rows were evaluated.
         some: The feasible rows, ascending, if not all were evaluated; else None.
     """
 
-    known: Answers
     count: int
     evaluated: int
-    everywhere: NDArray[np.bool_] | None = None
+    passed: NDArray[np.bool_] = _NO_ROWS
     some: NDArray[np.intp] | None = None
 
     @property
     def first(self) -> int:
         """The first feasible row."""
-        if self.some is not None:
-            return self.some.item(0)
-        return int((self.known.feasible if self.everywhere is None else self.everywhere).argmax())
+        return int(self.passed.argmax()) if self.some is None else self.some.item(0)
 
     @property
     def rows(self) -> NDArray[np.intp]:
         """The feasible rows, ascending."""
-        if self.some is not None:
-            return self.some
-        if self.everywhere is None:
-            return self.known.feasible_rows
-        return np.flatnonzero(self.everywhere)
+        return np.flatnonzero(self.passed) if self.some is None else self.some
 
 
 class Search:

@@ -44,12 +44,9 @@ class SignatureAnswers(Answers):
     """The answers for one signature."""
 
     def __init__(self, profile: Profile, plan: Plan, node_answers: NodeAnswers) -> None:
-        """Set up.
+        """Set up with a plan that knows plugins of scopes node and row.
 
-        Args:
-            profile: The profile.
-            plan: Its known plugins, of scopes node and row.
-            node_answers: The answers of scope node, which many signatures share.
+        `node_answers` are those of scope node, which many signatures share.
         """
         super().__init__(profile, plan)
         self._node_answers = node_answers
@@ -84,8 +81,7 @@ class SignatureAnswers(Answers):
     def refresh(self, pod: PodInfo, nodes: NodeColumns) -> bool:
         """Update the rows that changed; return whether all rows had to be recomputed.
 
-        Raises:
-            PluginFailure: if a plugin fails.
+        Raises PluginFailure if a plugin fails.
         """
         try:
             return self._catch_up(pod, nodes)
@@ -158,7 +154,7 @@ class SignatureAnswers(Answers):
         if passes != passed:
             self.feasible[row] = passes
             self.feasible_count += 1 if passes else -1
-            self._feasible_rows = self._with_normalized = None
+            self._with_normalized = None
         elif self._with_normalized is not None and after != before:
             known_total = self._with_normalized.item(row)
             total = known_total + after - before
@@ -243,7 +239,6 @@ class SignatureAnswers(Answers):
         if np.count_nonzero(passes != self.feasible[rows]):
             self.feasible[rows] = passes
             self.feasible_count = int(np.count_nonzero(self.feasible))
-            self._feasible_rows = None
 
     def _score_rows(self, pod: PodInfo, some: NodeTable, rows: NDArray[np.intp]) -> None:
         """Update the scores of rows; `some` is the table of these rows."""
@@ -255,10 +250,6 @@ class SignatureAnswers(Answers):
         for plugin in self._normalizing:
             self.raw[plugin.name][rows] = self.ask_score(plugin, pod, some)
         self.plain[rows] = totals
-
-    def forget_rows(self) -> None:
-        """Drop the list of feasible rows, which is quickly made again."""
-        self._feasible_rows = None
 
     # The totals.
 

@@ -97,11 +97,7 @@ class Signatures:
         self._numbers.clear()
 
     def of(self, pod: PodInfo) -> Signature:
-        """Return the signature of a pod.
-
-        Raises:
-            PluginFailure: if a plugin fails.
-        """
+        """Return the signature of a pod; raises PluginFailure if a plugin fails."""
         key = (pod.template, pod.pod.spec.node_name)
         known = self._templates.get(key)
         self.is_new_template = known is None

@@ -255,10 +255,7 @@ class NodeColumns(NodeTable):
     def replace_pod(self, info: PodInfo, row: int, *, as_newest: bool = False) -> None:
         """Replace a pod of a row by a version that leaves every column unchanged.
 
-        Args:
-            info: The new version.
-            row: The row of both versions.
-            as_newest: Whether to list it last, as if it had been removed and added.
+        `as_newest` lists it last, as if it had been removed and added.
         """
         pods = self.pods[row]
         if as_newest:

@@ -8,13 +8,13 @@ import pytest
 from kubesched.api.apps import ReplicaSet, StatefulSet
 from kubesched.api.core import ReplicationController, Service
 from kubesched.plugins.shared.siblings import (
+    ServiceIndex,
     default_selector,
     matching_selector,
     versions_of_siblings,
 )
 from kubesched.snapshot.objects import ObjectStore
 from kubesched.snapshot.pod_info import PodInfo
-from kubesched.snapshot.service_index import ServiceIndex
 from kubesched.testing.builders import make_pod
 
 Json: TypeAlias = "dict[str, Any]"

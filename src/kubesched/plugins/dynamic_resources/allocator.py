@@ -85,11 +85,8 @@ class Allocator:
     ) -> tuple[AllocationResult, ...] | None:
         """Return one result per claim, or None if there is no solution on the node.
 
-        Args:
-            node: The node.
-            claims: The claims.
-            unusable: Devices that earlier searches for equal claims could not use; they are left
-                out, and more are added.
+        `unusable` are devices that earlier searches for equal claims could not use; they are left
+        out, and more are added.
 
         Raises:
             AllocationError: A claim, class or device is invalid.

@@ -51,8 +51,7 @@ def describe_unready(claim: ResourceClaim, allocation: AllocationResult) -> Iter
 def describe_devices(allocator: Allocator, node: Node, claims: Sequence[ResourceClaim]) -> str:
     """Return which requests the node cannot satisfy, and how many of its devices fail, by reason.
 
-    Raises:
-        AllocationError: A claim, class or device is invalid.
+    Raises AllocationError if a claim, class or device is invalid.
     """
     counted = _Count(allocator, node, claims)
     texts = [text for at in range(len(claims)) for text in counted.shortages(at)]

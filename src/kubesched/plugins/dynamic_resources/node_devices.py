@@ -117,10 +117,7 @@ class DeviceMatcher:
         """Return whether all selectors match the device.
 
         The device is the same object as long as it does not change; `owner` is `class x` or `claim
-        ns/x`, for errors.
-
-        Raises:
-            AllocationError: A selector cannot be compiled or evaluated.
+        ns/x`, for errors. Raises AllocationError if a selector cannot be compiled or evaluated.
         """
         for at, selector in enumerate(selectors):
             where = f"{owner}: selector #{at}: "

@@ -51,10 +51,8 @@ def allocation_result(
     """Return the claim's allocation on the node of the search.
 
     `chosen` are its devices, in the order in which they were taken; `selected` has, per request,
-    the alternative that was satisfied, and its class.
-
-    Raises:
-        AllocationError: A device or its configuration is invalid.
+    the alternative that was satisfied, and its class. Raises AllocationError if a device or its
+    configuration is invalid.
     """
     try:
         node_selector = _node_selector(chosen, node_name)

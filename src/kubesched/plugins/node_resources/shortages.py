@@ -25,8 +25,6 @@ from kubesched.snapshot.node_table import PLAIN_MAX, NodeTable, SelectedRows
 
 _BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _TOO_MANY_PODS: Final = "Too many pods"
-_SHORT_FEW: Final = 24
-"""Up to this number of shortages, Python integers are faster than arrays."""
 _RARE_FEW: Final = 3
 """Up to this number of rows that perhaps have a resource, they are looked at one by one."""
 
@@ -89,18 +87,10 @@ def find_shortages(requests: Requests, nodes: NodeTable) -> NodeToStatus:
     if nodes.rare and (rare := _rare_requests(requests, nodes)):
         return _find_with_rare(requests, nodes, rare)
     short, offered = _find_short(requests, nodes)
-    count = np.count_nonzero(short)
-    if not count:
+    if not np.count_nonzero(short):
         return NodeToStatus.passing(rows)
-    if count > _SHORT_FEW:
-        found = _keys_of(requests, short, offered)
-        return NodeToStatus.encode(found, lambda key: _status_of(key, names))
-    key_of: dict[int, int] = {}
-    at, row_at = short.nonzero()
-    for what, row in zip(at.tolist(), row_at.tolist(), strict=True):
-        is_unresolvable = what > 0 and requests.items[what - 1].amount > offered.item(what, row)
-        key_of[row] = key_of.get(row, 0) | _PODS << what | is_unresolvable
-    return NodeToStatus.of_some({row: _status_of(key, names) for row, key in key_of.items()}, rows)
+    found = _keys_of(requests, short, offered)
+    return NodeToStatus.encode(found, lambda key: _status_of(key, names))
 
 
 class FreeAmounts:
@@ -220,10 +210,7 @@ def _find_with_rare(
 ) -> NodeToStatus:
     """Find the shortages of all rows if few of them have some of the resources.
 
-    Args:
-        requests: The requests.
-        nodes: The table.
-        rare: The positions of requests for such resources, with the rows that perhaps have them.
+    `rare` has the positions of requests for these, with the rows that perhaps have them.
     """
     names = requests.names
     key_of = {row: _key_of_row(requests, nodes, row) for rows in rare.values() for row in rows}

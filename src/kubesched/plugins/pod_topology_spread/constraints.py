@@ -84,8 +84,7 @@ def own_constraints(
 ) -> tuple[SpreadConstraint, ...]:
     """Return the constraints that a pod defines for an action (`whenUnsatisfiable`).
 
-    Raises:
-        SelectorError: A selector is invalid.
+    Raises SelectorError if a selector is invalid.
     """
     parsed: list[SpreadConstraint] = []
     labels = template.labels

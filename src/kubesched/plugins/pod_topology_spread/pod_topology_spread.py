@@ -67,6 +67,7 @@ from kubesched.plugins.pod_topology_spread.constraints import (
 )
 from kubesched.plugins.pod_topology_spread.states import SpreadDomains, SpreadScores, SpreadState
 from kubesched.plugins.shared.siblings import (
+    ServiceIndex,
     default_selector,
     kinds_of_siblings,
     versions_of_siblings,
@@ -75,7 +76,6 @@ from kubesched.plugins.shared.template_memo import TemplateMemo
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo, PodTemplate
-from kubesched.snapshot.service_index import ServiceIndex
 from kubesched.snapshot.snapshot import Snapshot
 
 _REASON: Final = "node(s) didn't match pod topology spread constraints"

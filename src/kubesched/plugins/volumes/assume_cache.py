@@ -65,8 +65,7 @@ class AssumeCache(Generic[K]):
     def assume(self, objects: Objects, item: K) -> None:
         """Assume `item`.
 
-        Raises:
-            AssumeError: The stored object is missing, or has another version.
+        Raises AssumeError if the stored object is missing, or has another version.
         """
         key = item.metadata.key
         stored = objects.get(self.kind, item.metadata.name, item.metadata.namespace)

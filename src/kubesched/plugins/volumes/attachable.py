@@ -56,10 +56,7 @@ def add_volumes_of(
     """Add the volumes of a pod that CSI drivers attach to `found`.
 
     In-tree volumes count only if the node has a CSINode. If the pod is not new, missing claims are
-    ignored.
-
-    Raises:
-        AttachableError: A volume cannot be identified.
+    ignored. Raises AttachableError if a volume cannot be identified.
     """
     for volume in pod.spec.volumes:
         used = claim_of(pod, volume)

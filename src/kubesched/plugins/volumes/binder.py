@@ -69,8 +69,7 @@ class VolumeBinder:
     def assume(self, objects: Objects, node_name: str, decided: PodVolumes) -> PodVolumes:
         """Assume the decided volumes and claims; return them in the form to write.
 
-        Raises:
-            AssumeError: An object has changed; nothing is assumed then.
+        Raises AssumeError if an object has changed; nothing is assumed then.
         """
         bindings: list[StaticBinding] = []
         provisions: list[DynamicProvision] = []
@@ -137,8 +136,7 @@ class BindingCheck(msgspec.Struct, frozen=True):
     async def wait_until_bound(self, written: PodVolumes, timeout_seconds: float) -> None:
         """Wait until the volume controller has bound everything; check once per second.
 
-        Raises:
-            VolumeBindingError: Binding is no longer possible, or timed out.
+        Raises VolumeBindingError if binding is no longer possible, or timed out.
         """
         try:
             async with asyncio.timeout(timeout_seconds):

@@ -174,11 +174,7 @@ class StorageColumns:
 class Decider:
     """Decides for one pod.
 
-    Args:
-        bound: The pod's claims that have a volume.
-        delayed: The pod's claims that get a volume when the pod has a node.
-        snapshot: The cluster.
-        columns: The columns of the cluster's storage.
+    `bound` are its claims that have a volume; `delayed` get one when the pod has a node.
     """
 
     def __init__(

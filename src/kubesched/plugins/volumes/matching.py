@@ -266,8 +266,7 @@ class OfferedVolumes:
     def match(self, claim: PersistentVolumeClaim) -> Match:
         """Find the best volume for an unbound claim on each row that earlier claims have left.
 
-        Raises:
-            MatchingError: The claim's selector is invalid.
+        Raises MatchingError if the claim's selector is invalid.
         """
         selector, of_class, rows = _selector_of(claim), self._of_class, len(self._access.nodes)
         chosen = np.full(rows, NO_VOLUME, np.int32)

@@ -139,8 +139,7 @@ def provision(
 ) -> Provision:
     """Return for all rows whether a volume can be provisioned for a claim.
 
-    Raises:
-        ProvisioningError: The claim has no class, or the class is missing.
+    Raises ProvisioningError if the claim has no class, or the class is missing.
     """
     storage_class = _class_of(claim, objects)
     rows = len(access.nodes)

@@ -7,8 +7,8 @@ import pytest
 
 from kubesched.api.core import Service
 from kubesched.api.selectors import matches_set
+from kubesched.plugins.shared.siblings import ServiceIndex
 from kubesched.snapshot.objects import ObjectStore
-from kubesched.snapshot.service_index import ServiceIndex
 from kubesched.testing.builders import make_pod_info
 
 
@@ -25,7 +25,7 @@ def test_services_are_compared_with_pods_that_may_match(monkeypatch: pytest.Monk
         compared.append(wanted)
         return matches_set(wanted, labels)
 
-    monkeypatch.setattr("kubesched.snapshot.service_index.matches_set", noted)
+    monkeypatch.setattr("kubesched.plugins.shared.siblings.matches_set", noted)
     store, index = ObjectStore(), ServiceIndex()
     for at in range(50):
         store.put(_service(f"s{at}", {"part-of": "shop", "app": f"a{at}"}))

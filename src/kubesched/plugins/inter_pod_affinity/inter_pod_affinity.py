@@ -60,13 +60,18 @@ from kubesched.plugins.inter_pod_affinity.state import (
     KeyedSum,
     Requirements,
     SelectedNamespaces,
-    preferences_of,
     requirements_of,
     sums_by_key,
     weighing,
 )
 from kubesched.plugins.shared.template_memo import TemplateMemo
-from kubesched.snapshot.affinity_terms import AffinityTerm, TermBucket, TermIndex, TermKind
+from kubesched.snapshot.affinity_terms import (
+    AffinityTerm,
+    AffinityTerms,
+    TermBucket,
+    TermIndex,
+    TermKind,
+)
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -307,9 +312,12 @@ class InterPodAffinity(
                 for owned in index.matching(pod.namespace, pod.labels, labels)
                 if self._hard_weight > 0 or owned.kind is not TermKind.REQUIRED_AFFINITY
             ]
-            return preferences_of(
-                pod.template.affinity, owned, self._hard_weight, objects, self._namespaces
-            )
+            terms = pod.template.affinity or AffinityTerms()
+            incoming = [
+                *self._namespaces.parts(terms.preferred_affinity, objects),
+                *self._namespaces.parts(terms.preferred_anti_affinity, objects, -1),
+            ]
+            return weighing(incoming, owned, self._hard_weight)
 
         return self._preferences.get(pod.template, _stamp(objects, buckets), derive)
 

@@ -95,11 +95,15 @@ class SelectedNamespaces:
         """Return a term of the pod to place with the namespaces it selects."""
         return IncomingTerm(self.of(term, objects), term.selector, term.topology_key, weight)
 
-    def resolve_parts(
-        self, term: AffinityTerm, objects: Objects, weight: int = 1
+    def parts(
+        self, terms: Iterable[AffinityTerm], objects: Objects, sign: int = 1
     ) -> list[IncomingTerm]:
-        """Return the parts of a term of the pod to place, which weighs `weight`."""
-        return [self.resolve(part, objects, weight * sign) for part, sign in term.parts()]
+        """Return the parts of terms of the pod to place, with `sign` times their weights."""
+        return [
+            self.resolve(part, objects, sign * part_sign * (term.weight or 1))
+            for term in terms
+            for part, part_sign in term.parts()
+        ]
 
 
 class Requirements(msgspec.Struct, frozen=True):
@@ -132,13 +136,12 @@ def requirements_of(
     """Resolve the required terms of pods to place."""
     affinity = tuple(namespaces.resolve(term, objects) for term in terms.required_affinity)
     avoided = terms.required_anti_affinity
-    parts = [part for term in avoided for part in namespaces.resolve_parts(term, objects)]
     keys = dict.fromkeys(term.topology_key for term in affinity)
     return Requirements(
         affinity=affinity,
         anti_affinity=tuple(namespaces.resolve(term, objects) for term in avoided),
         affinity_sums=tuple((key, matching_all(affinity)) for key in keys),
-        anti_affinity_sums=weighing(parts, ()),
+        anti_affinity_sums=weighing(namespaces.parts(avoided, objects), ()),
     )
 
 
@@ -255,32 +258,13 @@ def matching_all(terms: tuple[IncomingTerm, ...]) -> PodSum:
     )
 
 
-def preferences_of(
-    terms: AffinityTerms | None,
-    owned: Iterable[OwnedTerm],
-    hard_weight: int,
-    objects: Objects,
-    namespaces: SelectedNamespaces,
+def weighing(
+    incoming: Iterable[IncomingTerm], owned: Iterable[OwnedTerm], hard_weight: int = 1
 ) -> tuple[KeyedSum, ...]:
     """Return the sums of the weights of matching terms; those of a topology key add up.
 
     `owned` are terms of pods on nodes that match the pod to place; a required affinity term among
     them weighs `hard_weight`.
-    """
-    incoming: list[IncomingTerm] = []
-    if terms is not None:
-        resolve = namespaces.resolve_parts
-        for term in terms.preferred_affinity:
-            incoming += resolve(term, objects, term.weight)
-        for term in terms.preferred_anti_affinity:
-            incoming += resolve(term, objects, -term.weight)
-    return weighing(incoming, owned, hard_weight)
-
-
-def weighing(
-    incoming: Iterable[IncomingTerm], owned: Iterable[OwnedTerm], hard_weight: int = 1
-) -> tuple[KeyedSum, ...]:
-    """Return the sums of the weights of matching terms; those of a topology key add up.
 
     Terms that need no labels are apart, because only their sums have to visit pods without regard
     to labels, and many pods share them.

@@ -26,7 +26,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -217,36 +217,33 @@ def _spec(user: UserInfo, verb: str, path: str) -> dict[str, Any]:
     return spec | {name: value for name, value in known.items() if value}
 
 
-class AccessCheck:
-    """Authenticates and authorizes requests before the endpoints answer them."""
+def with_access(
+    authenticator: Authenticator,
+    authorizer: Authorizer,
+    answer: Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]],
+) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponse]]:
+    """Return a function that authenticates and authorizes a request before `answer` gets it.
 
-    def __init__(
-        self,
-        authenticator: Authenticator,
-        authorizer: Authorizer,
-        answer: Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]],
-    ) -> None:
-        """Set up; `answer` answers authorized requests."""
-        self._authenticator = authenticator
-        self._authorizer = authorizer
-        self._answer = answer
+    It refuses a request with 401 or 403, or with 500 if authorization fails.
+    """
 
-    async def handle(self, request: HttpRequest) -> HttpResponse:
-        """Return the answer, or a refusal: 401, 403, or 500 if authorization fails."""
+    async def handle(request: HttpRequest) -> HttpResponse:
         try:
-            user = await self._authenticator.authenticate(request)
+            user = await authenticator.authenticate(request)
         except AccessError as error:
             write(log, logging.ERROR, "Unable to authenticate the request", err=str(error))
             return unauthorized(request)
         try:
-            access = await self._authorizer.authorize(user, request.method.lower(), request.path)
+            access = await authorizer.authorize(user, request.method.lower(), request.path)
         except AccessError as error:
             return internal_error(request, str(error))
         if not access.allowed:
             write(log, V4, "Forbidden", URI=request.target, reason=access.reason)
             return forbidden(request, user.username, access.reason)
-        answer = self._answer(request)
-        return answer if isinstance(answer, HttpResponse) else await answer
+        given = answer(request)
+        return given if isinstance(given, HttpResponse) else await given
+
+    return handle
 
 
 # What the cluster's API servers accept.

@@ -29,13 +29,13 @@ from typing import Final
 from kubesched.api.errors import SetupError
 from kubesched.api.go_text import go_quote
 from kubesched.app.access import (
-    AccessCheck,
     Authenticator,
     Authorities,
     Authorizer,
     ClusterAuthentication,
     LookupFailedError,
     check_bundle,
+    with_access,
 )
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.key_pair import KeyPair, make_pair
@@ -106,14 +106,14 @@ class SecurePort:
 
         tokens = Reviews(authentication, TokenStatus, keep_token, random)
         reviews = Reviews(authorization, AccessStatus, keep_access, random)
-        access = AccessCheck(
+        handle = with_access(
             Authenticator(lambda: known.authorities, tokens),
             Authorizer(flags.always_allow_paths, reviews),
             self._endpoints.answer,
         )
         address, port = self._serving.bind_address, self._serving.secure_port
         serving = SecureServing(
-            access.handle,
+            handle,
             self._context,
             address,
             port,

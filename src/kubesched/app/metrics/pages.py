@@ -69,14 +69,14 @@ class MetricsPage:
         self._exposure = exposure
         self.is_large = is_large
 
-    def page(self) -> tuple[str, bytes]:
-        """Return content type and text, whatever the client accepts."""
+    def page(self) -> bytes:
+        """Return the text, of `CONTENT_TYPE` whatever the client accepts."""
         return self.writer()()
 
-    def writer(self) -> Callable[[], tuple[str, bytes]]:
+    def writer(self) -> Callable[[], bytes]:
         """Return a function that returns what `page` returns now."""
         metrics = chain.from_iterable([source() for source in self._sources])
-        return lambda: (CONTENT_TYPE, write_page(self._exposure.shown(metrics)))
+        return lambda: write_page(self._exposure.shown(metrics))
 
 
 class Pages:

@@ -81,6 +81,8 @@ T = TypeVar("T")
 class Cluster:
     """A cluster, and the scheduler that decides on it.
 
+    Questions raise PluginError if a plugin raises.
+
     Attributes:
         objects: All objects, with the API server's defaults.
         warnings: Warnings about the input, manifests included, one line each.
@@ -249,7 +251,6 @@ class Cluster:
 
         Raises:
             UserError: There is no such pod, or several.
-            PluginError: A plugin raised.
         """
         try:
             found, notes = self._find(pod, namespace)
@@ -293,7 +294,6 @@ class Cluster:
 
         Raises:
             UserError: There is no such pod, or several, or it belongs to another scheduler.
-            PluginError: A plugin raised.
         """
         return self._explain(self._state(), pod, namespace, all_filters)
 
@@ -318,7 +318,6 @@ class Cluster:
         Raises:
             DecodeError: It is no pod.
             UserError: It is invalid, or belongs to another scheduler.
-            PluginError: A plugin raised.
         """
         (item,) = more_pods([pod], self.objects, self._options.profile)
         return self._decided(self._state(), item, all_filters=all_filters)
@@ -329,7 +328,6 @@ class Cluster:
         Raises:
             DecodeError: An object is not a pod.
             UserError: A pod is invalid.
-            PluginError: A plugin raised.
         """
         return self.simulated(more_pods(pods, self.objects, self._options.profile)).report
 
@@ -337,9 +335,6 @@ class Cluster:
         """Return the report of `simulate`, and the nodes at the end.
 
         `watch` is called after every attempt. If it returns False, the report is partial.
-
-        Raises:
-            PluginError: A plugin raised.
         """
         return self._simulated([*self.objects, *pods], watch)
 
@@ -365,7 +360,6 @@ class Cluster:
         Raises:
             DecodeError: A manifest cannot be decoded.
             UserError: A manifest has no workload, or an argument or something in it is wrong.
-            PluginError: A plugin raised.
         """
         given = [one if isinstance(one, Mapping) else Path(one) for one in manifests]
         items, warnings = read_manifests(given, namespace or self.namespace or "default")
@@ -387,7 +381,6 @@ class Cluster:
         Raises:
             UserError: A node does not exist, or none is named; the selector is wrong, or selects
                 none; both are given.
-            PluginError: A plugin raised.
         """
         if bool(nodes) == bool(selector):
             raise UserError("drain: give either the names of nodes or a selector")
@@ -408,7 +401,6 @@ class Cluster:
         Raises:
             DecodeError: A file that the plan applies cannot be decoded.
             UserError: The plan is wrong, or names something that does not exist.
-            PluginError: A plugin raised.
         """
         found = read_plan(plan if isinstance(plan, Mapping) else Path(plan))
         self._warn(found.warnings)
@@ -435,7 +427,6 @@ class Cluster:
 
         Raises:
             UserError: The selector is wrong, or selects no node.
-            PluginError: A plugin raised.
         """
         if at_once < 1:
             raise UserError(f"at_once: {at_once} nodes are too few; write 1 or more")
@@ -455,7 +446,6 @@ class Cluster:
 
         Raises:
             UserError: The selector is wrong, or selects no node.
-            PluginError: A plugin raised.
         """
         return self._asked_of_nodes(selector, partial(compact, may_lose=force, watch=watch))
 
@@ -482,7 +472,6 @@ class Cluster:
         Raises:
             UserError: A group, label, resource or pod does not exist, or arguments contradict each
                 other.
-            PluginError: A plugin raised.
         """
         rows = check_question(group, pool_label, sort_by, room, room_like)
         like = None
@@ -497,9 +486,6 @@ class Cluster:
         Args:
             pool_label: The label that names pools; "" for a well-known one.
             causes: Whether to find out why pods are pending.
-
-        Raises:
-            PluginError: A plugin raised.
         """
         cluster = self._state()
         found = cluster_view(cluster, pool_label, partial(why_pod, cluster) if causes else None)

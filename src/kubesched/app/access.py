@@ -179,8 +179,7 @@ class Authorizer:
     def __init__(self, open_paths: Sequence[str], reviews: Reviews[AccessStatus]) -> None:
         """Set up; everybody may request the open paths, where a trailing `*` matches any rest.
 
-        Raises:
-            SetupError: A path has a `*` that is not at its end.
+        Raises SetupError for a path with a `*` that is not at its end.
         """
         for path in open_paths:
             if "*" in path[:-1]:
@@ -194,8 +193,7 @@ class Authorizer:
     async def authorize(self, user: UserInfo, verb: str, path: str) -> AccessStatus:
         """Return whether the user may request the path with a verb, such as `get`.
 
-        Raises:
-            AccessError: The review failed, or both allows and denies.
+        Raises AccessError if the review failed, or both allows and denies.
         """
         if _ALWAYS_ALLOWED_GROUP in user.groups or self._is_open(path.removeprefix("/")):
             return AccessStatus(allowed=True)
@@ -319,8 +317,7 @@ class ClusterAuthentication:
     async def refresh(self) -> None:
         """Read the ConfigMap once; if it does not exist, nothing changes.
 
-        Raises:
-            LookupFailedError: The request failed, or the data is invalid.
+        Raises LookupFailedError if the request failed, or the data is invalid.
         """
         try:
             body = await self._rest.send(Request(path=_PATH))

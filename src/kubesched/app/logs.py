@@ -187,11 +187,7 @@ class Logs:
         self._levels.clear()
 
     def set_verbosity(self, text: str) -> str:
-        """Change the verbosity while running; return a message.
-
-        Raises:
-            ValueError: The text is not a number, or the number is too large.
-        """
+        """Change the verbosity while running, and return a message; raises ValueError."""
         verbosity = _parse_verbosity(text)
         self._set(logging.getLogger(ROOT), level_of(verbosity))
         return f"successfully set klog.logging.verbosity to {text}"
@@ -202,11 +198,7 @@ class Logs:
 
 
 def parse_modules(texts: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """Return the patterns of `--vmodule`, such as `loop=5,cache*=3`.
-
-    Raises:
-        SetupError: A pattern has no name or no number.
-    """
+    """Return the patterns of `--vmodule`, such as `loop=5,cache*=3`; raises SetupError."""
     clauses = [clause for text in texts for clause in text.split(",") if clause]
     return tuple(_parse_module(clause) for clause in clauses)
 

@@ -374,8 +374,7 @@ class SchedulerProcess:
     ) -> bool:
         """Await work until it ends or the process must end; return whether the work ended.
 
-        Raises:
-            Exception: Of the work or of the informers.
+        Raises what the work or the informers raise.
         """
         task = asyncio.ensure_future(work)
         ends = [asyncio.ensure_future(self._stop.wait()), asyncio.ensure_future(self._lost.wait())]

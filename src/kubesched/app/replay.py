@@ -120,10 +120,7 @@ async def replayed(
 
     The configuration has a profile for each scheduler of the recording; `seed` is of the random
     source that breaks ties. Times are in seconds since the recording began. `goes_on` is called
-    before each event; False ends the replay.
-
-    Raises:
-        ConfigError: The configuration of a plugin is invalid.
+    before each event; False ends the replay. Raises ConfigError if that of a plugin is invalid.
     """
     new_watch = ShadowWatch if recorded_by is RecordedBy.SHADOW else ExactWatch
     watch: DecisionWatch = new_watch(setup, seed)

@@ -234,11 +234,7 @@ class ReportWriter:
             loop.add_reader(pipe, gone)
 
     def check(self) -> None:
-        """Check that all reports were written.
-
-        Raises:
-            OSError: Writing failed; BrokenPipeError if the reader closed the pipe.
-        """
+        """Raise the OSError of the first report that was not written, if there is one."""
         if self._failure is not None:
             raise self._failure
 

@@ -78,10 +78,8 @@ def _for_schedulers(
 ) -> SchedulerSetup:
     """Return a setup with one profile for each of some schedulers, and with their names.
 
-    Without `profile`, each gets the profile of its name, or the only one.
-
-    Raises:
-        UserError: There is no profile for one of them.
+    Without `profile`, each gets the profile of its name, or the only one; raises UserError if there
+    is none for one of them.
     """
     given = {each.scheduler_name: each for each in setup.configuration.profiles}
     only = next(iter(given.values())) if len(given) == 1 else None

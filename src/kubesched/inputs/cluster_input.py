@@ -55,10 +55,9 @@ def read_cluster(
         expects_pods: Whether stored workloads should have pods, as manifests have to.
 
     Raises:
-        DecodeError: A file or an object cannot be decoded.
+        DecodeError, SetupError: A file, a kubeconfig or a certificate cannot be used.
         UserError: An object is there twice or invalid, a workload has no pods, or a live cluster
             cannot be read.
-        SetupError: A kubeconfig or certificate cannot be used.
     """
     files = [*source.files, *pod_files]
     skipped: Counter[str] = Counter()
@@ -192,14 +191,11 @@ _Key = tuple[str, str, str]
 def check_workloads(
     objects: Sequence[KubeObject], cluster: Iterable[Loaded], to_place: Iterable[Loaded] = ()
 ) -> list[str]:
-    """Return a warning if workloads of a dump have no pods.
+    """Return a warning if workloads of a dump have no pods; raises UserError for manifests.
 
     A workload without a uid is a manifest, whose pods do not exist. If the files have no pods at
     all, every workload counts as a manifest. `cluster` are the cluster's objects that may be such
     workloads; `to_place` are the objects in the files of --pods.
-
-    Raises:
-        UserError: A manifest has no pods; one line for each.
     """
     of_cluster = [found for found in cluster if isinstance(found.object, _WORKLOADS)]
     new = [found for found in to_place if isinstance(found.object, _WORKLOADS)]

@@ -175,12 +175,7 @@ class FollowedCluster:
     """
 
     def __init__(self, source: ClusterSource) -> None:
-        """Set up; an event loop must be running.
-
-        Raises:
-            UserError: The source names no cluster.
-            SetupError: A kubeconfig or certificate cannot be used.
-        """
+        """Set up while an event loop runs; raises what `live_target` and `connect` raise."""
         self._settings, self.name = live_target(source)
         self.version = 0
         self._place = f"{self.name} ({self._settings.server})"
@@ -201,11 +196,7 @@ class FollowedCluster:
         await self._rest.aclose()
 
     async def wait_for_sync(self) -> None:
-        """Wait until every kind is known, or known not to be readable.
-
-        Raises:
-            UserError: The cluster cannot be read; names context, server, reason and remedy.
-        """
+        """Wait until every kind is known, or cannot be read; raises UserError with the problem."""
         loop = asyncio.get_running_loop()
         patience_ends = loop.time() + _SYNC_SECONDS_MAX
         while not all(one.has_synced or one.failure.code in _UNREADABLE for one in self._all()):

@@ -69,8 +69,7 @@ class Play(NamedTuple):
     def changed(self, seed: int | None, duration_seconds: float | None) -> Play:
         """Return the same scenario with another seed and duration; None changes nothing.
 
-        Raises:
-            UserError: The duration is too long, or not longer than nothing.
+        Raises UserError if the duration is too long, or not longer than nothing.
         """
         scenario = self.scenario
         if duration_seconds is not None and duration_seconds > SECONDS_MAX:
@@ -110,8 +109,7 @@ def is_scenario(file: Path) -> bool:
 def holds_cluster(file: Path) -> bool:
     """Whether a file holds Kubernetes objects or a trace; a directory, a pipe and stdin do.
 
-    Raises:
-        OSError: The file cannot be read.
+    Raises OSError if the file cannot be read.
     """
     return bool(_why_no_scenario(file))
 
@@ -245,10 +243,9 @@ def named_files(scenario: Scenario) -> dict[str, Path]:
 
 
 def check_named(play: Play, *, has_config: bool) -> None:
-    """Check the files that are read; not the configuration, if an option replaces it.
+    """Check that the files of a scenario can be read; raises UserError with a line for each.
 
-    Raises:
-        UserError: With one line for each that cannot be read.
+    The configuration is not checked if an option replaces it.
     """
     errors = [
         FieldError(field, f"{file}: {problem}")

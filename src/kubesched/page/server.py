@@ -69,8 +69,7 @@ class PageServer:
     async def listening(self, port: int = 0) -> AsyncIterator[None]:
         """Listen on loopback within an `async with`; port 0 is a free one.
 
-        Raises:
-            UserError: The port cannot be used.
+        Raises UserError if the port cannot be used.
         """
         runner = web.AppRunner(self.application, access_log=None, shutdown_timeout=0)
         await runner.setup()

@@ -93,8 +93,7 @@ class ShownCluster:
     async def documents(self) -> SentDocuments:
         """Return the view, recomputed if the cluster has changed; less often for a large cluster.
 
-        Raises:
-            UserError: The cluster cannot be read at present.
+        Raises UserError if the cluster cannot be read at present.
         """
         loop = asyncio.get_running_loop()
         # Readers that come at the same time wait for one computation.

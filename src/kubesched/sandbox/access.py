@@ -61,9 +61,7 @@ class SandboxAccess:
         """Generate tokens and, for TLS, a certificate and its key in a private directory.
 
         Those of an earlier sandbox are used if it kept them in `kept_in` in the last half year.
-
-        Raises:
-            UserError: That file cannot be used.
+        Raises UserError if that file cannot be used.
         """
         kept = None if kept_in is None else _kept(kept_in)
         self._is_new = kept is None
@@ -79,11 +77,7 @@ class SandboxAccess:
             self.tls.load_cert_chain(*files)
 
     def keep(self, file: Path) -> None:
-        """Write tokens, certificate and key for later sandboxes, unless they come from one.
-
-        Raises:
-            UserError: It cannot be written.
-        """
+        """Write tokens, certificate and key for later sandboxes, unless they come from one."""
         if self._is_new:
             write_private(file, msgspec.json.encode(self._secrets).decode())
 
@@ -144,8 +138,7 @@ def _kept(file: Path) -> _Secrets | None:
 def check_ours(file: Path) -> None:
     """Check that a kubeconfig may be written: there is none, or its sandbox has ended.
 
-    Raises:
-        UserError: It is not a sandbox's, or the sandbox is running.
+    Raises UserError if it is not a sandbox's, or the sandbox is running.
     """
     if not file.exists():
         return
@@ -199,11 +192,7 @@ def remove_own(file: Path, text: str) -> None:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that only the user can read, completely or not at all.
-
-    Raises:
-        UserError: It cannot be written.
-    """
+    """Write a file that only the user can read, completely or not at all; raises UserError."""
     try:
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
         try:

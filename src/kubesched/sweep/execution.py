@@ -71,8 +71,7 @@ class InputChangedError(Exception):
 def carry_out(run: SweepRun) -> SweepOutcome:
     """Do a run; an exception of a plugin or of the simulation is its outcome.
 
-    Raises:
-        InputChangedError: A file has changed, or differs on this machine.
+    Raises InputChangedError if a file has changed, or differs on this machine.
     """
     cell = run.cell
     for file, digest in cell.read.items():
@@ -303,8 +302,7 @@ def _end_with_parent() -> None:
 def dask_workers(address: str) -> Iterator[SweepWorkers]:
     """Yield the workers of a Dask cluster.
 
-    Raises:
-        UserError: Dask is not installed, or there is no scheduler at the address.
+    Raises UserError if Dask is not installed, or there is no scheduler at the address.
     """
     try:
         from distributed import Client  # noqa: PLC0415 - optional, and takes long

@@ -147,13 +147,7 @@ def _is_cordoned(cluster: TrialCluster, name: str) -> bool:
 
 
 class Drained(NamedTuple):
-    """What became of the pods of drained nodes.
-
-    Attributes:
-        pods: The pods, node by node.
-        preempted: Other pods that preemption evicted for those that move.
-        unknown: The kinds that this depends on and the files lack.
-    """
+    """What became of the pods of drained nodes; the fields are those of `DrainReport`."""
 
     pods: tuple[DrainedPod, ...]
     preempted: tuple[PreemptedPod, ...]

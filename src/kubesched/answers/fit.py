@@ -148,13 +148,9 @@ class FitReport(Document, frozen=True, kw_only=True):
 
 
 class AskedWorkload(NamedTuple):
-    """A workload as stored, and the uids and names of its pods.
+    """A workload as stored, how many pods it is to have, those it has, and those that were created.
 
-    Attributes:
-        item: The workload.
-        wanted: How many pods it is to have.
-        existing: The pods that it has, uid -> `namespace/name`.
-        created: Those that were created.
+    Pods are `namespace/name` by uid.
     """
 
     item: Workload

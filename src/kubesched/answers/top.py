@@ -158,12 +158,8 @@ def pool_label_of(nodes: NodeTable) -> str:
 class ClusterFigures:
     """What is counted of a cluster.
 
-    Attributes:
-        nodes: The node table.
-        resources: cpu, memory and pods, then by name the others that a node has or a pod on one
-            requests.
-        waiting: The pods without a node.
-        owners: What pods belong to.
+    `resources` are cpu, memory and pods, then by name the others that a node has or a pod on one
+    requests. Pods that are `waiting` have no node.
     """
 
     def __init__(self, cluster: ClusterState) -> None:

@@ -239,9 +239,8 @@ class _Difference:
 class _PlanRun:
     """Carries out steps.
 
-    Attributes:
-        removed: The uids of pods that a step deleted for good.
-        waiting: The pods that a drain left, because of a budget.
+    `removed` are the uids of pods that a step deleted for good, `waiting` the pods that a drain
+    left because of a budget.
     """
 
     def __init__(self, cluster: TrialCluster, manifests: _Manifests) -> None:

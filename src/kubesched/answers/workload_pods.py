@@ -71,12 +71,9 @@ _Between = TypeVar("_Between", ReplicaSet, Job)
 
 
 class Made(NamedTuple):
-    """What a workload's controller creates.
+    """The pods that a workload's controller creates, and their claims and owners.
 
-    Attributes:
-        owners: Objects between the workload and its pods: a ReplicaSet or a Job.
-        claims: The claims of a StatefulSet's pods.
-        pods: The pods.
+    Owners are ReplicaSets and Jobs between the workload and its pods; StatefulSets have claims.
     """
 
     owners: list[ReplicaSet | Job]
@@ -280,13 +277,7 @@ _BETWEEN: Final = ("ReplicaSet", "Job")
 
 
 class PodOwner(NamedTuple):
-    """The topmost owner of a pod.
-
-    Attributes:
-        namespace: Its namespace; empty for a node, which owns its static pods.
-        name: Its name.
-        kind: Its kind; `Pod` for a pod that nothing owns.
-    """
+    """The topmost owner of a pod, or the pod if it has none; nodes own static pods."""
 
     namespace: str
     name: str

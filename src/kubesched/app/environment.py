@@ -193,14 +193,7 @@ _LAST_EVENTS_SECONDS = 2.0
 
 
 class Connections:
-    """Open connections, and the writers on top of them.
-
-    Attributes:
-        rest: For everything but events.
-        events_rest: For events.
-        recorder: Writes events.
-        api: Executes the scheduler's writes.
-    """
+    """Open connections, that of events apart, and the writers on top of them."""
 
     def __init__(
         self,

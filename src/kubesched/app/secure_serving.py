@@ -41,12 +41,7 @@ _IDLE_SECONDS_MAX: Final = 90.0
 
 
 class SecureServing:
-    """A listener, open within `async with`.
-
-    Attributes:
-        address: The address.
-        port: The port, also if the system chose it.
-    """
+    """A listener, open within `async with`; then `port` is known even if the system chose it."""
 
     def __init__(
         self,

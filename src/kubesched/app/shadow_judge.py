@@ -142,8 +142,7 @@ class _Open(msgspec.Struct, frozen=True):
 class _SearchTime:
     """Limits the time for trying states of a live cluster, which does not wait.
 
-    Attributes:
-        was_short: Whether the last search ended before it had tried all states.
+    `was_short` says whether the last search ended before it had tried all states.
     """
 
     def __init__(self, *, is_live: bool) -> None:

@@ -197,8 +197,7 @@ def _write(path: Path, text: str) -> None:
 class ReportWriter:
     """Writes the reports of a dry run to stdout, one line of JSON each, until that fails.
 
-    Attributes:
-        on_failure: Called on the first failure, instead of raising within the scheduler.
+    At the first failure, `on_failure` is called, instead of raising within the scheduler.
     """
 
     def __init__(self, output: TextIO) -> None:

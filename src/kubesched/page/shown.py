@@ -32,12 +32,7 @@ _PAUSE: Final = 3.0
 
 
 class SentDocuments(NamedTuple):
-    """Documents as they are sent.
-
-    Attributes:
-        body: JSON: the `title` of the page, and the list of `documents`.
-        tag: A digest, which changes with them.
-    """
+    """The title of a page and its documents as JSON, and a digest that changes with them."""
 
     body: bytes
     tag: str

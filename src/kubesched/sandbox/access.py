@@ -48,13 +48,9 @@ class _Secrets(msgspec.Struct, frozen=True):
 
 
 class SandboxAccess:
-    """The tokens and the certificate of one sandbox.
+    """The tokens of administrator and scheduler in one sandbox, and its certificate.
 
-    Attributes:
-        admin: The token of an administrator.
-        scheduler: The token of the scheduler.
-        certificate: As PEM; empty for plain HTTP.
-        tls: The TLS context of the server; None for plain HTTP.
+    For plain HTTP, `certificate` is "" and `tls`, the context of the server, is None.
     """
 
     def __init__(self, folder: Path, *, has_tls: bool = True, kept_in: Path | None = None) -> None:

@@ -57,7 +57,7 @@ from kubesched.config.args import exhaustive
 from kubesched.explain.report import PodExplanation, PodOutcome
 from kubesched.explain.sentences import count
 from kubesched.framework.registry import SchedulerSetup
-from kubesched.inputs.cluster_input import owned, read_cluster
+from kubesched.inputs.cluster_input import read_cluster
 from kubesched.inputs.completed_input import ClusterInput, all_kinds, completed
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import (
@@ -99,7 +99,12 @@ class Cluster:
         self._given = given
         self.objects = given.objects
         if options.profile is not None:
-            self.objects = [owned(item, options.profile) for item in given.objects]
+            self.objects = [
+                with_scheduler_name(item, options.profile)
+                if isinstance(item, Pod) and not item.spec.node_name
+                else item
+                for item in given.objects
+            ]
         self._scheduler = scheduler
         self._options = options
         self.warnings: list[str] = []
@@ -107,7 +112,6 @@ class Cluster:
         self._warn([*given.warnings, *extender_warnings(scheduler.configuration)])
 
     def __repr__(self) -> str:
-        """Return how large it is, and what it was read from."""
         size = f"{count(len(self.nodes), 'node')}, {count(len(self.pods), 'pod')}"
         return f"<Cluster of {size}, from {self.source}>"
 

@@ -251,7 +251,6 @@ class _DrainTrial:
         return {later for pod in pods for later in self._cluster.successors_of(uid_of(pod))}
 
     def pods(self, outcomes: PodOutcomes) -> tuple[DrainedPod, ...]:
-        """Return what became of the pods, node by node."""
         return tuple(
             self._drained(pod, name, outcomes)
             for name, pods in self._on_node.items()

@@ -163,7 +163,6 @@ class ClusterFigures:
     """
 
     def __init__(self, cluster: ClusterState) -> None:
-        """Count a cluster as it is."""
         objects = cluster.cache.objects
         self.nodes = cluster.cache.nodes
         self.resources = tuple(resource_names(self.nodes))

@@ -115,7 +115,6 @@ class _HttpTransport:
             raise OSError(words) from error
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._pool.aclose()
 
 

@@ -38,7 +38,6 @@ class ExactWatch(DecisionWatch):
     """Follows the recording of a scheduler, which has each decision where it was made."""
 
     def __init__(self, setup: SchedulerSetup, seed: int) -> None:
-        """Set up; raises ConfigError."""
         super().__init__(setup, seed, samples=True)
         # What releases the things that Reserve has kept, by pod.
         self._releases: dict[str, Callable[[], None]] = {}

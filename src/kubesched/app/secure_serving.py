@@ -192,7 +192,6 @@ class _Requests:
         self._reset()
 
     def _reset(self) -> None:
-        """Forget the current request."""
         self._target = b""
         self._headers: list[tuple[str, str]] = []
         self._head_bytes = 0
@@ -205,7 +204,6 @@ class _Requests:
         del self._parser
 
     def feed(self, data: bytes) -> None:
-        """Parse what has arrived."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -218,7 +216,6 @@ class _Requests:
     # Callbacks of the parser.
 
     def on_url(self, url: bytes) -> None:
-        """Keep a part of the target."""
         self._target += url
         self._count(len(url))
 
@@ -233,13 +230,11 @@ class _Requests:
         self._has_head = True
 
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body, unless it is too long."""
         self._is_too_long = self._is_too_long or len(self._body) + len(body) > _BODY_BYTES_MAX
         if not self._is_too_long:
             self._body += body
 
     def on_message_complete(self) -> None:
-        """Queue the request."""
         parser = self._parser
         if self._is_too_long:
             self.received.append((error_response("http: request body too large", 413), False))

@@ -153,7 +153,6 @@ class _SearchTime:
 
     @contextmanager
     def search(self) -> Iterator[None]:
-        """Spend time on one search."""
         self.was_short = False
         began = perf_counter()
         saved = self._left + _SEARCH_SHARE * (began - self._seen)
@@ -451,7 +450,6 @@ class ShadowJudge:
 
     @contextmanager
     def _changed(self, changes: Sequence[_Change]) -> Iterator[None]:
-        """Make changes for a moment."""
         for change in changes:
             self._apply(change.old, change.new)
         try:
@@ -461,7 +459,6 @@ class ShadowJudge:
                 self._apply(change.new, change.old)
 
     def _undone(self, changes: Sequence[_Change]) -> AbstractContextManager[None]:
-        """Undo the last changes for a moment."""
         return self._changed([change.inverse for change in reversed(changes)])
 
     def _apply(self, old: Pod | Node | None, new: Pod | Node | None) -> None:

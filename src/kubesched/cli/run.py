@@ -201,7 +201,6 @@ class ReportWriter:
     """
 
     def __init__(self, output: TextIO) -> None:
-        """Take the stream to write to."""
         self.on_failure: Callable[[], object] = lambda: None
         self._output = output
         self._failure: OSError | None = None

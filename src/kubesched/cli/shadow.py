@@ -110,7 +110,7 @@ async def _shadow(
 
     def begin() -> None:
         # Before, there is nothing to report: signals end the process.
-        signals.enter_context(handled_signals(stop.set, lambda: None))
+        signals.enter_context(handled_signals(stop.set))
         click.echo(f"Comparing, on {settings.server}; Ctrl-C ends it with the report.", err=True)
         if seconds is not None:
             loop.call_later(seconds, stop.set)

@@ -242,7 +242,6 @@ class AnonymousNames:
     """
 
     def __init__(self, objects: Iterable[KubeObject]) -> None:
-        """Gather the texts of all objects."""
         self.names: dict[str, str] = {}
         self._kept = set(_KEPT_TEXTS)
         # Claims of ephemeral volumes are named after their pod.

@@ -32,7 +32,7 @@ from kubesched.inputs.completed_input import (
     unknown_fields,
 )
 from kubesched.inputs.errors import UserError, first_of
-from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
+from kubesched.inputs.loading import distinct_objects, pending_again
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import StatusLine
 from kubesched.simulator.traces import is_openb, read_openb
@@ -112,13 +112,6 @@ def _waiting(found: Loaded) -> Loaded:
     """Return an object; a pod is pending."""
     item = found.object
     return Loaded(pending_again(item), found.source) if isinstance(item, Pod) else found
-
-
-def owned(item: KubeObject, scheduler_name: str | None) -> KubeObject:
-    """Return the object; a pod without a node gets the scheduler's name, if there is one."""
-    if not isinstance(item, Pod) or item.spec.node_name:
-        return item
-    return with_scheduler_name(item, scheduler_name)
 
 
 def _load(files: Sequence[Path], skipped: Counter[str]) -> Iterator[Loaded]:

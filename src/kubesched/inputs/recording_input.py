@@ -70,11 +70,9 @@ class RecordingInput:
             raise
 
     def __enter__(self) -> Self:
-        """Return the recording."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self._file.close()
 
     @property

@@ -51,7 +51,6 @@ class PageServer:
     """
 
     def __init__(self, source: ShownSource) -> None:
-        """Set up; nothing listens yet."""
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         self.url = ""
         self._source = source

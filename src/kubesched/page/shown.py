@@ -133,7 +133,6 @@ class ShownPlay:
     """A scenario that is shown during its simulation and afterwards."""
 
     def __init__(self, play: Play) -> None:
-        """Set up; `run` begins."""
         self.title = play.scenario.name
         self._play = play
         self._recorder = PlaybackRecorder()

@@ -63,7 +63,6 @@ class MetricsPage:
         exposure: Exposure = EVERYTHING,
         is_large: bool = False,
     ) -> None:
-        """Set up; `exposure` says what to hide."""
         self._sources = sources
         self.reset = reset
         self._exposure = exposure

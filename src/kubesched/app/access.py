@@ -63,12 +63,9 @@ log: Final = logging.getLogger(__name__)
 
 
 class Authorities(msgspec.Struct, frozen=True):
-    """Certificate authorities.
+    """Authorities of clients and of authenticating proxies, as PEM; "" without any.
 
-    Attributes:
-        client: Of clients, as PEM; "" without any.
-        proxies: Of authenticating proxies, as PEM; "" without any.
-        headers: The names of these proxies, and the headers that identify users.
+    `headers` has the names of these proxies, and the headers that identify users.
     """
 
     client: str = ""

@@ -131,14 +131,10 @@ _INT32_MAX: Final = 2**31 - 1
 
 
 class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of logs.
+    """The flags of logs; with `splits_stream`, lines below errors go to stdout.
 
-    Attributes:
-        verbosity: `-v`.
-        modules: `--vmodule`, as `(pattern, verbosity)`; a pattern matches a module's last name,
-            or with a slash or dot its whole name, and may contain `*` and `?`.
-        logging_format: `text` or `json`.
-        splits_stream: Whether lines below errors go to stdout.
+    `modules` are those of `--vmodule`, as `(pattern, verbosity)`; a pattern matches a module's last
+    name, or with a slash or dot its whole name, and may contain `*` and `?`.
     """
 
     verbosity: int = 0

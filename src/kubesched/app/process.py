@@ -94,7 +94,7 @@ class SchedulerProcess:
         recorder: DecisionRecorder | None = None,
         environment: Environment = REAL_ENVIRONMENT,
     ) -> None:
-        """Set up; nothing is sent yet. Raises ConfigError, of a plugin or the election.
+        """Set up; nothing is sent yet; raises ConfigError.
 
         With `--dry-run`, `report` gets what would be written. `logs` are the loggers whose
         verbosity the secure port can change, `flags` are names and values for /flagz. `recorder`

@@ -97,9 +97,7 @@ def run(**flags: Any) -> int | None:
     if flags["write_config_to"] is not None:
         check_plugins(scheduler, options.config_file)
         with in_file(options.config_file):
-            for extender in configuration.extenders:
-                tls_of_extender(extender)
-        _write(flags["write_config_to"], dump(encode_configuration(configuration)))
+            _write_configuration(configuration, flags["write_config_to"])
         return None
     check_outputs({"--record": flags["record"]}, [options.config_file])
     settings = find_settings(
@@ -146,6 +144,18 @@ def run(**flags: Any) -> int | None:
         logs.stop()
 
 
+def _write_configuration(configuration: Configuration, file: Path) -> None:
+    """Check what the plugins do not, and write the configuration; `-` is stdout."""
+    for extender in configuration.extenders:
+        tls_of_extender(extender)
+    text = dump(encode_configuration(configuration))
+    if str(file) == "-":
+        sys.stdout.write(text)
+        return
+    check_outputs({"--write-config-to": file}, ())
+    write_file(file, text.encode())
+
+
 def _log_start(configuration: Configuration, options: Options) -> None:
     write(log, V0, "Starting kubesched", version=__version__)
     if log.isEnabledFor(V2):
@@ -184,14 +194,6 @@ def _log_errors(flags: dict[str, Any], gates: FeatureGates) -> Iterator[FieldErr
             yield forbidden(f"options.{form}.splitStream", words)
         if parse_quantity(flags[f"log_{form}_info_buffer_size"]).sign:
             yield forbidden(f"options.{form}.infoBufferSize", words)
-
-
-def _write(path: Path, text: str) -> None:
-    if str(path) == "-":
-        sys.stdout.write(text)
-        return
-    check_outputs({"--write-config-to": path}, ())
-    write_file(path, text.encode())
 
 
 class ReportWriter:

@@ -39,11 +39,7 @@ class SentDocuments(NamedTuple):
 
 
 class ShownSource(Protocol):
-    """What a page shows.
-
-    Attributes:
-        title: The title of the page.
-    """
+    """What a page shows."""
 
     title: str
 

@@ -49,13 +49,9 @@ _INPUTS_KEPT: Final = 8
 
 
 class SweepOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The outcome of a run.
+    """The figures of a run, or the error for which it has none; "" without one.
 
-    Attributes:
-        figures: Its figures; none if it failed.
-        error: Why it failed; "" if it did not.
-        cpu_seconds: The CPU time that it took, on the machine where it ran.
-        slow: Methods of plugins that are slow, with their mean times.
+    `slow` are methods of plugins, with their mean times.
     """
 
     figures: Figures

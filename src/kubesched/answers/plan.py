@@ -273,9 +273,7 @@ class PlanInput(NamedTuple):
 def read_plan(given: Path | Mapping[str, Any]) -> PlanInput:
     """Return a plan from plain values or a YAML file, and the files beside it that it applies.
 
-    Raises:
-        UserError: The plan is wrong, or a file does not exist.
-        DecodeError: A file cannot be decoded.
+    Raises UserError if the plan is wrong or a file does not exist, and DecodeError.
     """
     place, directory, raw = "", Path(), given
     if isinstance(given, Path):

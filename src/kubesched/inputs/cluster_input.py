@@ -49,15 +49,9 @@ def read_cluster(
 ) -> ClusterInput:
     """Read a cluster, and further pods that are placed regardless of their nodeName.
 
-    Args:
-        source: Where the cluster is read from.
-        pod_files: They hold these pods, and other objects that they need.
-        expects_pods: Whether stored workloads should have pods, as manifests have to.
-
-    Raises:
-        DecodeError, SetupError: A file, a kubeconfig or a certificate cannot be used.
-        UserError: An object is there twice or invalid, a workload has no pods, or a live cluster
-            cannot be read.
+    `pod_files` hold these pods, and other objects that they need; `expects_pods` says whether
+    stored workloads should have pods, as manifests have to. Raises DecodeError, SetupError, and
+    UserError for what is invalid, there twice, or cannot be read.
     """
     files = [*source.files, *pod_files]
     skipped: Counter[str] = Counter()

@@ -48,9 +48,7 @@ _REQUEST_SECONDS_MAX: Final = 60.0
 def read_live(source: ClusterSource) -> ClusterInput:
     """Read the cluster of a context, or the one that this process runs in; without defaults.
 
-    Raises:
-        UserError: It cannot be read; names context, server, reason and remedy.
-        SetupError: A kubeconfig or certificate cannot be used.
+    Raises UserError with context, server, reason and remedy; SetupError as `live_target` does.
     """
     settings, name = live_target(source)
     place = f"{name} ({settings.server})"
@@ -85,9 +83,7 @@ def _input(
 def live_target(source: ClusterSource) -> tuple[ConnectionSettings, str]:
     """Return the connection that the source names, and its name.
 
-    Raises:
-        UserError: It names none.
-        SetupError: A kubeconfig cannot be used.
+    Raises UserError if it names none, and SetupError for a kubeconfig that cannot be used.
     """
     if source.kubeconfig is not None:
         found = load_kubeconfig(str(source.kubeconfig))

@@ -132,11 +132,7 @@ def load_scheduler(
     """Build registry and configuration, with the plugins of the options.
 
     `inline` is a KubeSchedulerConfiguration to use if the options name no file, and `inline_place`
-    where it is: a file, or a file and a field.
-
-    Raises:
-        UserError: A file, plugin or profile is invalid.
-        ConfigError: A feature gate is invalid.
+    where it is: a file, or a file and a field. Raises UserError, or ConfigError for a feature gate.
     """
     gates = FeatureGates.parse(options.feature_gates)
     registry = in_tree_registry()

@@ -69,12 +69,7 @@ class SchedulerOptions:
 
     @classmethod
     def of(cls, arguments: SchedulerArguments) -> SchedulerOptions:
-        """Return the options given as keywords.
-
-        Raises:
-            TypeError: A keyword is unknown.
-            UserError: The seed is negative.
-        """
+        """Return the options given as keywords; raises TypeError for others, and UserError."""
         known = SchedulerArguments.__annotations__
         for name in arguments.keys() - known.keys():
             hint = did_you_mean(name, known, f"there are {', '.join(known)}", most=1)

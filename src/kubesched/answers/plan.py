@@ -255,13 +255,10 @@ _HEADER: Final = ("apiVersion", "kind", "steps")
 
 
 class PlanInput(NamedTuple):
-    """A plan, with what its steps read.
+    """The steps of a plan, each with its path, and the objects of each file that a step applies.
 
-    Attributes:
-        place: What errors begin with: the file and a colon, "" for a plan that is no file.
-        steps: The steps, each with its path in the plan.
-        manifests: The objects of each file that a step applies.
-        warnings: What is odd about these files, one line each.
+    `place` begins errors: the file and a colon, "" for a plan that is no file. `warnings` are about
+    the files that steps apply.
     """
 
     place: str

@@ -100,15 +100,11 @@ class _Chosen(NamedTuple):
 
 
 class _Change(msgspec.Struct, frozen=True):
-    """A change of a node, of a pod on a node, or of a nomination.
+    """A change of a node, of a pod on a node, or of a nomination; `at` is on the loop's clock.
 
-    Attributes:
-        number: In the order of changes.
-        at: When it was seen, in seconds of the loop's clock.
-        place: The pod's place in the other scheduler's queue, if the change is its binding or
-            nomination.
-        old: The object before; None if it is new, or a pod that was neither bound nor nominated.
-        new: The object after; None if it was deleted.
+    `place` is that of the pod in the other scheduler's queue, if the change is its binding or
+    nomination. `old` is None for a new object, or a pod that was neither bound nor nominated; `new`
+    is None for a deleted one.
     """
 
     number: int

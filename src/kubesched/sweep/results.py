@@ -36,13 +36,9 @@ _BISECTIONS: Final = 60
 
 
 class SweepMean(msgspec.Struct, frozen=True):
-    """The mean of the values of several seeds.
+    """The mean of `n` values, one per seed; None where there are too few values.
 
-    Attributes:
-        n: The number of values.
-        mean: Their mean; like the others, None if there are too few values.
-        stdev: Their standard deviation, of a sample.
-        half_width: Half of the width of the 95 % confidence interval around the mean.
+    `stdev` is that of a sample, `half_width` that of the 95 % confidence interval around the mean.
     """
 
     n: int

@@ -244,11 +244,10 @@ class Cluster:
     def why_page(
         self, pod: str, namespace: str = ""
     ) -> tuple[WhyReport, *tuple[PodExplanation | ClusterView, ...]]:
-        """Return what the page of `why` shows; arguments and errors are the same.
+        """Return the answer of `why`, to the same arguments, and what its page shows besides.
 
-        Returns:
-            The answer; if the scheduler decides about the pod, then the explanation with every
-            filter, and the view without causes.
+        That is the explanation with every filter, and the view without causes, if the scheduler
+        decides about the pod.
         """
         try:
             asked, notes = self._find(pod, namespace)
@@ -280,10 +279,7 @@ class Cluster:
     def explain_page(
         self, pod: str, namespace: str = "", *, all_filters: bool = False
     ) -> tuple[PodExplanation, ClusterView]:
-        """Return the answer of `explain`, and the view, without causes, that its page shows too.
-
-        Arguments and errors are the same.
-        """
+        """Return the answer of `explain`, to the same arguments, and the view without causes."""
         cluster = self._state()
         view = cluster_view(cluster, "", None)
         return self._explain(cluster, pod, namespace, all_filters), view

@@ -180,9 +180,8 @@ async def _has_more(reader: asyncio.StreamReader, requests: _Requests) -> bool:
 class _Requests:
     """Parses the requests of a connection.
 
-    Attributes:
-        received: Requests to answer, or what to answer to a malformed one, each with whether the
-            connection is kept afterwards.
+    `received` are those to answer, or what to answer to a malformed one, each with whether the
+    connection is kept afterwards.
     """
 
     def __init__(self, certificates: tuple[bytes, ...]) -> None:

@@ -48,12 +48,10 @@ Source = Callable[[], Iterable["Metric"]]
 
 
 class MetricsPage:
-    """The page of a path such as /metrics: metrics of several sources.
+    """A page of metrics of several sources, such as /metrics; DELETE calls `reset`.
 
-    Attributes:
-        reset: Called on DELETE.
-        is_large: Whether the page may take seconds to write. Its sources are called at once; the
-            metrics that they return can be read in another thread.
+    A large page may take seconds to write. Its sources are called at once; the metrics that they
+    return can be read in another thread.
     """
 
     def __init__(

@@ -18,7 +18,7 @@ import yaml
 from msgspec.structs import replace
 from prometheus_client.metrics_core import Metric
 
-from kubesched.app.access import AccessCheck, Authenticator, Authorities, Authorizer
+from kubesched.app.access import Authenticator, Authorities, Authorizer, with_access
 from kubesched.app.endpoints import Endpoints, configz, flagz, scheduler_health
 from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.app.logs import LogOptions, Logs
@@ -32,7 +32,6 @@ from tests.loops import in_real_time
 from .fake_rest import FakeRest, access_reviews, token_reviews
 from .port_records import exchanges, recorded
 
-METRICS = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 STARTED = datetime(2026, 11, 21, 15, 31, 44, tzinfo=UTC)
 USERS = {
     "admin": {"username": "admin", "groups": ["system:masters"]},
@@ -52,9 +51,9 @@ class Page(MetricsPage):
         super().__init__(reset=self._count)
         self.resets = 0
 
-    def page(self) -> tuple[str, bytes]:
+    def page(self) -> bytes:
         """Return a page without metrics."""
-        return METRICS, b"# no metrics\n"
+        return b"# no metrics\n"
 
     def _count(self) -> None:
         self.resets += 1
@@ -97,7 +96,7 @@ def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = No
     """Ask as somebody."""
     rest = FakeRest(answer_review)
     endpoints = scheduler_endpoints(page or Page())
-    access = AccessCheck(
+    handle = with_access(
         Authenticator(Authorities, token_reviews(rest)),
         Authorizer(ALWAYS_ALLOWED_PATHS, access_reviews(rest)),
         endpoints.answer,
@@ -105,7 +104,7 @@ def ask(request: HttpRequest, user: str | None = "admin", page: Page | None = No
     if user is not None:
         token = ("Authorization", f"Bearer {user}")
         request = replace(request, headers=(*request.headers, token))
-    return asyncio.run(access.handle(request))
+    return asyncio.run(handle(request))
 
 
 def get(target: str, **headers: str) -> HttpResponse:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.app.replay import Replay
+from kubesched.app import replay
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.types import Configuration
 from kubesched.explain.shadow_report import ReplayReport
@@ -45,11 +45,10 @@ def replayed(
     async def main() -> ReplayReport:
         gates = FeatureGates()
         with RecordingInput(file) as recording:
-            assert recording.header.recorded_by is not None
             setup = in_tree_setup(gates, configuration)
-            replay = Replay(recording.header.recorded_by, setup, seed=7)
-            is_whole = await replay.run(recording.events(), goes_on)
-            return replay.report(partial=not is_whole)
+            recorded_by = recording.header.recorded_by
+            assert recorded_by is not None
+            return await replay.replayed(recorded_by, setup, 7, recording.events(), goes_on)
 
     return virtual_loop.run(main())
 

@@ -122,13 +122,7 @@ class ClusterComparison(Document, frozen=True):
 
 
 class ClusterEnd(NamedTuple):
-    """A cluster to compare.
-
-    Attributes:
-        name: Short and distinct.
-        objects: As it was at the beginning.
-        end: After its pending pods were placed.
-    """
+    """A cluster to compare: a short, distinct name, the objects that it had, and how it ended."""
 
     name: str
     objects: Sequence[KubeObject]
@@ -162,15 +156,10 @@ def compared_clusters(clusters: Sequence[ClusterEnd], seed: int) -> ClusterCompa
 
 
 class _Outcomes:
-    """What became of each pod of a cluster.
+    """What became of each pod of a cluster, by `namespace/name`.
 
-    Attributes:
-        name: The cluster's name.
-        nodes: The names of its nodes.
-        pods: By `namespace/name`.
-        node_of: The node of each pod at the end; pods without one are missing.
-        scheduled: Pods for which the scheduler chose a node.
-        why: Why pods have no node.
+    `node_of` lacks pods without a node at the end, and `why` has the reasons. For the `scheduled`
+    pods, the scheduler chose a node.
     """
 
     def __init__(self, cluster: ClusterEnd) -> None:

@@ -180,7 +180,6 @@ class _Workloads:
 
     @property
     def found(self) -> tuple[WorkloadOnNodes, ...]:
-        """The workloads by row."""
         return tuple(
             WorkloadOnNodes(
                 owner.kind, owner.namespace, owner.name, priority, priority_class, dict(requests)

@@ -147,13 +147,7 @@ def _is_cordoned(cluster: TrialCluster, name: str) -> bool:
 
 
 class Drained(NamedTuple):
-    """What became of the pods of drained nodes.
-
-    Attributes:
-        pods: The pods, node by node.
-        preempted: Other pods that preemption evicted for those that move.
-        unknown: The kinds that this depends on and the files lack.
-    """
+    """What became of the pods of drained nodes; the fields are those of `DrainReport`."""
 
     pods: tuple[DrainedPod, ...]
     preempted: tuple[PreemptedPod, ...]
@@ -257,7 +251,6 @@ class _DrainTrial:
         return {later for pod in pods for later in self._cluster.successors_of(uid_of(pod))}
 
     def pods(self, outcomes: PodOutcomes) -> tuple[DrainedPod, ...]:
-        """Return what became of the pods, node by node."""
         return tuple(
             self._drained(pod, name, outcomes)
             for name, pods in self._on_node.items()

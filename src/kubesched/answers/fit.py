@@ -148,13 +148,9 @@ class FitReport(Document, frozen=True, kw_only=True):
 
 
 class AskedWorkload(NamedTuple):
-    """A workload as stored, and the uids and names of its pods.
+    """A workload as stored, how many pods it is to have, those it has, and those that were created.
 
-    Attributes:
-        item: The workload.
-        wanted: How many pods it is to have.
-        existing: The pods that it has, uid -> `namespace/name`.
-        created: Those that were created.
+    Pods are `namespace/name` by uid.
     """
 
     item: Workload
@@ -225,10 +221,7 @@ def create_all(
 ) -> list[AskedWorkload]:
     """Create the objects of manifests; return the workloads among them, with their pods.
 
-    `replicas` are as in a question.
-
-    Raises:
-        QuestionError: A pod of that name belongs to something else.
+    `replicas` are as in a question. Raises QuestionError as `create_made` does.
     """
     workloads: list[Workload] = []
     for item in items:
@@ -251,12 +244,9 @@ def create_all(
 def create_workload(
     cluster: TrialCluster, item: Workload, replicas: int | None, pods: Sequence[Pod]
 ) -> AskedWorkload:
-    """Create a workload, and the pods that it lacks.
+    """Create a workload, and the pods that it lacks; raises QuestionError as `create_made` does.
 
     `pods` are those of its namespace; `replicas` is None for the workload's own number.
-
-    Raises:
-        QuestionError: A pod of that name belongs to something else.
     """
     wanted = replicas
     if wanted is None or isinstance(item, DaemonSet):
@@ -295,8 +285,7 @@ def scaled(item: Scaled, number: int) -> Scaled:
 def create_made(cluster: TrialCluster, made: Made) -> list[Pod]:
     """Create what a controller makes; return the pods.
 
-    Raises:
-        QuestionError: A pod of that name belongs to something else.
+    Raises QuestionError if a pod of such a name belongs to something else.
     """
     for owner in made.owners:
         cluster.add(owner)
@@ -393,8 +382,7 @@ def parse_question(
 ) -> FitQuestion:
     """Return what is asked about the workloads among objects; otherwise like `Cluster.fit`.
 
-    Raises:
-        UserError: An argument is wrong, or does not go with the workloads.
+    Raises UserError if an argument is wrong, or does not go with the workloads.
     """
     if isinstance(replicas, int | str):
         replicas = [str(replicas)]

@@ -67,8 +67,7 @@ class NodeShape(msgspec.Struct, frozen=True):
 def read_shapes(templates: Sequence[str]) -> tuple[NodeShape, ...]:
     """Return shapes that are written in one line, or are the node of a file: `FILE,price=P`.
 
-    Raises:
-        UserError: A shape is wrong, or does not go with the others.
+    Raises UserError if a shape is wrong, or does not go with the others.
     """
     shapes = []
     for number, text in enumerate(templates, 1):
@@ -94,10 +93,7 @@ def parse_shape(text: str, number: int = 1) -> NodeShape:
     """Return a shape from `cpu=8,memory=32Gi,zone=a,label.KEY=VALUE,taint.KEY=VALUE:EFFECT`.
 
     Further words are `name`, `price`, `pods` and resources such as `nvidia.com/gpu`. A shape
-    without a name is named by its number.
-
-    Raises:
-        ValueError: A word is wrong; the message names it and the remedy.
+    without a name is named by its number. Raises ValueError with the wrong word and the remedy.
     """
     amounts: dict[str, str] = {"pods": _PODS}
     labels = dict(_OWN_LABELS)
@@ -192,11 +188,7 @@ def new_nodes(model: Node, number: int, taken: Iterable[str]) -> list[Node]:
 
 
 def parse_taint(text: str) -> Taint:
-    """Return a taint from `KEY=VALUE:EFFECT` or `KEY:EFFECT`.
-
-    Raises:
-        ValueError: It is something else.
-    """
+    """Return a taint from `KEY=VALUE:EFFECT` or `KEY:EFFECT`; raises ValueError for other texts."""
     rest, _, effect = text.rpartition(":")
     key, _, value = rest.partition("=")
     if effect not in _EFFECTS or not key:

@@ -51,11 +51,7 @@ class PlanStep(
     """What steps have in common: `check` finds errors that types cannot express."""
 
     def check(self) -> None:
-        """Check the values.
-
-        Raises:
-            ValueError: One is wrong; `field: problem`.
-        """
+        """Check the values; raises ValueError with `field: problem`."""
 
 
 def _check_labels(field: str, labels: Mapping[str, str]) -> None:
@@ -259,13 +255,10 @@ _HEADER: Final = ("apiVersion", "kind", "steps")
 
 
 class PlanInput(NamedTuple):
-    """A plan, with what its steps read.
+    """The steps of a plan, each with its path, and the objects of each file that a step applies.
 
-    Attributes:
-        place: What errors begin with: the file and a colon, "" for a plan that is no file.
-        steps: The steps, each with its path in the plan.
-        manifests: The objects of each file that a step applies.
-        warnings: What is odd about these files, one line each.
+    `place` begins errors: the file and a colon, "" for a plan that is no file. `warnings` are about
+    the files that steps apply.
     """
 
     place: str
@@ -277,9 +270,7 @@ class PlanInput(NamedTuple):
 def read_plan(given: Path | Mapping[str, Any]) -> PlanInput:
     """Return a plan from plain values or a YAML file, and the files beside it that it applies.
 
-    Raises:
-        UserError: The plan is wrong, or a file does not exist.
-        DecodeError: A file cannot be decoded.
+    Raises UserError if the plan is wrong or a file does not exist, and DecodeError.
     """
     place, directory, raw = "", Path(), given
     if isinstance(given, Path):
@@ -316,8 +307,7 @@ def _plan_in(file: Path, place: str) -> Any:
 def decode_plan(raw: object, place: str = "") -> list[tuple[str, PlanStep]]:
     """Return the steps of a plan, given as plain values, each with its path.
 
-    Raises:
-        UserError: With every field error, after the place: `path: problem`, with the remedy.
+    Raises UserError with every field error, after the place: `path: problem`, with the remedy.
     """
     if not isinstance(raw, dict) or not isinstance(raw.get("steps"), list):
         raise UserError(f"{place}steps: write a list of steps, as in `steps: [{{drain: node-7}}]`")
@@ -345,11 +335,7 @@ def decode_plan(raw: object, place: str = "") -> list[tuple[str, PlanStep]]:
 
 
 def _decoded(name: str, value: Any) -> PlanStep:
-    """Return a step.
-
-    Raises:
-        ValueError: It is wrong; `path: problem`, where the path begins with the step's name.
-    """
+    """Return a step; raises ValueError with `NAME.path: problem`, where NAME is the step's."""
     step = STEPS.get(name)
     if step is None:
         hint = did_you_mean(name, STEPS, f"there are {', '.join(STEPS)}", most=1)

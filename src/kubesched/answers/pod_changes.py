@@ -79,12 +79,8 @@ def _field_text(path: Path) -> str:
 class ContainerRequest(NamedTuple):
     """What a container requests of one resource, or the pod, or all containers together.
 
-    Attributes:
-        field: The field's path, as Kubernetes writes it.
-        container: The container's name; empty for the pod and for all containers together.
-        resource: The resource's name.
-        amount: What is requested; of all containers together, the largest request.
-        paths: Where the amounts are.
+    `field` is the path as Kubernetes writes it, and `paths` are where the amounts are. `container`
+    is empty for the pod and for all containers together; of these, `amount` is the largest request.
     """
 
     field: str

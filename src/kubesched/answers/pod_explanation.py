@@ -177,11 +177,7 @@ def _word(group: PodGroup) -> str:
 class PlacedWithGang(NamedTuple):
     """What becomes of a pod that fits alone if it is placed with its gang.
 
-    Attributes:
-        fits: Whether the gang fits.
-        sentence: What becomes of the pod.
-        notes: Notes on the pod alone, reworded for its gang.
-        evicts: Whether the gang evicts other pods.
+    `fits` and `evicts` are about the gang; `notes` are those on the pod alone, reworded.
     """
 
     fits: bool

@@ -22,16 +22,7 @@ GONE: Final = "it was evicted, and no controller creates it again"
 
 
 class PodOutcomeNow(NamedTuple):
-    """The node of a pod, or why it has none.
-
-    Attributes:
-        pod: `namespace/name`; of its replacement, if it was evicted.
-        node: Its node; "" if it has none.
-        message: The message of the condition PodScheduled=False, as kubectl shows it.
-        reasons: The reasons in the message, sorted and without numbers.
-        plugins: The plugins that rejected it.
-        unknown: Whether it may fit, because the files lack objects that the rejection depends on.
-    """
+    """The node of a pod or of its replacement, or else why it has none, as in `PodsWithoutNode`."""
 
     pod: str
     node: str = ""
@@ -83,11 +74,7 @@ class PreemptedPod(DocumentPart, frozen=True):
 
 
 class PodOutcomes:
-    """Outcomes at one moment of a settled cluster.
-
-    Attributes:
-        unknown: Collects the unknown kinds that the outcomes depend on.
-    """
+    """Outcomes at one moment of a settled cluster; `unknown` collects what they depend on."""
 
     def __init__(self, cluster: TrialCluster) -> None:
         self._cluster = cluster

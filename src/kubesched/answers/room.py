@@ -85,8 +85,7 @@ class RoomPerNode(NamedTuple):
 def parse_pod_shape(text: str) -> dict[str, int]:
     """Return the amounts of `cpu=2,memory=4Gi`: cpu in millicores, others in whole units.
 
-    Raises:
-        ValueError: A word is wrong; the message names it and the remedy.
+    Raises ValueError with the wrong word and the remedy.
     """
     shape: dict[str, int] = {}
     for word in filter(None, (part.strip() for part in text.split(","))):
@@ -125,10 +124,8 @@ def room_for_shape(nodes: NodeTable, shape: Mapping[str, int], text: str) -> Roo
 def room_for_pod(cluster: ClusterState, pod: Pod, watch: WatchPods | None = None) -> RoomPerNode:
     """Return how many more pods like this one fit; the cluster may hold copies meanwhile.
 
-    `watch` is called now and then with the number that fit so far.
-
-    Raises:
-        ValueError: The pod is of another scheduler, uses devices, or has a group with a topology.
+    `watch` is called now and then with the number that fit so far. Raises ValueError for a pod that
+    is of another scheduler, uses devices, or has a group with a topology.
     """
     info = PodInfo(_model(pod))
     profile = cluster.profile_of(info)

@@ -158,16 +158,11 @@ def pool_label_of(nodes: NodeTable) -> str:
 class ClusterFigures:
     """What is counted of a cluster.
 
-    Attributes:
-        nodes: The node table.
-        resources: cpu, memory and pods, then by name the others that a node has or a pod on one
-            requests.
-        waiting: The pods without a node.
-        owners: What pods belong to.
+    `resources` are cpu, memory and pods, then by name the others that a node has or a pod on one
+    requests. Pods that are `waiting` have no node.
     """
 
     def __init__(self, cluster: ClusterState) -> None:
-        """Count a cluster as it is."""
         objects = cluster.cache.objects
         self.nodes = cluster.cache.nodes
         self.resources = tuple(resource_names(self.nodes))
@@ -216,11 +211,8 @@ def top(
 ) -> TopReport:
     """Answer a question that `check_question` accepts; the arguments are those of `Cluster.top`.
 
-    `like` is the pod that `room_like` names.
-
-    Raises:
-        UserError: A label or resource does not exist, or room for it is not counted.
-        PluginError: A plugin raised.
+    `like` is the pod that `room_like` names. Raises UserError if a label or resource does not
+    exist, or room for it is not counted.
     """
     label = _pool_label(cluster.cache.nodes, pool_label) if group is TopGroup.POOLS else ""
     if sort_by not in (BY_NAME, BY_ROOM):
@@ -342,10 +334,8 @@ def check_question(
 ) -> TopGroup:
     """Check what is asked, as far as that needs no cluster, and return what the rows are.
 
-    The arguments are those of `Cluster.top`.
-
-    Raises:
-        UserError: There is no such group, the shape is wrong, or options contradict each other.
+    The arguments are those of `Cluster.top`. Raises UserError if there is no such group, the shape
+    is wrong, or options contradict each other.
     """
     if group not in [*TopGroup]:
         hint = did_you_mean(group, TopGroup, f"there are {', '.join(TopGroup)}", most=1)
@@ -403,10 +393,9 @@ def _pool_label(nodes: NodeTable, given: str) -> str:
 
 
 def _resource(flag: str, text: str, cluster: ClusterState) -> str:
-    """Return a resource that a node has or a pod requests; `gpu` stands for `nvidia.com/gpu`.
+    """Return a resource that a node has or a pod requests; raises UserError if there is none.
 
-    Raises:
-        UserError: There is no such resource.
+    `gpu` stands for `nvidia.com/gpu`.
     """
     known = dict.fromkeys(resource_names(cluster.cache.nodes))
     for info in cluster.pending.values():

@@ -81,12 +81,7 @@ _REJECTED_BEFORE: Final = 1_000
 
 
 class ChangeTrial:
-    """Tries a pod again under other circumstances.
-
-    Attributes:
-        cluster: The cluster; changed during a trial only.
-        pod: The pod as it is.
-    """
+    """Tries a pod again under other circumstances; the cluster is changed during a trial only."""
 
     def __init__(self, cluster: ClusterState, pod: Pod) -> None:
         self.cluster = cluster

@@ -557,8 +557,7 @@ def names_of(cluster: TrialCluster) -> list[str]:
 def selected_nodes(cluster: TrialCluster, selector: str) -> list[str]:
     """Return the nodes that a label selector selects; "" selects all.
 
-    Raises:
-        QuestionError: It cannot be parsed, or selects none.
+    Raises QuestionError if it cannot be parsed, or selects none.
     """
     if not selector:
         if everything := names_of(cluster):

@@ -138,13 +138,10 @@ async def what_if(
     manifests: _Manifests,
     watch: WatchSteps | None = None,
 ) -> WhatIfReport:
-    """Return what a plan changes.
+    """Return what a plan changes; raises QuestionError if a step names what does not exist.
 
     Each step comes with its path in the plan; `manifests` has the objects of each file that a step
     applies.
-
-    Raises:
-        QuestionError: A step names something that does not exist.
     """
     after_step = cluster.watched(watch, len(steps))
     run = _PlanRun(cluster, manifests)
@@ -242,9 +239,8 @@ class _Difference:
 class _PlanRun:
     """Carries out steps.
 
-    Attributes:
-        removed: The uids of pods that a step deleted for good.
-        waiting: The pods that a drain left, because of a budget.
+    `removed` are the uids of pods that a step deleted for good, `waiting` the pods that a drain
+    left because of a budget.
     """
 
     def __init__(self, cluster: TrialCluster, manifests: _Manifests) -> None:
@@ -256,11 +252,7 @@ class _PlanRun:
         self.has_evicted = False
 
     def check(self, steps: Sequence[tuple[str, PlanStep]]) -> None:
-        """Look up what steps name, unless an earlier step may have created it.
-
-        Raises:
-            QuestionError: Something does not exist.
-        """
+        """Raise QuestionError for unknown names, unless an earlier step may create them."""
         knows_nodes = knows_workloads = True
         for path, step in steps:
             with _at(path):
@@ -277,11 +269,7 @@ class _PlanRun:
             knows_workloads &= not isinstance(step, ApplyManifest)
 
     async def carry_out(self, path: str, step: PlanStep) -> str:
-        """Carry a step out; return what it did, in words.
-
-        Raises:
-            QuestionError: Something that it names does not exist.
-        """
+        """Carry a step out; return what it did, in words; raises QuestionError as `check` does."""
         # Backoff of the step before does not decide who gets the room that this one makes.
         await self._cluster.rehearsal.pause()
         # Of a step that adds nodes, only the node that these are like may be unknown.

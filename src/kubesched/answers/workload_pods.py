@@ -71,12 +71,9 @@ _Between = TypeVar("_Between", ReplicaSet, Job)
 
 
 class Made(NamedTuple):
-    """What a workload's controller creates.
+    """The pods that a workload's controller creates, and their claims and owners.
 
-    Attributes:
-        owners: Objects between the workload and its pods: a ReplicaSet or a Job.
-        claims: The claims of a StatefulSet's pods.
-        pods: The pods.
+    Owners are ReplicaSets and Jobs between the workload and its pods; StatefulSets have claims.
     """
 
     owners: list[ReplicaSet | Job]
@@ -280,13 +277,7 @@ _BETWEEN: Final = ("ReplicaSet", "Job")
 
 
 class PodOwner(NamedTuple):
-    """The topmost owner of a pod.
-
-    Attributes:
-        namespace: Its namespace; empty for a node, which owns its static pods.
-        name: Its name.
-        kind: Its kind; `Pod` for a pod that nothing owns.
-    """
+    """The topmost owner of a pod, or the pod if it has none; nodes own static pods."""
 
     namespace: str
     name: str
@@ -335,11 +326,8 @@ def read_manifests(
 ) -> tuple[list[KubeObject], list[str]]:
     """Return the objects of manifests without those that workloads create, and warnings.
 
-    Objects that name no namespace get the given one.
-
-    Raises:
-        DecodeError: A manifest cannot be decoded.
-        UserError: An object is wrong, or there is no workload where one is needed.
+    Objects that name no namespace get the given one. Raises DecodeError, and UserError if an object
+    is wrong, or there is no workload where one is needed.
     """
     skipped: Counter[str] = Counter()
     files = [one for one in manifests if isinstance(one, Path)]
@@ -394,9 +382,7 @@ def decoded(
 ) -> Iterator[Loaded]:
     """Yield objects given as Kubernetes' JSON, as `load` does; errors call them `name[NUMBER]`.
 
-    Raises:
-        DecodeError: One cannot be decoded.
-        UserError: It is one object, not a list; it may be a List, as kubectl prints it.
+    Raises DecodeError, and UserError for one object that is in no list; a List is one, too.
     """
     if isinstance(objects, Mapping):
         raise UserError(f"{name}: expected a list of objects, not one object; put it into [ ]")
@@ -410,10 +396,8 @@ def more_pods(
 ) -> list[Pod]:
     """Return pending pods given as Kubernetes' JSON, for a cluster of `objects`.
 
-    `profile` is the name of the scheduler that places them; None for each pod's own.
-
-    Raises:
-        DecodeError, UserError: One is invalid, or no pod.
+    `profile` is the name of the scheduler that places them; None for each pod's own. Raises
+    DecodeError or UserError if one is invalid, or no pod.
     """
     items = distinct_objects(decoded(pods, Counter()))
     strange = next((item for item in items if not isinstance(item, Pod)), None)
@@ -463,11 +447,8 @@ def find_pod_among(
 ) -> tuple[Pod, tuple[str, ...]]:
     """Return the named pod, and notes on it; one may say why its workload lacks others.
 
-    The other arguments are as for `find_pod`, which looks among the pods of `objects`.
-
-    Raises:
-        LackedPodsError: A workload is named that has no pods.
-        UserError: There is no such pod or workload, or there are several.
+    The other arguments are as for `find_pod`, which looks among the pods of `objects`. Raises
+    LackedPodsError for a workload without pods, and UserError as `find_pod` does.
     """
     item = _named_workload(text, objects, preferred, only=only)
     lack, has_any = ("", True) if item is None else _lack(item, objects)

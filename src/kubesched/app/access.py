@@ -26,7 +26,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -63,12 +63,9 @@ log: Final = logging.getLogger(__name__)
 
 
 class Authorities(msgspec.Struct, frozen=True):
-    """Certificate authorities.
+    """Authorities of clients and of authenticating proxies, as PEM; "" without any.
 
-    Attributes:
-        client: Of clients, as PEM; "" without any.
-        proxies: Of authenticating proxies, as PEM; "" without any.
-        headers: The names of these proxies, and the headers that identify users.
+    `headers` has the names of these proxies, and the headers that identify users.
     """
 
     client: str = ""
@@ -179,8 +176,7 @@ class Authorizer:
     def __init__(self, open_paths: Sequence[str], reviews: Reviews[AccessStatus]) -> None:
         """Set up; everybody may request the open paths, where a trailing `*` matches any rest.
 
-        Raises:
-            SetupError: A path has a `*` that is not at its end.
+        Raises SetupError for a path with a `*` that is not at its end.
         """
         for path in open_paths:
             if "*" in path[:-1]:
@@ -194,8 +190,7 @@ class Authorizer:
     async def authorize(self, user: UserInfo, verb: str, path: str) -> AccessStatus:
         """Return whether the user may request the path with a verb, such as `get`.
 
-        Raises:
-            AccessError: The review failed, or both allows and denies.
+        Raises AccessError if the review failed, or both allows and denies.
         """
         if _ALWAYS_ALLOWED_GROUP in user.groups or self._is_open(path.removeprefix("/")):
             return AccessStatus(allowed=True)
@@ -217,36 +212,33 @@ def _spec(user: UserInfo, verb: str, path: str) -> dict[str, Any]:
     return spec | {name: value for name, value in known.items() if value}
 
 
-class AccessCheck:
-    """Authenticates and authorizes requests before the endpoints answer them."""
+def with_access(
+    authenticator: Authenticator,
+    authorizer: Authorizer,
+    answer: Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]],
+) -> Callable[[HttpRequest], Coroutine[Any, Any, HttpResponse]]:
+    """Return a function that authenticates and authorizes a request before `answer` gets it.
 
-    def __init__(
-        self,
-        authenticator: Authenticator,
-        authorizer: Authorizer,
-        answer: Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse]],
-    ) -> None:
-        """Set up; `answer` answers authorized requests."""
-        self._authenticator = authenticator
-        self._authorizer = authorizer
-        self._answer = answer
+    It refuses a request with 401 or 403, or with 500 if authorization fails.
+    """
 
-    async def handle(self, request: HttpRequest) -> HttpResponse:
-        """Return the answer, or a refusal: 401, 403, or 500 if authorization fails."""
+    async def handle(request: HttpRequest) -> HttpResponse:
         try:
-            user = await self._authenticator.authenticate(request)
+            user = await authenticator.authenticate(request)
         except AccessError as error:
             write(log, logging.ERROR, "Unable to authenticate the request", err=str(error))
             return unauthorized(request)
         try:
-            access = await self._authorizer.authorize(user, request.method.lower(), request.path)
+            access = await authorizer.authorize(user, request.method.lower(), request.path)
         except AccessError as error:
             return internal_error(request, str(error))
         if not access.allowed:
             write(log, V4, "Forbidden", URI=request.target, reason=access.reason)
             return forbidden(request, user.username, access.reason)
-        answer = self._answer(request)
-        return answer if isinstance(answer, HttpResponse) else await answer
+        given = answer(request)
+        return given if isinstance(given, HttpResponse) else await given
+
+    return handle
 
 
 # What the cluster's API servers accept.
@@ -322,8 +314,7 @@ class ClusterAuthentication:
     async def refresh(self) -> None:
         """Read the ConfigMap once; if it does not exist, nothing changes.
 
-        Raises:
-            LookupFailedError: The request failed, or the data is invalid.
+        Raises LookupFailedError if the request failed, or the data is invalid.
         """
         try:
             body = await self._rest.send(Request(path=_PATH))

@@ -70,8 +70,7 @@ class ClientCertificate:
     def user(self) -> UserInfo | None:
         """Return the user that the certificate names, None without a common name.
 
-        Raises:
-            AccessError: It has several UIDs, or an empty one.
+        Raises AccessError if it has several UIDs, or an empty one.
         """
         name = self.common_name
         if not name:
@@ -100,12 +99,9 @@ class ClientCertificate:
 
 
 def verify(chain: Sequence[bytes], authorities: str) -> ClientCertificate:
-    """Return the client's certificate after verifying it.
+    """Return the client's certificate; raises AccessError if it is not a valid one for clients.
 
     The chain is in DER, the client's certificate first; the trusted authorities are in PEM.
-
-    Raises:
-        AccessError: It is untrusted, expired, or not for clients.
     """
     try:
         own, *between = (x509.load_der_x509_certificate(der) for der in chain)

@@ -89,12 +89,7 @@ def _query_of(request: HttpRequest) -> DecisionQuery:
 
 
 class DecisionRing(Observer):
-    """The last records, the oldest of which is dropped for a new one.
-
-    Attributes:
-        capacity: The number of records that are kept.
-        recorded: The number of records so far, kept or not.
-    """
+    """The last records, at most `capacity`; `recorded` counts those that were dropped, too."""
 
     def __init__(self, capacity: int, now_ns: Callable[[], int]) -> None:
         """Start empty; `now_ns` returns the time of day in nanoseconds since the epoch."""

@@ -42,14 +42,11 @@ class Election:
         observer: RequestObserver | None = None,
         allow_removed_locks: bool = False,
     ) -> None:
-        """Set up; nothing is sent yet.
+        """Set up; nothing is sent yet. Raises ConfigError for wrong durations or kinds of lock.
 
         `record_event` writes events about the lock, and is called in the election's thread;
         `observer` is called for the election's requests. Locks that upstream has removed may be
         allowed.
-
-        Raises:
-            ConfigError: The durations are invalid, or the lock's kind is unknown.
         """
         random = environment.new_random()
         uid = uuid.UUID(int=random.getrandbits(128), version=4)

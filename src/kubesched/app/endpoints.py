@@ -43,7 +43,7 @@ from kubesched.app.http_exchange import (
     plain_response,
     text_response,
 )
-from kubesched.app.metrics.pages import MetricsPage
+from kubesched.app.metrics.pages import CONTENT_TYPE, MetricsPage
 from kubesched.config.load import encode_configuration
 from kubesched.config.types import Configuration
 from kubesched.framework.structured_log import V2, V6
@@ -60,13 +60,6 @@ _WARNING: Final = (
     "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility"
     " guarantees and is for debugging purposes only."
 )
-
-
-class _Form(msgspec.Struct, frozen=True):
-    """The media type and version of an answer; no version for text."""
-
-    media_type: str
-    version: str = ""
 
 
 def statusz(
@@ -118,32 +111,36 @@ def _answer(
     form = _form_of(request.header("Accept"), kind)
     if form is None:
         return not_acceptable(request, _TYPES)
-    if not form.version:
+    media_type, version = form
+    if not version:
         return plain_response(f"\n{_COMPONENT} {kind.lower()}\n{_WARNING}\n{text()}")
     value = {
         "kind": kind,
-        "apiVersion": f"{_GROUP}/{form.version}",
+        "apiVersion": f"{_GROUP}/{version}",
         "metadata": {"name": _COMPONENT},
         **fields,
     }
     return HttpResponse(
-        content_type=f"{form.media_type};g={_GROUP};v={form.version};as={kind}",
-        body=encode(value, form.media_type, pretty=is_pretty(request)),
-        headers=_deprecation(form.version, kind),
+        content_type=f"{media_type};g={_GROUP};v={version};as={kind}",
+        body=encode(value, media_type, pretty=is_pretty(request)),
+        headers=_deprecation(version, kind),
     )
 
 
-def _form_of(accept: str, kind: str) -> _Form | None:
-    """Return the preferred form of an Accept header, None if none is offered."""
+def _form_of(accept: str, kind: str) -> tuple[str, str] | None:
+    """Return the media type and version that an Accept header prefers, None if none is offered.
+
+    Text has no version.
+    """
     if not accept.strip():
-        return _Form("text/plain")
+        return "text/plain", ""
     for media_type, parameters in accepted_types(accept):
         version = parameters.get("v", "")
         wanted = (parameters.get("g"), parameters.get("as")) == (_GROUP, kind)
         if media_type in {JSON, YAML} and wanted and version in _VERSIONS:
-            return _Form(media_type, version)
+            return media_type, version
         if media_type in {"text/plain", "text/*", "*/*"}:
-            return _Form("text/plain")
+            return "text/plain", ""
     return None
 
 
@@ -415,14 +412,13 @@ class Endpoints:
             if request.method == "DELETE":
                 metrics.reset()
                 return plain_response("metrics reset\n")
-            if metrics.is_large:
-                return in_thread(metrics.writer())
-            content_type, body = metrics.page()
-            return HttpResponse(content_type=content_type, body=body, headers=started)
+            return in_thread(metrics.writer()) if metrics.is_large else page(metrics.page())
 
-        async def in_thread(write: Callable[[], tuple[str, bytes]]) -> HttpResponse:
-            content_type, body = await asyncio.to_thread(write)
-            return HttpResponse(content_type=content_type, body=body, headers=started)
+        async def in_thread(write: Callable[[], bytes]) -> HttpResponse:
+            return page(await asyncio.to_thread(write))
+
+        def page(body: bytes) -> HttpResponse:
+            return HttpResponse(content_type=CONTENT_TYPE, body=body, headers=started)
 
         self.add(path, answer)
 

@@ -115,7 +115,6 @@ class _HttpTransport:
             raise OSError(words) from error
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._pool.aclose()
 
 
@@ -158,16 +157,9 @@ Connect = Callable[..., Connection]
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """What a process uses of the world outside: connections, clocks, random sources, signals.
 
-    Attributes:
-        connect: Opens connections to the API server.
-        extenders: Opens what connects extenders.
-        now_ns: Returns the time of day in nanoseconds since the epoch.
-        monotonic: Returns the seconds of a monotonic clock.
-        new_random: Creates random sources.
-        host_name: A part of identities.
-        has_threads: Whether elections run in a thread of their own, or on the main loop.
-        settle_memory: Called once the caches are synced.
-        signals: Handles signals while it is open; see `app.signals.handled_signals`.
+    `now_ns` returns the time of day in nanoseconds since the epoch, `monotonic` seconds.
+    `host_name` is a part of identities. Without threads, elections run on the main loop.
+    `settle_memory` is called once the caches are synced.
     """
 
     connect: Connect = connect
@@ -193,14 +185,7 @@ _LAST_EVENTS_SECONDS = 2.0
 
 
 class Connections:
-    """Open connections, and the writers on top of them.
-
-    Attributes:
-        rest: For everything but events.
-        events_rest: For events.
-        recorder: Writes events.
-        api: Executes the scheduler's writes.
-    """
+    """Open connections, that of events apart, and the writers on top of them."""
 
     def __init__(
         self,

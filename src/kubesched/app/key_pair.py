@@ -26,10 +26,7 @@ class KeyPair(msgspec.Struct, frozen=True):
 def make_pair(bind_address: str) -> KeyPair:
     """Generate a certificate for localhost and an address, valid for a year, and its authority.
 
-    An unspecified address adds nothing.
-
-    Raises:
-        SetupError: It cannot be generated.
+    An unspecified address adds nothing. Raises SetupError if it cannot be generated.
     """
     try:
         # In a process of its own, which gives back the 8 MiB that the library takes.

@@ -131,14 +131,10 @@ _INT32_MAX: Final = 2**31 - 1
 
 
 class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of logs.
+    """The flags of logs; with `splits_stream`, lines below errors go to stdout.
 
-    Attributes:
-        verbosity: `-v`.
-        modules: `--vmodule`, as `(pattern, verbosity)`; a pattern matches a module's last name,
-            or with a slash or dot its whole name, and may contain `*` and `?`.
-        logging_format: `text` or `json`.
-        splits_stream: Whether lines below errors go to stdout.
+    `modules` are those of `--vmodule`, as `(pattern, verbosity)`; a pattern matches a module's last
+    name, or with a slash or dot its whole name, and may contain `*` and `?`.
     """
 
     verbosity: int = 0
@@ -187,11 +183,7 @@ class Logs:
         self._levels.clear()
 
     def set_verbosity(self, text: str) -> str:
-        """Change the verbosity while running; return a message.
-
-        Raises:
-            ValueError: The text is not a number, or the number is too large.
-        """
+        """Change the verbosity while running, and return a message; raises ValueError."""
         verbosity = _parse_verbosity(text)
         self._set(logging.getLogger(ROOT), level_of(verbosity))
         return f"successfully set klog.logging.verbosity to {text}"
@@ -202,11 +194,7 @@ class Logs:
 
 
 def parse_modules(texts: Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """Return the patterns of `--vmodule`, such as `loop=5,cache*=3`.
-
-    Raises:
-        SetupError: A pattern has no name or no number.
-    """
+    """Return the patterns of `--vmodule`, such as `loop=5,cache*=3`; raises SetupError."""
     clauses = [clause for text in texts for clause in text.split(",") if clause]
     return tuple(_parse_module(clause) for clause in clauses)
 

@@ -1,5 +1,7 @@
 """Options are the flags of a scheduler process, and the configuration that follows from them.
 
+`cli/run_flags.txt` describes each flag; a field has the flag's name, or the one beside it there.
+
 Upstream: cmd/kube-scheduler/app/options,
           staging/src/k8s.io/component-base/compatibility/{registry,version}.go (v1.36)
 Rejects:  versions of components other than kube, patch versions, and versions out of range.
@@ -59,17 +61,7 @@ class DeprecatedOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServingOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of the secure port.
-
-    Attributes:
-        bind_address: The address to listen on.
-        secure_port: 0 serves nothing.
-        tls_cert_file, tls_private_key_file: PEM; "" for a certificate made at start-up.
-        cert_dir: The directory of kube-scheduler.crt and .key, created if missing; "" for none.
-        tls_min_version: Such as `VersionTLS12`; "" for the default.
-        tls_cipher_suites: Go's names; empty for the default.
-        permit_port_sharing: Whether other processes may listen on the same port.
-    """
+    """The flags of the secure port; port 0 serves nothing."""
 
     bind_address: str = "0.0.0.0"
     secure_port: int = SECURE_PORT_DEFAULT
@@ -84,12 +76,8 @@ class ServingOptions(msgspec.Struct, frozen=True, kw_only=True):
 class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The `--requestheader-*` flags: authenticating proxies and their headers.
 
-    Attributes:
-        client_ca_file: The authority of the proxies' certificates; "" for the cluster's own
-            settings, and then the other flags have no effect.
-        allowed_names: Common names of proxies; empty for any verified one.
-        username_headers, uid_headers, group_headers: The headers that identify the user.
-        extra_headers_prefix: The rest of a header's name is the key.
+    An empty `client_ca_file` stands for the cluster's own settings; empty `allowed_names` for any
+    verified proxy.
     """
 
     client_ca_file: str = ""
@@ -101,19 +89,7 @@ class ProxyOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccessOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The flags of authentication and authorization.
-
-    Attributes:
-        authentication_kubeconfig: For TokenReviews; "" for the scheduler's own connection.
-        authentication_skip_lookup: Whether not to read the cluster's client CA.
-        tolerate_lookup_failure: Whether to start even if the client CA cannot be read.
-        token_cache_seconds: Lifetime of cached token reviews.
-        authorization_kubeconfig: For SubjectAccessReviews; "" for the scheduler's own connection.
-        always_allow_paths: Paths that need no authorization.
-        client_ca_file: The authority of client certificates; "" for none.
-        proxies: Authenticating proxies.
-        allowed_cache_seconds, denied_cache_seconds: Lifetimes of cached access reviews.
-    """
+    """The flags of authentication and authorization; empty kubeconfigs are the scheduler's own."""
 
     authentication_kubeconfig: str = ""
     authentication_skip_lookup: bool = False
@@ -131,19 +107,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """All flags of `kubesched run`.
 
     Attributes:
-        config_file: A KubeSchedulerConfiguration; None for the default one.
-        master: The API server's URL; "" for the kubeconfig's.
-        max_in_unschedulable_seconds: After this time a pod is retried without an event.
-        feature_gates: By name.
-        election: The `--leader-elect*` flags.
-        allow_removed_locks: Whether to allow lock kinds that upstream has removed.
+        config_file: None for the default configuration.
         deprecated: Flags without effect beside a configuration file.
-        serving: The secure port.
-        access: Authentication and authorization.
         exposure: Which metrics and label values are shown.
-        dry_run: Whether to report decisions instead of executing them.
-        seed: Of the random source that breaks ties; None draws one.
-        decision_records: How many decisions are kept for /debug/decisions; 0 keeps none.
+        seed: None draws one.
     """
 
     config_file: Path | None = None

@@ -94,21 +94,11 @@ class SchedulerProcess:
         recorder: DecisionRecorder | None = None,
         environment: Environment = REAL_ENVIRONMENT,
     ) -> None:
-        """Set up; nothing is sent yet.
+        """Set up; nothing is sent yet; raises ConfigError.
 
-        Args:
-            options: The flags.
-            configuration: The scheduler's configuration.
-            registry: The plugins that profiles may name.
-            settings: The API server and the user.
-            report: With `--dry-run`, gets what would be written; None writes it.
-            logs: The loggers whose verbosity the secure port can change; None for none.
-            flags: Names and values, for /flagz.
-            recorder: Records what the scheduler observes and decides; None for no record.
-            environment: Supplies connections, clocks and random sources.
-
-        Raises:
-            ConfigError: The configuration of a plugin or of the election is invalid.
+        With `--dry-run`, `report` gets what would be written. `logs` are the loggers whose
+        verbosity the secure port can change, `flags` are names and values for /flagz. `recorder`
+        records what is observed and decided.
         """
         self._options = options
         self._configuration = configuration
@@ -374,8 +364,7 @@ class SchedulerProcess:
     ) -> bool:
         """Await work until it ends or the process must end; return whether the work ended.
 
-        Raises:
-            Exception: Of the work or of the informers.
+        Raises what the work or the informers raise.
         """
         task = asyncio.ensure_future(work)
         ends = [asyncio.ensure_future(self._stop.wait()), asyncio.ensure_future(self._lost.wait())]

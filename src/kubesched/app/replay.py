@@ -38,7 +38,6 @@ class ExactWatch(DecisionWatch):
     """Follows the recording of a scheduler, which has each decision where it was made."""
 
     def __init__(self, setup: SchedulerSetup, seed: int) -> None:
-        """Set up; raises ConfigError."""
         super().__init__(setup, seed, samples=True)
         # What releases the things that Reserve has kept, by pod.
         self._releases: dict[str, Callable[[], None]] = {}
@@ -109,66 +108,49 @@ class ExactWatch(DecisionWatch):
             release()
 
 
-class Replay:
-    """Replays a recording."""
+async def replayed(
+    recorded_by: RecordedBy,
+    setup: SchedulerSetup,
+    seed: int,
+    events: Iterable[tuple[float, RecordedEvent]],
+    goes_on: Callable[[], bool],
+) -> ReplayReport:
+    """Replay events at their times on the clock of the loop, and return the report.
 
-    def __init__(self, recorded_by: RecordedBy, setup: SchedulerSetup, seed: int) -> None:
-        """Set up, while a loop runs, a scheduler that makes recorded decisions again.
-
-        The configuration has a profile for each scheduler of the recording; `seed` is of the random
-        source that breaks ties.
-
-        Raises:
-            ConfigError: The configuration of a plugin is invalid.
-        """
-        self._recorded_by = recorded_by
-        self._names = tuple(each.scheduler_name for each in setup.configuration.profiles)
-        new_watch = ShadowWatch if recorded_by is RecordedBy.SHADOW else ExactWatch
-        self._watch: DecisionWatch = new_watch(setup, seed)
-        self._seconds = 0.0
-
-    async def run(
-        self, events: Iterable[tuple[float, RecordedEvent]], goes_on: Callable[[], bool]
-    ) -> bool:
-        """Replay events at their times on the clock of the loop; return whether all were.
-
-        Times are in seconds since the recording began.
-        `goes_on` is called before each event; False ends the replay.
-        """
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        is_whole = True
-        for at, event in events:
-            if not goes_on():
-                is_whole = False
-                break
-            delay_seconds = began + at - loop.time()
-            if delay_seconds > 0:
-                await asyncio.sleep(delay_seconds)
-            self._seconds = at
-            event(self._watch)
-        self._watch.judge.settle_all()
-        return is_whole
-
-    def report(self, *, partial: bool) -> ReplayReport:
-        """Return the report so far."""
-        judge = self._watch.judge
-        counts = judge.counts
-        return ReplayReport(
-            partial=partial,
-            recorded_by=str(self._recorded_by),
-            scheduler_names=self._names,
-            seconds=round(self._seconds, 1),
-            nodes=len(self._watch.scheduler.cache.nodes),
-            judged=counts.total(),
-            same=counts[ShadowVerdict.AGREED],
-            ties=counts[ShadowVerdict.TIE],
-            changed=counts[ShadowVerdict.CHANGED],
-            sampled=counts[ShadowVerdict.SAMPLED],
-            different=counts[ShadowVerdict.DIFFERENT],
-            no_longer_placed=judge.lost,
-            now_placed=judge.gained,
-            skipped=self._watch.skipped,
-            notes=self._watch.notes,
-            disagreements=tuple(judge.disagreements),
-        )
+    The configuration has a profile for each scheduler of the recording; `seed` is of the random
+    source that breaks ties. Times are in seconds since the recording began. `goes_on` is called
+    before each event; False ends the replay. Raises ConfigError if that of a plugin is invalid.
+    """
+    new_watch = ShadowWatch if recorded_by is RecordedBy.SHADOW else ExactWatch
+    watch: DecisionWatch = new_watch(setup, seed)
+    loop = asyncio.get_running_loop()
+    began, seconds, is_partial = loop.time(), 0.0, False
+    for at, event in events:
+        is_partial = not goes_on()
+        if is_partial:
+            break
+        delay_seconds = began + at - loop.time()
+        if delay_seconds > 0:
+            await asyncio.sleep(delay_seconds)
+        seconds = at
+        event(watch)
+    judge, counts = watch.judge, watch.judge.counts
+    judge.settle_all()
+    return ReplayReport(
+        partial=is_partial,
+        recorded_by=str(recorded_by),
+        scheduler_names=tuple(each.scheduler_name for each in setup.configuration.profiles),
+        seconds=round(seconds, 1),
+        nodes=len(watch.scheduler.cache.nodes),
+        judged=counts.total(),
+        same=counts[ShadowVerdict.AGREED],
+        ties=counts[ShadowVerdict.TIE],
+        changed=counts[ShadowVerdict.CHANGED],
+        sampled=counts[ShadowVerdict.SAMPLED],
+        different=counts[ShadowVerdict.DIFFERENT],
+        no_longer_placed=judge.lost,
+        now_placed=judge.gained,
+        skipped=watch.skipped,
+        notes=watch.notes,
+        disagreements=tuple(judge.disagreements),
+    )

@@ -31,14 +31,7 @@ _UNAUTHENTICATED: Final = "system:unauthenticated"
 
 
 class UserInfo(msgspec.Struct, frozen=True):
-    """A user, as in the answer to a TokenReview.
-
-    Attributes:
-        username: Such as `system:serviceaccount:monitoring:prometheus`.
-        uid: "" if unknown.
-        groups: In the authenticator's order.
-        extra: Extra fields; each with its values.
-    """
+    """A user, as in the answer to a TokenReview."""
 
     username: str = ""
     uid: str = ""

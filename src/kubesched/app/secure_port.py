@@ -29,13 +29,13 @@ from typing import Final
 from kubesched.api.errors import SetupError
 from kubesched.api.go_text import go_quote
 from kubesched.app.access import (
-    AccessCheck,
     Authenticator,
     Authorities,
     Authorizer,
     ClusterAuthentication,
     LookupFailedError,
     check_bundle,
+    with_access,
 )
 from kubesched.app.endpoints import Endpoints
 from kubesched.app.key_pair import KeyPair, make_pair
@@ -60,13 +60,9 @@ class SecurePort:
         settings: ConnectionSettings,
         endpoints: Endpoints,
     ) -> None:
-        """Read certificates; nothing is served yet.
+        """Read certificates and settings; nothing is served yet; raises SetupError.
 
         `settings` is the API server for reviews, unless a flag names another one.
-
-        Raises:
-            SetupError: A certificate, a kubeconfig for reviews or a file with authorities cannot be
-                used, or a TLS version or cipher suite is unknown.
         """
         self._serving = serving
         self._options = access
@@ -83,11 +79,9 @@ class SecurePort:
         )
 
     async def open(self, opened: AsyncExitStack) -> None:
-        """Serve until the stack is closed.
+        """Serve until the stack is closed; raises SetupError if the address is in use.
 
-        Raises:
-            SetupError: The address is in use.
-            LookupFailedError: The cluster's client authorities cannot be read, but are required.
+        It is a LookupFailedError if the cluster's client authorities are needed but cannot be read.
         """
         authentication = _connection(self._authentication_settings, opened)
         authorization = _connection(self._authorization_settings, opened)
@@ -106,14 +100,14 @@ class SecurePort:
 
         tokens = Reviews(authentication, TokenStatus, keep_token, random)
         reviews = Reviews(authorization, AccessStatus, keep_access, random)
-        access = AccessCheck(
+        handle = with_access(
             Authenticator(lambda: known.authorities, tokens),
             Authorizer(flags.always_allow_paths, reviews),
             self._endpoints.answer,
         )
         address, port = self._serving.bind_address, self._serving.secure_port
         serving = SecureServing(
-            access.handle,
+            handle,
             self._context,
             address,
             port,
@@ -223,8 +217,7 @@ _LOOK_SECONDS: Final = 60.0
 def _pair_files(options: ServingOptions) -> tuple[str, str]:
     """Return the files of the certificate and its key, "" for one made at start-up.
 
-    Raises:
-        SetupError: Only one of both is given.
+    Raises SetupError if only one of both is given.
     """
     given = options.tls_cert_file, options.tls_private_key_file
     if any(given) and not all(given):
@@ -239,12 +232,9 @@ def _pair_files(options: ServingOptions) -> tuple[str, str]:
 
 
 def serving_pair(options: ServingOptions) -> KeyPair:
-    """Return the certificate and key for the secure port.
+    """Return the certificate and key for the secure port; raises SetupError.
 
     Options name files, or a directory; a generated pair is written to an empty one.
-
-    Raises:
-        SetupError: A file cannot be read or written, or half of a pair is missing.
     """
     certificate, key = _pair_files(options)
     if not certificate:
@@ -343,8 +333,7 @@ _SUITES: Final = {
 def serving_context(pair: KeyPair, options: ServingOptions) -> ssl.SSLContext:
     """Return the TLS context of the port; the options name version and cipher suites.
 
-    Raises:
-        SetupError: A name is unknown, or the certificate cannot be used.
+    Raises SetupError if a name is unknown, or the certificate cannot be used.
     """
     version = _VERSIONS.get(options.tls_min_version)
     if version is None:

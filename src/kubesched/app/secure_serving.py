@@ -41,12 +41,7 @@ _IDLE_SECONDS_MAX: Final = 90.0
 
 
 class SecureServing:
-    """A listener, open within `async with`.
-
-    Attributes:
-        address: The address.
-        port: The port, also if the system chose it.
-    """
+    """A listener, open within `async with`; then `port` is known even if the system chose it."""
 
     def __init__(
         self,
@@ -185,9 +180,8 @@ async def _has_more(reader: asyncio.StreamReader, requests: _Requests) -> bool:
 class _Requests:
     """Parses the requests of a connection.
 
-    Attributes:
-        received: Requests to answer, or what to answer to a malformed one, each with whether the
-            connection is kept afterwards.
+    `received` are those to answer, or what to answer to a malformed one, each with whether the
+    connection is kept afterwards.
     """
 
     def __init__(self, certificates: tuple[bytes, ...]) -> None:
@@ -197,7 +191,6 @@ class _Requests:
         self._reset()
 
     def _reset(self) -> None:
-        """Forget the current request."""
         self._target = b""
         self._headers: list[tuple[str, str]] = []
         self._head_bytes = 0
@@ -210,7 +203,6 @@ class _Requests:
         del self._parser
 
     def feed(self, data: bytes) -> None:
-        """Parse what has arrived."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -223,7 +215,6 @@ class _Requests:
     # Callbacks of the parser.
 
     def on_url(self, url: bytes) -> None:
-        """Keep a part of the target."""
         self._target += url
         self._count(len(url))
 
@@ -238,13 +229,11 @@ class _Requests:
         self._has_head = True
 
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body, unless it is too long."""
         self._is_too_long = self._is_too_long or len(self._body) + len(body) > _BODY_BYTES_MAX
         if not self._is_too_long:
             self._body += body
 
     def on_message_complete(self) -> None:
-        """Queue the request."""
         parser = self._parser
         if self._is_too_long:
             self.received.append((error_response("http: request body too large", 413), False))

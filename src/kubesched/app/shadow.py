@@ -67,10 +67,7 @@ class DecisionWatch(ABC):
         """Set up; the configuration has a profile for each of the other schedulers.
 
         `seed` is of the random source that breaks ties; `samples` and `is_live` are as in
-        `ShadowJudge`.
-
-        Raises:
-            ConfigError: The configuration of a plugin is invalid.
+        `ShadowJudge`. Raises ConfigError if that of a plugin is invalid.
         """
         configuration = setup.configuration
         self.notes = (_EXTENDERS_NOT_CALLED,) if configuration.extenders else ()
@@ -280,12 +277,9 @@ class Shadow:
         seed: int,
         recorder: DecisionRecorder | None,
     ) -> None:
-        """Set up while a loop runs; nothing is sent yet.
+        """Set up while a loop runs; nothing is sent yet. Raises ConfigError, as `LiveWatch` does.
 
         `setup` has one profile, which has the name of the other scheduler.
-
-        Raises:
-            ConfigError: The configuration of a plugin is invalid.
         """
         (profile,) = setup.configuration.profiles
         self._name = profile.scheduler_name
@@ -309,12 +303,9 @@ class Shadow:
     async def run(
         self, stop: asyncio.Event, began: Callable[[], None], warn: Callable[[str], None]
     ) -> None:
-        """Watch and compare until stopped.
+        """Watch and compare until stopped; raises SetupError if the cluster cannot be read.
 
         `began` is called when the cluster is known, `warn` with problems of reading it afterwards.
-
-        Raises:
-            SetupError: The cluster cannot be read.
         """
         self._started = asyncio.get_running_loop().time()
         tasks = [

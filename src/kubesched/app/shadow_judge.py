@@ -100,15 +100,11 @@ class _Chosen(NamedTuple):
 
 
 class _Change(msgspec.Struct, frozen=True):
-    """A change of a node, of a pod on a node, or of a nomination.
+    """A change of a node, of a pod on a node, or of a nomination; `at` is on the loop's clock.
 
-    Attributes:
-        number: In the order of changes.
-        at: When it was seen, in seconds of the loop's clock.
-        place: The pod's place in the other scheduler's queue, if the change is its binding or
-            nomination.
-        old: The object before; None if it is new, or a pod that was neither bound nor nominated.
-        new: The object after; None if it was deleted.
+    `place` is that of the pod in the other scheduler's queue, if the change is its binding or
+    nomination. `old` is None for a new object, or a pod that was neither bound nor nominated; `new`
+    is None for a deleted one.
     """
 
     number: int
@@ -142,8 +138,7 @@ class _Open(msgspec.Struct, frozen=True):
 class _SearchTime:
     """Limits the time for trying states of a live cluster, which does not wait.
 
-    Attributes:
-        was_short: Whether the last search ended before it had tried all states.
+    `was_short` says whether the last search ended before it had tried all states.
     """
 
     def __init__(self, *, is_live: bool) -> None:
@@ -154,7 +149,6 @@ class _SearchTime:
 
     @contextmanager
     def search(self) -> Iterator[None]:
-        """Spend time on one search."""
         self.was_short = False
         began = perf_counter()
         saved = self._left + _SEARCH_SHARE * (began - self._seen)
@@ -452,7 +446,6 @@ class ShadowJudge:
 
     @contextmanager
     def _changed(self, changes: Sequence[_Change]) -> Iterator[None]:
-        """Make changes for a moment."""
         for change in changes:
             self._apply(change.old, change.new)
         try:
@@ -462,7 +455,6 @@ class ShadowJudge:
                 self._apply(change.new, change.old)
 
     def _undone(self, changes: Sequence[_Change]) -> AbstractContextManager[None]:
-        """Undo the last changes for a moment."""
         return self._changed([change.inverse for change in reversed(changes)])
 
     def _apply(self, old: Pod | Node | None, new: Pod | Node | None) -> None:

@@ -36,7 +36,7 @@ def exit_at_once() -> None:
 @contextmanager
 def handled_signals(
     stop: Callable[[], object],
-    debug: Callable[[], None],
+    debug: Callable[[], None] = lambda: None,
     leave: Callable[[], None] = exit_at_once,
     patience_seconds: float = _BLOCKED_SECONDS_MAX,
 ) -> Iterator[None]:

@@ -21,11 +21,7 @@ from kubesched.inputs.sources import read_problem
 
 
 def check_inputs(files: Iterable[Path | None]) -> None:
-    """Check that files and directories can be read, except None, and `-` once.
-
-    Raises:
-        UserError: With one line for each that cannot.
-    """
+    """Check that files and directories can be read, except None, and `-` once; raises UserError."""
     given = [*files]
     if given.count(Path(STANDARD_INPUT)) > 1:
         raise UserError("`-` stands twice, but standard input can be read only once")
@@ -50,11 +46,8 @@ def short_names(files: Iterable[Path]) -> list[str]:
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
     """Check that output files can be written, and are no inputs, before the simulation runs.
 
-    The files are given by the options that name them.
-
-    Raises:
-        UserError: With one line for each that cannot.
-        DecodeError: A directory cannot be read.
+    The files are given by the options that name them. Raises UserError with one line for each that
+    cannot, and DecodeError if a directory cannot be read.
     """
     given = {flag: file for flag, file in outputs.items() if file is not None}
     read = [
@@ -149,10 +142,6 @@ def _leave(file: Path, beside: Path, *, keeps_part: bool) -> None:
 
 
 def write_file(file: Path, data: bytes) -> None:
-    """Replace a file as a whole, or leave it unchanged.
-
-    Raises:
-        OSError: It cannot be written; with its name.
-    """
+    """Replace a file as a whole, or leave it unchanged; raises OSError with its name."""
     with replacing(file, keeps_part=False) as write:
         write(data)

@@ -44,7 +44,6 @@ class _Closed(io.RawIOBase):
         return True
 
     def readinto(self, _buffer: WriteableBuffer, /) -> int:
-        """Raise."""
         raise self._error
 
     def write(self, data: ReadableBuffer, /) -> int:

@@ -61,8 +61,7 @@ def write_answer(
 def write_page(file: Path | None, *documents: Document) -> None:
     """Write documents as one HTML page, if there is a file for it.
 
-    Raises:
-        OSError: It cannot be written; then it is as before.
+    Raises OSError if it cannot be written; then it is as before.
     """
     if file is None:
         return

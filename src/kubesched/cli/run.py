@@ -97,9 +97,7 @@ def run(**flags: Any) -> int | None:
     if flags["write_config_to"] is not None:
         check_plugins(scheduler, options.config_file)
         with in_file(options.config_file):
-            for extender in configuration.extenders:
-                tls_of_extender(extender)
-        _write(flags["write_config_to"], dump(encode_configuration(configuration)))
+            _write_configuration(configuration, flags["write_config_to"])
         return None
     check_outputs({"--record": flags["record"]}, [options.config_file])
     settings = find_settings(
@@ -146,6 +144,18 @@ def run(**flags: Any) -> int | None:
         logs.stop()
 
 
+def _write_configuration(configuration: Configuration, file: Path) -> None:
+    """Check what the plugins do not, and write the configuration; `-` is stdout."""
+    for extender in configuration.extenders:
+        tls_of_extender(extender)
+    text = dump(encode_configuration(configuration))
+    if str(file) == "-":
+        sys.stdout.write(text)
+        return
+    check_outputs({"--write-config-to": file}, ())
+    write_file(file, text.encode())
+
+
 def _log_start(configuration: Configuration, options: Options) -> None:
     write(log, V0, "Starting kubesched", version=__version__)
     if log.isEnabledFor(V2):
@@ -186,23 +196,13 @@ def _log_errors(flags: dict[str, Any], gates: FeatureGates) -> Iterator[FieldErr
             yield forbidden(f"options.{form}.infoBufferSize", words)
 
 
-def _write(path: Path, text: str) -> None:
-    if str(path) == "-":
-        sys.stdout.write(text)
-        return
-    check_outputs({"--write-config-to": path}, ())
-    write_file(path, text.encode())
-
-
 class ReportWriter:
     """Writes the reports of a dry run to stdout, one line of JSON each, until that fails.
 
-    Attributes:
-        on_failure: Called on the first failure, instead of raising within the scheduler.
+    At the first failure, `on_failure` is called, instead of raising within the scheduler.
     """
 
     def __init__(self, output: TextIO) -> None:
-        """Take the stream to write to."""
         self.on_failure: Callable[[], object] = lambda: None
         self._output = output
         self._failure: OSError | None = None
@@ -234,11 +234,7 @@ class ReportWriter:
             loop.add_reader(pipe, gone)
 
     def check(self) -> None:
-        """Check that all reports were written.
-
-        Raises:
-            OSError: Writing failed; BrokenPipeError if the reader closed the pipe.
-        """
+        """Raise the OSError of the first report that was not written, if there is one."""
         if self._failure is not None:
             raise self._failure
 

@@ -15,7 +15,7 @@ from typing import Final
 import click
 from msgspec.structs import replace
 
-from kubesched.app.replay import Replay
+from kubesched.app.replay import replayed
 from kubesched.app.shadow import Shadow
 from kubesched.app.signals import handled_signals
 from kubesched.cli.asking import AnswerOptions, watched
@@ -78,10 +78,8 @@ def _for_schedulers(
 ) -> SchedulerSetup:
     """Return a setup with one profile for each of some schedulers, and with their names.
 
-    Without `profile`, each gets the profile of its name, or the only one.
-
-    Raises:
-        UserError: There is no profile for one of them.
+    Without `profile`, each gets the profile of its name, or the only one; raises UserError if there
+    is none for one of them.
     """
     given = {each.scheduler_name: each for each in setup.configuration.profiles}
     only = next(iter(given.values())) if len(given) == 1 else None
@@ -112,7 +110,7 @@ async def _shadow(
 
     def begin() -> None:
         # Before, there is nothing to report: signals end the process.
-        signals.enter_context(handled_signals(stop.set, lambda: None))
+        signals.enter_context(handled_signals(stop.set))
         click.echo(f"Comparing, on {settings.server}; Ctrl-C ends it with the report.", err=True)
         if seconds is not None:
             loop.call_later(seconds, stop.set)
@@ -196,26 +194,21 @@ def replay(asked: AnswerOptions, recording: Path) -> int:
     setup = load_scheduler(options)
     with RecordingInput(recording) as found:
         setup = _for_schedulers(setup, options.profile, found.header.scheduler_names)
-        with in_file(options.config):
-            report = virtual_loop.run(_replayed(setup, found, options.seed))
+        recorded_by = found.header.recorded_by
+        assert recorded_by is not None, "the header was checked"
+
+        def text() -> str:
+            return f"{percent(found.share_read)} read, {found.decisions:,} decisions"
+
+        with in_file(options.config), watched() as show:
+            report = virtual_loop.run(
+                replayed(recorded_by, setup, options.seed, found.events(), lambda: show(text))
+            )
     write_warnings(f"no --plugin declares {kind}; it is left out" for kind in found.skipped)
     write_answer(report, asked.output, _write_replay, asked.html)
     if report.partial:
         return EXIT_INTERRUPTED
     return EXIT_DIFFERENT if report.different else 0
-
-
-async def _replayed(setup: SchedulerSetup, recording: RecordingInput, seed: int) -> ReplayReport:
-    recorded_by = recording.header.recorded_by
-    assert recorded_by is not None, "the header was checked"
-    replay = Replay(recorded_by, setup, seed)
-    with watched() as show:
-
-        def text() -> str:
-            return f"{percent(recording.share_read)} read, {recording.decisions:,} decisions"
-
-        is_whole = await replay.run(recording.events(), lambda: show(text))
-    return replay.report(partial=not is_whole)
 
 
 def _write_replay(writer: Writer, report: ReplayReport) -> None:

@@ -47,15 +47,7 @@ _FULL_NODES_MAX: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class TimelineOptions:
-    """The options of simulations over time, besides the scheduler's.
-
-    Attributes:
-        html: The file for the HTML report, of a placement too; None for none.
-        decision_log: The file for decisions, one JSON object per line; None for none.
-        record: The file for events and decisions; None for none.
-        duration_seconds: Virtual time; None for the scenario's duration.
-        times: Whether pods of a trace arrive and end at their recorded times.
-    """
+    """Options of simulations over time, besides the scheduler's; `html` is for placements, too."""
 
     html: Path | None = None
     decision_log: Path | None = None

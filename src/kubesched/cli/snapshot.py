@@ -242,7 +242,6 @@ class AnonymousNames:
     """
 
     def __init__(self, objects: Iterable[KubeObject]) -> None:
-        """Gather the texts of all objects."""
         self.names: dict[str, str] = {}
         self._kept = set(_KEPT_TEXTS)
         # Claims of ephemeral volumes are named after their pod.
@@ -370,9 +369,6 @@ def recording_to(file: Path | None, recorded_by: RecordedBy) -> Iterator[Decisio
     """Yield a recorder, None without a file, which is compressed with gzip if its name ends in .gz.
 
     What was recorded until an error or Ctrl-C stays in FILE.partial, and can be replayed.
-
-    Raises:
-        OSError: It cannot be written.
     """
     if file is None:
         yield None

@@ -90,7 +90,6 @@ class _Watch:
         self._rated = (time.perf_counter(), 0)
 
     def __call__(self, at_seconds: float, attempts: int, bound: int) -> bool:
-        """Return whether to continue."""
         return self._show(lambda: self._text(at_seconds, attempts, bound))
 
     def _text(self, at_seconds: float, attempts: int, bound: int) -> str:
@@ -136,9 +135,6 @@ def play(
 
 # The report.
 
-_Titled = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]], int]
-"""A title, headings, rows, and the number of leading columns that are text, not numbers."""
-
 
 def _title(report: TimelineReport) -> str:
     """Return the scenario's name and the simulated duration."""
@@ -149,17 +145,22 @@ def _title(report: TimelineReport) -> str:
 def _write(writer: Writer, report: TimelineReport) -> None:
     """Write the report; tables without rows are left out."""
     writer.headline(f"{_title(report)}, seed {report.seed}")
-    for table_of in (_totals, _waits, _resources, _moves, _requests):
-        title, headings, rows, num_words = table_of(report)
-        if rows:
+    tables = {
+        "Totals": _totals(report),
+        "From creation to binding, by priority": _waits(report),
+        "Requested of allocatable": _resources(report),
+        "Moves in the queue": _moves(report),
+        "Requests to the API server": _requests(report),
+    }
+    for title, table in tables.items():
+        if table.rows:
             writer.heading(title)
-            table = TextTable(headings, rows, headings[num_words:])
             # On a terminal, wide tables are split; elsewhere a line is a row.
             for part in in_parts(table, 1) if is_colourful() else (table,):
                 writer.table(part, indent=0)
 
 
-def _totals(report: TimelineReport) -> _Titled:
+def _totals(report: TimelineReport) -> TextTable:
     totals = report.totals
     rows = (
         ("pods arrived", totals.arrived),
@@ -182,12 +183,12 @@ def _totals(report: TimelineReport) -> _Titled:
         ("times everything was listed again", report.relists),
         ("times all invariants were checked", report.checks),
     )
-    return "Totals", ("what", "count"), [(name, number(count)) for name, count in rows], 1
+    return TextTable(("what", "count"), [(name, number(n)) for name, n in rows], ("count",))
 
 
-def _waits(report: TimelineReport) -> _Titled:
-    headings = ("priority", "arrived", "bound", "pending", "preempted")
-    times = ("mean", "p50", "p90", "p99", "max")
+def _waits(report: TimelineReport) -> TextTable:
+    counts = ("arrived", "bound", "pending", "preempted")
+    numbers = (*counts, "mean", "p50", "p90", "p99", "max", "pod hours pending")
     rows = [
         (
             row.priority,
@@ -198,11 +199,10 @@ def _waits(report: TimelineReport) -> _Titled:
         )
         for row in report.waits
     ]
-    columns = (*headings, *times, "pod hours pending")
-    return "From creation to binding, by priority", columns, rows, 1
+    return TextTable(("priority", *numbers), rows, numbers)
 
 
-def _resources(report: TimelineReport) -> _Titled:
+def _resources(report: TimelineReport) -> TextTable:
     rows = [
         (
             row.resource,
@@ -213,21 +213,21 @@ def _resources(report: TimelineReport) -> _Titled:
         )
         for row in report.resources
     ]
-    headings = ("resource", "mean", "peak", "at the end", "fragmented")
-    return "Requested of allocatable", headings, rows, 1
+    numbers = ("mean", "peak", "at the end", "fragmented")
+    return TextTable(("resource", *numbers), rows, numbers)
 
 
-def _moves(report: TimelineReport) -> _Titled:
+def _moves(report: TimelineReport) -> TextTable:
     rows = [
         (move.origin or _ABSENT, move.destination or _ABSENT, move.event, number(move.count))
         for move in report.moves[:_MOVES_SHOWN]
     ]
-    return "Moves in the queue", ("from", "to", "event", "count"), rows, 3
+    return TextTable(("from", "to", "event", "count"), rows, ("count",))
 
 
-def _requests(report: TimelineReport) -> _Titled:
+def _requests(report: TimelineReport) -> TextTable:
     rows = [(row.kind, number(row.sent), number(row.failed)) for row in report.requests]
-    return "Requests to the API server", ("request", "sent", "failed"), rows, 1
+    return TextTable(("request", "sent", "failed"), rows, ("sent", "failed"))
 
 
 def _time(seconds: float | None) -> str:

@@ -87,11 +87,7 @@ def top(
 
 
 def _is_group(text: str) -> bool:
-    """Whether the text names a group, not a file.
-
-    Raises:
-        UserError: It is no file either, and nearly the name of a group.
-    """
+    """Whether the text names a group, not a file; raises UserError if it nearly names a group."""
     groups = [*TopGroup]
     if text in groups:
         return True

@@ -98,7 +98,7 @@ class _Ui:
                 serving.cancel()
 
         self.stop = stop
-        with handled_signals(self.stop, lambda: None), suppress(asyncio.CancelledError):
+        with handled_signals(self.stop), suppress(asyncio.CancelledError):
             await serving
         if self.failure is not None:
             raise self.failure

@@ -241,9 +241,7 @@ class RunningScheduler:
     def __init__(self, source: ClusterSource, url: str, *, is_insecure: bool) -> None:
         """Take a URL such as `https://127.0.0.1:10259`, and whether any certificate is accepted.
 
-        Raises:
-            UserError: The address is no URL, or the source names no live cluster.
-            SetupError: A kubeconfig cannot be used.
+        Raises UserError if it is no URL, and what `live_target` raises.
         """
         settings = live_target(source)[0]
         tls = replace(settings.tls, server_name="")
@@ -260,8 +258,7 @@ class RunningScheduler:
     def ask(self, pod: str) -> tuple[DecisionRecords | None, str]:
         """Return what it recorded of `namespace/name`, or None and a note why it did not answer.
 
-        Raises:
-            SetupError: A certificate cannot be used.
+        Raises SetupError if a certificate cannot be used.
         """
         try:
             with asyncio.Runner(loop_factory=new_event_loop) as runner:

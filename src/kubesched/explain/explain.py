@@ -35,7 +35,7 @@ from kubesched.framework.cluster_event import Action, ClusterEvent, ClusterEvent
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import FilterPlugin, NoState, PreFilterPlugin
 from kubesched.framework.preemption.candidates import potential_rows
-from kubesched.framework.preemption.report import Candidate, PreemptionReport
+from kubesched.framework.preemption.report import PreemptionReport
 from kubesched.framework.status import NodeToStatus, Status
 from kubesched.scheduler.decision import Decision, Failed, Placed, Rejected
 from kubesched.scheduler.plugin_failure import PluginFailure
@@ -357,7 +357,8 @@ def explain_preemption(report: PreemptionReport, statuses: NodeToStatus) -> Pree
     return PreemptionExplanation(
         eligible=True,
         candidates=tuple(
-            _candidate(found) for found in sorted(report.candidates, key=lambda c: c.node_name)
+            PreemptionCandidate(found.node_name, _victims(found.victims), found.pdb_violations)
+            for found in sorted(report.candidates, key=lambda c: c.node_name)
         ),
         chosen=report.chosen,
         decided_by="" if report.decided_by is None else str(report.decided_by),
@@ -379,10 +380,6 @@ def _without_report(victims: Iterable[PodInfo], node_name: str) -> PreemptionExp
 
 def _victims(pods: Iterable[PodInfo]) -> tuple[Victim, ...]:
     return tuple(Victim(pod.key, pod.priority) for pod in pods)
-
-
-def _candidate(found: Candidate) -> PreemptionCandidate:
-    return PreemptionCandidate(found.node_name, _victims(found.victims), found.pdb_violations)
 
 
 def event_names(registered: Sequence[ClusterEventWithHint] | None) -> tuple[str, ...]:

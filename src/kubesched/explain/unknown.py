@@ -60,7 +60,9 @@ def with_unknown(
     every = (one.kind for found in needed.values() for one in found)
     if report.preemption is None or PodDisruptionBudget not in every:
         return report
-    preemption = _without_budgets(report.preemption)
+    # Which candidates violate budgets is not known.
+    candidates = (replace(one, pdb_violations=None) for one in report.preemption.candidates)
+    preemption = replace(report.preemption, candidates=tuple(candidates))
     return replace(report, preemption=preemption)
 
 
@@ -70,11 +72,6 @@ def _is_found_by(preemption: PreemptionExplanation | None, needed: Needed) -> bo
         return False
     rejecting = frozenset(node.answer.plugin for node in preemption.not_helped)
     return bool(preemption.candidates or guessing_plugins(rejecting, needed))
-
-
-def _without_budgets(preemption: PreemptionExplanation) -> PreemptionExplanation:
-    candidates = tuple(replace(found, pdb_violations=None) for found in preemption.candidates)
-    return replace(preemption, candidates=candidates)
 
 
 def guessing_plugins(rejecting: Collection[str], needed: Needed) -> frozenset[str]:

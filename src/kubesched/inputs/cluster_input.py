@@ -32,7 +32,7 @@ from kubesched.inputs.completed_input import (
     unknown_fields,
 )
 from kubesched.inputs.errors import UserError, first_of
-from kubesched.inputs.loading import distinct_objects, pending_again, with_scheduler_name
+from kubesched.inputs.loading import distinct_objects, pending_again
 from kubesched.inputs.sources import ClusterSource
 from kubesched.inputs.status_line import StatusLine
 from kubesched.simulator.traces import is_openb, read_openb
@@ -49,16 +49,9 @@ def read_cluster(
 ) -> ClusterInput:
     """Read a cluster, and further pods that are placed regardless of their nodeName.
 
-    Args:
-        source: Where the cluster is read from.
-        pod_files: They hold these pods, and other objects that they need.
-        expects_pods: Whether stored workloads should have pods, as manifests have to.
-
-    Raises:
-        DecodeError: A file or an object cannot be decoded.
-        UserError: An object is there twice or invalid, a workload has no pods, or a live cluster
-            cannot be read.
-        SetupError: A kubeconfig or certificate cannot be used.
+    `pod_files` hold these pods, and other objects that they need; `expects_pods` says whether
+    stored workloads should have pods, as manifests have to. Raises DecodeError, SetupError, and
+    UserError for what is invalid, there twice, or cannot be read.
     """
     files = [*source.files, *pod_files]
     skipped: Counter[str] = Counter()
@@ -113,13 +106,6 @@ def _waiting(found: Loaded) -> Loaded:
     """Return an object; a pod is pending."""
     item = found.object
     return Loaded(pending_again(item), found.source) if isinstance(item, Pod) else found
-
-
-def owned(item: KubeObject, scheduler_name: str | None) -> KubeObject:
-    """Return the object; a pod without a node gets the scheduler's name, if there is one."""
-    if not isinstance(item, Pod) or item.spec.node_name:
-        return item
-    return with_scheduler_name(item, scheduler_name)
 
 
 def _load(files: Sequence[Path], skipped: Counter[str]) -> Iterator[Loaded]:
@@ -192,14 +178,11 @@ _Key = tuple[str, str, str]
 def check_workloads(
     objects: Sequence[KubeObject], cluster: Iterable[Loaded], to_place: Iterable[Loaded] = ()
 ) -> list[str]:
-    """Return a warning if workloads of a dump have no pods.
+    """Return a warning if workloads of a dump have no pods; raises UserError for manifests.
 
     A workload without a uid is a manifest, whose pods do not exist. If the files have no pods at
     all, every workload counts as a manifest. `cluster` are the cluster's objects that may be such
     workloads; `to_place` are the objects in the files of --pods.
-
-    Raises:
-        UserError: A manifest has no pods; one line for each.
     """
     of_cluster = [found for found in cluster if isinstance(found.object, _WORKLOADS)]
     new = [found for found in to_place if isinstance(found.object, _WORKLOADS)]

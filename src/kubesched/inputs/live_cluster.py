@@ -48,9 +48,7 @@ _REQUEST_SECONDS_MAX: Final = 60.0
 def read_live(source: ClusterSource) -> ClusterInput:
     """Read the cluster of a context, or the one that this process runs in; without defaults.
 
-    Raises:
-        UserError: It cannot be read; names context, server, reason and remedy.
-        SetupError: A kubeconfig or certificate cannot be used.
+    Raises UserError with context, server, reason and remedy; SetupError as `live_target` does.
     """
     settings, name = live_target(source)
     place = f"{name} ({settings.server})"
@@ -85,9 +83,7 @@ def _input(
 def live_target(source: ClusterSource) -> tuple[ConnectionSettings, str]:
     """Return the connection that the source names, and its name.
 
-    Raises:
-        UserError: It names none.
-        SetupError: A kubeconfig cannot be used.
+    Raises UserError if it names none, and SetupError for a kubeconfig that cannot be used.
     """
     if source.kubeconfig is not None:
         found = load_kubeconfig(str(source.kubeconfig))
@@ -175,12 +171,7 @@ class FollowedCluster:
     """
 
     def __init__(self, source: ClusterSource) -> None:
-        """Set up; an event loop must be running.
-
-        Raises:
-            UserError: The source names no cluster.
-            SetupError: A kubeconfig or certificate cannot be used.
-        """
+        """Set up while an event loop runs; raises what `live_target` and `connect` raise."""
         self._settings, self.name = live_target(source)
         self.version = 0
         self._place = f"{self.name} ({self._settings.server})"
@@ -201,11 +192,7 @@ class FollowedCluster:
         await self._rest.aclose()
 
     async def wait_for_sync(self) -> None:
-        """Wait until every kind is known, or known not to be readable.
-
-        Raises:
-            UserError: The cluster cannot be read; names context, server, reason and remedy.
-        """
+        """Wait until every kind is known, or cannot be read; raises UserError with the problem."""
         loop = asyncio.get_running_loop()
         patience_ends = loop.time() + _SYNC_SECONDS_MAX
         while not all(one.has_synced or one.failure.code in _UNREADABLE for one in self._all()):

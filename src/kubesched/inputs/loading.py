@@ -87,11 +87,7 @@ _PLUGIN_DIRECTORIES: Final[set[Path]] = set()
 
 
 def distinct_objects(loaded: Iterable[Loaded]) -> list[KubeObject]:
-    """Return the objects, after checking for duplicates and invalid fields.
-
-    Raises:
-        UserError: With one line for each of them.
-    """
+    """Return the objects; raises UserError with a line for each duplicate and invalid field."""
     objects: list[KubeObject] = []
     places: dict[type, dict[str, Source]] = {}
     owners: dict[str, str] = {}
@@ -136,11 +132,7 @@ def load_scheduler(
     """Build registry and configuration, with the plugins of the options.
 
     `inline` is a KubeSchedulerConfiguration to use if the options name no file, and `inline_place`
-    where it is: a file, or a file and a field.
-
-    Raises:
-        UserError: A file, plugin or profile is invalid.
-        ConfigError: A feature gate is invalid.
+    where it is: a file, or a file and a field. Raises UserError, or ConfigError for a feature gate.
     """
     gates = FeatureGates.parse(options.feature_gates)
     registry = in_tree_registry()
@@ -167,8 +159,7 @@ def load_scheduler(
 def check_plugins(scheduler: SchedulerSetup, config: Path | None) -> None:
     """Build the plugins once, so that their errors come before those of the input.
 
-    Raises:
-        UserError: A plugin cannot be built; one line per error, with the configuration's file.
+    Raises UserError with one line per error, which begins with the configuration's file.
     """
     with in_file(config):
         build_profiles(scheduler, Random(0))  # noqa: S311 - nothing is drawn
@@ -242,8 +233,7 @@ def register_plugins(
 ) -> list[type[Plugin]]:
     """Register the plugins of `--plugin`, or classes; return their classes.
 
-    Raises:
-        UserError: A plugin does not exist, or its name is taken.
+    Raises UserError if a plugin does not exist, or its name is taken.
     """
     plugins: list[type[Plugin]] = []
     for text in written:
@@ -300,8 +290,7 @@ ENTRY_POINT_GROUP: Final = "kubesched.plugins"
 def load_plugin(text: str | type[Plugin]) -> type[Plugin]:
     """Import the plugin class that `--plugin` names; a class is only checked.
 
-    Raises:
-        UserError: The module, file or class does not exist, or is not a plugin.
+    Raises UserError if the module, file or class does not exist, or is not a plugin.
     """
     if not isinstance(text, str):
         return _checked(text, f"plugins: {text!r}")
@@ -315,8 +304,7 @@ def load_plugin(text: str | type[Plugin]) -> type[Plugin]:
 def load_entry_points(registry: Registry, configuration: Configuration) -> None:
     """Register installed plugins that the configuration enables and the registry lacks.
 
-    Raises:
-        UserError: One of them cannot be imported, or is not a plugin.
+    Raises UserError if one of them cannot be imported, or is not a plugin.
     """
     enabled = {plugin.name for one in _plugin_sets(configuration) for plugin in one.enabled}
     wanted = enabled - set(registry)
@@ -342,8 +330,7 @@ def _entry_point_class(entry: EntryPoint) -> type[Plugin]:
 def import_place(place: str, option: str) -> ModuleType:
     """Import a module or `path/to/file.py`, which may import the modules beside it.
 
-    Raises:
-        UserError: It does not exist or raises; the message begins with the option.
+    Raises UserError, whose message begins with the option, if it does not exist or raises.
     """
     try:
         if place.endswith(".py"):
@@ -378,8 +365,7 @@ def _module_of_file(file: Path, option: str) -> ModuleType:
 def _find_modules_beside(file: Path, option: str) -> None:
     """Let a plugin's file import the modules beside it.
 
-    Raises:
-        UserError: Another plugin has imported a module of the same name.
+    Raises UserError if another plugin has imported a module of the same name.
     """
     directory = file.parent
     for beside in sorted(directory.glob("*.py")):

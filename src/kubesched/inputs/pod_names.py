@@ -52,10 +52,7 @@ def find_pod(
     The text is `NAME`, `NAMESPACE/NAME`, `pod/NAME`, or a workload such as `deploy/NAME`. If
     several namespaces have such a pod, the preferred one counts; with `only`, a text without a
     namespace is looked up in that one only. `stored` are workloads that an error may suggest
-    besides those that have pods.
-
-    Raises:
-        UserError: There is none, or without a namespace there are several.
+    besides those that have pods. Raises UserError if there is none, or there are several.
     """
     prefix, name = _split(text)
     if prefix in _OWNER_KINDS:
@@ -205,10 +202,9 @@ def _similar_pods(name: str, pods: Sequence[Pod]) -> str:
 
 
 def find_nodes(wanted: Iterable[str], existing: Sequence[str], flag: str = "") -> tuple[str, ...]:
-    """Return the names of nodes, each once; `flag` is the option that names them, as `--node `.
+    """Return the names of nodes, each once; raises UserError with a line for each that is missing.
 
-    Raises:
-        UserError: With one line for each that does not exist.
+    `flag` is the option that names them, as `--node `.
     """
     found = tuple(dict.fromkeys(map(node_name, wanted)))
     known = frozenset(existing)

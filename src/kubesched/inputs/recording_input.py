@@ -42,9 +42,7 @@ class RecordingInput:
     def __init__(self, file: Path) -> None:
         """Open a file, which may be compressed with gzip; `-` is standard input.
 
-        Raises:
-            OSError: It cannot be opened.
-            UserError: It is no recording.
+        Raises UserError if it is no recording, and OSError.
         """
         if file.is_dir():
             raise UserError(f"{file}: it is a directory; name the file of a recording")
@@ -72,11 +70,9 @@ class RecordingInput:
             raise
 
     def __enter__(self) -> Self:
-        """Return the recording."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the file."""
         self._file.close()
 
     @property
@@ -87,8 +83,7 @@ class RecordingInput:
     def events(self) -> Iterator[tuple[float, RecordedEvent]]:
         """Yield what happened, in order, and when: seconds since the recording began.
 
-        Raises:
-            UserError: A line is invalid, or the last one is missing.
+        Raises UserError if a line is invalid, or the last one is missing.
         """
         while True:
             line = self._next()

@@ -69,8 +69,7 @@ class Play(NamedTuple):
     def changed(self, seed: int | None, duration_seconds: float | None) -> Play:
         """Return the same scenario with another seed and duration; None changes nothing.
 
-        Raises:
-            UserError: The duration is too long, or not longer than nothing.
+        Raises UserError if the duration is too long, or not longer than nothing.
         """
         scenario = self.scenario
         if duration_seconds is not None and duration_seconds > SECONDS_MAX:
@@ -110,8 +109,7 @@ def is_scenario(file: Path) -> bool:
 def holds_cluster(file: Path) -> bool:
     """Whether a file holds Kubernetes objects or a trace; a directory, a pipe and stdin do.
 
-    Raises:
-        OSError: The file cannot be read.
+    Raises OSError if the file cannot be read.
     """
     return bool(_why_no_scenario(file))
 
@@ -143,10 +141,8 @@ def read_scenario(
 ) -> Play:
     """Read a scenario; `changes` are values that replace those of the source, by their paths.
 
-    Raises:
-        UserError: With one line per field error, or with what the file is instead.
-        DecodeError: The file is no text.
-        OSError: The file cannot be read.
+    Raises UserError with one line per field error, or with what the file is instead; DecodeError
+    and OSError.
     """
     file = source if isinstance(source, Path) else None
     text: bytes | Mapping[str, Any]
@@ -186,9 +182,7 @@ def _check_templates(scenario: Scenario) -> None:
 def read_trace(files: Sequence[Path]) -> Play:
     """Return a scenario that replays openb lists of nodes and pods until the last pod's end.
 
-    Raises:
-        UserError: A file is not such a list, or nodes or pods are missing.
-        DecodeError: A list cannot be read.
+    Raises DecodeError, and UserError if a file is no such list, or nodes or pods are missing.
     """
     nodes, pods = _sorted_lists(files)
     traced = [each for file in pods for each in trace_pods(str(file))]
@@ -245,10 +239,9 @@ def named_files(scenario: Scenario) -> dict[str, Path]:
 
 
 def check_named(play: Play, *, has_config: bool) -> None:
-    """Check the files that are read; not the configuration, if an option replaces it.
+    """Check that the files of a scenario can be read; raises UserError with a line for each.
 
-    Raises:
-        UserError: With one line for each that cannot be read.
+    The configuration is not checked if an option replaces it.
     """
     errors = [
         FieldError(field, f"{file}: {problem}")
@@ -263,11 +256,8 @@ def workload_warnings(play: Play) -> list[str]:
     """Return warnings about what has no effect in a scenario.
 
     These are workloads without a profile or, among the objects, without pods; names in events that
-    no node has; unknown fields of objects.
-
-    Raises:
-        UserError: They are manifests, whose pods nothing would create.
-        DecodeError: A file cannot be read.
+    no node has; unknown fields of objects. Raises DecodeError, and UserError for manifests, whose
+    pods nothing would create.
     """
     files = [Path(name) for name in play.scenario.objects]
     loaded = list(load(files, Counter()))
@@ -311,9 +301,7 @@ def _without_nodes(scenario: Scenario, objects: Sequence[KubeObject]) -> Iterato
 def with_scheduler(play: Play, options: SchedulerOptions) -> Play:
     """Return the same with the scheduler's options, which override the scenario's.
 
-    Raises:
-        UserError: A file or plugin is invalid.
-        ConfigError: A feature gate is invalid.
+    Raises UserError, or ConfigError for a feature gate.
     """
     check_named(play, has_config=options.config is not None)
     spec = play.scenario.scheduler

@@ -43,8 +43,8 @@ class SchedulerArguments(TypedDict, total=False):
     """The keywords that choose the scheduler; by default it is that of kube-scheduler 1.36.
 
     Attributes:
-        config: A KubeSchedulerConfiguration file.
-        profile: Scheduler name to use for all pods.
+        config: A KubeSchedulerConfiguration file; None for the default configuration.
+        profile: Scheduler name to use for all pods; None for each pod's own.
         feature_gates: As `A=true,B=false`.
         plugins: Out-of-tree plugins: classes, or as `module:Class` or `file.py:Class`.
         seed: Of the random source that breaks ties.
@@ -59,15 +59,7 @@ class SchedulerArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class SchedulerOptions:
-    """The options of the scheduler.
-
-    Attributes:
-        config: A KubeSchedulerConfiguration file; None for the default configuration.
-        profile: Scheduler name to use for all pods; None for each pod's own.
-        feature_gates: As written, `A=true,B=false`.
-        plugins: Out-of-tree plugins: classes, or as written, `module:Class` or `file.py:Class`.
-        seed: Of the random source that breaks ties.
-    """
+    """The options of the scheduler: those of `SchedulerArguments`, as commands give them."""
 
     config: Path | None = None
     profile: str | None = None
@@ -77,12 +69,7 @@ class SchedulerOptions:
 
     @classmethod
     def of(cls, arguments: SchedulerArguments) -> SchedulerOptions:
-        """Return the options given as keywords.
-
-        Raises:
-            TypeError: A keyword is unknown.
-            UserError: The seed is negative.
-        """
+        """Return the options given as keywords; raises TypeError for others, and UserError."""
         known = SchedulerArguments.__annotations__
         for name in arguments.keys() - known.keys():
             hint = did_you_mean(name, known, f"there are {', '.join(known)}", most=1)

@@ -27,7 +27,6 @@ class StatusLine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Remove the line."""
         if self._is_shown:
             _write(_CLEAR)
 

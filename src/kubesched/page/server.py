@@ -51,7 +51,6 @@ class PageServer:
     """
 
     def __init__(self, source: ShownSource) -> None:
-        """Set up; nothing listens yet."""
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         self.url = ""
         self._source = source
@@ -69,8 +68,7 @@ class PageServer:
     async def listening(self, port: int = 0) -> AsyncIterator[None]:
         """Listen on loopback within an `async with`; port 0 is a free one.
 
-        Raises:
-            UserError: The port cannot be used.
+        Raises UserError if the port cannot be used.
         """
         runner = web.AppRunner(self.application, access_log=None, shutdown_timeout=0)
         await runner.setup()

@@ -32,23 +32,14 @@ _PAUSE: Final = 3.0
 
 
 class SentDocuments(NamedTuple):
-    """Documents as they are sent.
-
-    Attributes:
-        body: JSON: the `title` of the page, and the list of `documents`.
-        tag: A digest, which changes with them.
-    """
+    """The title of a page and its documents as JSON, and a digest that changes with them."""
 
     body: bytes
     tag: str
 
 
 class ShownSource(Protocol):
-    """What a page shows.
-
-    Attributes:
-        title: The title of the page.
-    """
+    """What a page shows."""
 
     title: str
 
@@ -93,8 +84,7 @@ class ShownCluster:
     async def documents(self) -> SentDocuments:
         """Return the view, recomputed if the cluster has changed; less often for a large cluster.
 
-        Raises:
-            UserError: The cluster cannot be read at present.
+        Raises UserError if the cluster cannot be read at present.
         """
         loop = asyncio.get_running_loop()
         # Readers that come at the same time wait for one computation.
@@ -139,7 +129,6 @@ class ShownPlay:
     """A scenario that is shown during its simulation and afterwards."""
 
     def __init__(self, play: Play) -> None:
-        """Set up; `run` begins."""
         self.title = play.scenario.name
         self._play = play
         self._recorder = PlaybackRecorder()

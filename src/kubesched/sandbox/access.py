@@ -48,22 +48,16 @@ class _Secrets(msgspec.Struct, frozen=True):
 
 
 class SandboxAccess:
-    """The tokens and the certificate of one sandbox.
+    """The tokens of administrator and scheduler in one sandbox, and its certificate.
 
-    Attributes:
-        admin: The token of an administrator.
-        scheduler: The token of the scheduler.
-        certificate: As PEM; empty for plain HTTP.
-        tls: The TLS context of the server; None for plain HTTP.
+    For plain HTTP, `certificate` is "" and `tls`, the context of the server, is None.
     """
 
     def __init__(self, folder: Path, *, has_tls: bool = True, kept_in: Path | None = None) -> None:
         """Generate tokens and, for TLS, a certificate and its key in a private directory.
 
         Those of an earlier sandbox are used if it kept them in `kept_in` in the last half year.
-
-        Raises:
-            UserError: That file cannot be used.
+        Raises UserError if that file cannot be used.
         """
         kept = None if kept_in is None else _kept(kept_in)
         self._is_new = kept is None
@@ -79,11 +73,7 @@ class SandboxAccess:
             self.tls.load_cert_chain(*files)
 
     def keep(self, file: Path) -> None:
-        """Write tokens, certificate and key for later sandboxes, unless they come from one.
-
-        Raises:
-            UserError: It cannot be written.
-        """
+        """Write tokens, certificate and key for later sandboxes, unless they come from one."""
         if self._is_new:
             write_private(file, msgspec.json.encode(self._secrets).decode())
 
@@ -144,8 +134,7 @@ def _kept(file: Path) -> _Secrets | None:
 def check_ours(file: Path) -> None:
     """Check that a kubeconfig may be written: there is none, or its sandbox has ended.
 
-    Raises:
-        UserError: It is not a sandbox's, or the sandbox is running.
+    Raises UserError if it is not a sandbox's, or the sandbox is running.
     """
     if not file.exists():
         return
@@ -199,11 +188,7 @@ def remove_own(file: Path, text: str) -> None:
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that only the user can read, completely or not at all.
-
-    Raises:
-        UserError: It cannot be written.
-    """
+    """Write a file that only the user can read, completely or not at all; raises UserError."""
     try:
         handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
         try:

@@ -60,10 +60,8 @@ async def populate(
 ) -> None:
     """Create the nodes; run kubelets and controllers on the current loop until the stack closes.
 
-    `certificate` is the API server's, as PEM; empty for plain HTTP.
-
-    Raises:
-        UserError: The API server refuses a node.
+    `certificate` is the API server's, as PEM; empty for plain HTTP. Raises UserError if the API
+    server refuses a node.
     """
     registry.idle_kinds = IDLE_KINDS
     kubelet = LocalClient(registry, "kubelet")

@@ -22,12 +22,11 @@ _MASTERS = ("system:masters", "system:authenticated")
 
 
 class LocalClient(AnyKindServer):
-    """Reads and writes as one user."""
+    """Reads and writes in a registry, as one user."""
 
     keeps_statuses = True
 
     def __init__(self, registry: ObjectRegistry, user_name: str) -> None:
-        """Read and write in a registry, as a user of this name."""
         self.store: Store[StoredObject] = registry.store
         self.clock: Clock = registry.clock
         self._registry = registry

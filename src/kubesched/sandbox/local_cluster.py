@@ -44,10 +44,8 @@ async def start_cluster(
     """Start a cluster, which runs on the current loop until the stack closes.
 
     The server does not listen yet; without `setup` there is no scheduler. The administrator's
-    kubeconfig is written to `kubeconfig`. `on_failure` is called when the scheduler fails.
-
-    Raises:
-        UserError: The API server refuses a node.
+    kubeconfig is written to `kubeconfig`. `on_failure` is called when the scheduler fails. Raises
+    UserError if the API server refuses a node.
     """
     opened.push_async_callback(server.stop)
     await populate(server.registry, population, access.certificate, opened)

@@ -49,13 +49,9 @@ _INPUTS_KEPT: Final = 8
 
 
 class SweepOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The outcome of a run.
+    """The figures of a run, or the error for which it has none; "" without one.
 
-    Attributes:
-        figures: Its figures; none if it failed.
-        error: Why it failed; "" if it did not.
-        cpu_seconds: The CPU time that it took, on the machine where it ran.
-        slow: Methods of plugins that are slow, with their mean times.
+    `slow` are methods of plugins, with their mean times.
     """
 
     figures: Figures
@@ -71,8 +67,7 @@ class InputChangedError(Exception):
 def carry_out(run: SweepRun) -> SweepOutcome:
     """Do a run; an exception of a plugin or of the simulation is its outcome.
 
-    Raises:
-        InputChangedError: A file has changed, or differs on this machine.
+    Raises InputChangedError if a file has changed, or differs on this machine.
     """
     cell = run.cell
     for file, digest in cell.read.items():
@@ -303,8 +298,7 @@ def _end_with_parent() -> None:
 def dask_workers(address: str) -> Iterator[SweepWorkers]:
     """Yield the workers of a Dask cluster.
 
-    Raises:
-        UserError: Dask is not installed, or there is no scheduler at the address.
+    Raises UserError if Dask is not installed, or there is no scheduler at the address.
     """
     try:
         from distributed import Client  # noqa: PLC0415 - optional, and takes long

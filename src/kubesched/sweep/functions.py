@@ -38,11 +38,7 @@ SweepFunction = Callable[[SweepCase], Mapping[str, Any]]
 
 
 def load_function(text: str) -> SweepFunction:
-    """Import the function that a sweep names.
-
-    Raises:
-        UserError: The module does not exist, or has no such function.
-    """
+    """Import the function that a sweep names; raises UserError if there is none."""
     where = f"function: {text}"
     place, colon, name = text.rpartition(":")
     if not (place and colon and name):

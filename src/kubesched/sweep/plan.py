@@ -131,13 +131,10 @@ class SweepPlan(msgspec.Struct, frozen=True):
 
 
 def plan_of(spec: SweepSpec, file: Path | None) -> SweepPlan:
-    """Return the runs of a sweep.
+    """Return the runs of a sweep; raises UserError with one line for everything that is wrong.
 
     The directory of its file, or the working directory, has the files and modules that the sweep
     names.
-
-    Raises:
-        UserError: With one line for everything that is wrong.
     """
     spec = named(spec)
     errors = list(sweep_errors(spec))

@@ -36,13 +36,9 @@ _BISECTIONS: Final = 60
 
 
 class SweepMean(msgspec.Struct, frozen=True):
-    """The mean of the values of several seeds.
+    """The mean of `n` values, one per seed; None where there are too few values.
 
-    Attributes:
-        n: The number of values.
-        mean: Their mean; like the others, None if there are too few values.
-        stdev: Their standard deviation, of a sample.
-        half_width: Half of the width of the 95 % confidence interval around the mean.
+    `stdev` is that of a sample, `half_width` that of the 95 % confidence interval around the mean.
     """
 
     n: int
@@ -226,8 +222,7 @@ FORMATS: Final[Mapping[str, Callable[[Columns], bytes]]] = {".csv": _csv, ".parq
 def check_format(file: Path) -> None:
     """Check that the format which a file's ending names can be written.
 
-    Raises:
-        UserError: It cannot; the message names those that can, or what to install.
+    Raises UserError with those that can, or with what to install.
     """
     if file.suffix not in FORMATS:
         raise UserError(f"{file}: results are written as {' or '.join(FORMATS)}; name such a file")
@@ -259,12 +254,7 @@ class SweepJournal:
     """Keeps the outcomes of finished runs."""
 
     def __init__(self, file: Path) -> None:
-        """Read what is there.
-
-        Raises:
-            UserError: The file is something else.
-            OSError: It cannot be read.
-        """
+        """Read what is there; raises UserError if the file is something else, and OSError."""
         self._file = file
         self._lines: dict[tuple[Scalar, ...], _Line] = {}
         data = file.read_bytes() if file.exists() else b""

@@ -141,10 +141,9 @@ class SweepSpec(_Part, frozen=True):
 
 
 def load_sweep(source: Path | Mapping[str, Any]) -> SweepSpec:
-    """Load a sweep; contradictions are found by `sweep_errors`, after options have changed it.
+    """Load a sweep; raises ConfigError with every field error.
 
-    Raises:
-        ConfigError: With every field error.
+    Contradictions are found by `sweep_errors`, after options have changed it.
     """
     errors: list[FieldError] = []
     raw = check_version(read_source(source, errors), "sweep", VERSION, errors)
@@ -188,11 +187,7 @@ def _stem(file: str) -> str:
 
 
 def seeds_of(seeds: int | str | Sequence[int]) -> tuple[int, ...]:
-    """Return the seeds, in order.
-
-    Raises:
-        ValueError: They are not seeds; the message shows how to write them.
-    """
+    """Return the seeds, in order; raises ValueError with how to write them."""
     if isinstance(seeds, int):
         found: list[int] = list(range(1, seeds + 1)) if 0 < seeds <= _SEEDS_MAX else []
     elif isinstance(seeds, str):

@@ -113,11 +113,7 @@ class SandboxCluster:
         self.stop()
 
     def start(self) -> None:
-        """Start; returns when the API server answers.
-
-        Raises:
-            UserError: The API server refuses a node.
-        """
+        """Start; returns when the API server answers. Raises UserError if it refuses a node."""
         if self._run is not None:
             raise RuntimeError("the cluster is running already")
         self._run = _Run(self._population, self._setup, self._gates, has_tls=self._has_tls)
@@ -151,8 +147,7 @@ class SandboxCluster:
     def client(self) -> ApiClient:
         """Return a `kubernetes.client.ApiClient` of the official client; `stop` closes it.
 
-        Raises:
-            ImportError: The package is not installed.
+        Raises ImportError if the package is not installed.
         """
         run = self._running
         try:

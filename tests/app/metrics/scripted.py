@@ -59,7 +59,7 @@ class Measured:
 
     def page(self) -> str:
         """Return the page of /metrics."""
-        return self.pages.metrics.page()[1].decode()
+        return self.pages.metrics.page().decode()
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ def _page(exposure: Exposure) -> str:
     for verb, code in (("GET", "200"), ("POST", "201"), ("PUT", "409"), ("PUT", "200")):
         pages.requests.attempted(code, verb, "host", is_retry=False)
         pages.requests.finished(verb, "host", 0.01, 1, 1)
-    return pages.metrics.page()[1].decode()
+    return pages.metrics.page().decode()
 
 
 def _lines(page: str, name: str) -> list[str]:

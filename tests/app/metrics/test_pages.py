@@ -4,6 +4,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
+from kubesched.app.endpoints import Endpoints
+from kubesched.app.http_exchange import HttpRequest, HttpResponse
 from kubesched.app.metrics.pages import CONTENT_TYPE, Pages, write_page
 from kubesched.client.leader_election import ElectionStatistics
 from kubesched.config.feature_gates import FeatureGates
@@ -20,13 +22,16 @@ def test_content_type_as_recorded() -> None:
     """The content type is kube-scheduler's."""
     (recorded,) = {each["headers"]["content-type"] for each in exchanges() if "families" in each}
     assert recorded == CONTENT_TYPE
-    content_type, _ = _pages().metrics.page()
-    assert recorded == content_type
+    endpoints = Endpoints()
+    endpoints.add_metrics("/metrics", _pages().metrics)
+    answer = endpoints.answer(HttpRequest(path="/metrics"))
+    assert isinstance(answer, HttpResponse)
+    assert recorded == answer.content_type
 
 
 def test_component_families_as_recorded() -> None:
     """Build, features and process have the recorded types, help texts and labels."""
-    families = families_of(_pages().metrics.page()[1].decode())
+    families = families_of(_pages().metrics.page().decode())
     for name, family in families.items():
         if name.startswith("scheduler_"):
             continue
@@ -42,7 +47,7 @@ def test_component_families_as_recorded() -> None:
 
 def test_features() -> None:
     """Each gate is listed with its stage and whether it is on."""
-    page = _pages().metrics.page()[1].decode()
+    page = _pages().metrics.page().decode()
     assert 'kubernetes_feature_enabled{name="GangScheduling",stage="ALPHA"} 0\n' in page
     assert 'kubernetes_feature_enabled{name="SchedulerQueueingHints",stage=""} 1\n' in page
 
@@ -50,13 +55,13 @@ def test_features() -> None:
 def test_election() -> None:
     """The elector's state is there once there is an elector."""
     pages = _pages()
-    assert b"leader_election" not in pages.metrics.page()[1]
+    assert b"leader_election" not in pages.metrics.page()
     pages.election = ElectionStatistics("lock", 1, 0)
-    page = pages.metrics.page()[1].decode()
+    page = pages.metrics.page().decode()
     assert 'leader_election_master_status{name="lock"} 1\n' in page
     assert "slowpath" not in page
     pages.election = ElectionStatistics("lock", 0, 2)
-    assert 'leader_election_slowpath_total{name="lock"} 2\n' in pages.metrics.page()[1].decode()
+    assert 'leader_election_slowpath_total{name="lock"} 2\n' in pages.metrics.page().decode()
 
 
 def test_health_has_a_page_of_its_own() -> None:
@@ -64,21 +69,21 @@ def test_health_has_a_page_of_its_own() -> None:
     pages = _pages()
     pages.health.observe("ping", "healthz", True)
     pages.health.observe("ping", "healthz", False)
-    page = pages.slis.page()[1].decode()
+    page = pages.slis.page().decode()
     assert 'kubernetes_healthcheck{name="ping",type="healthz"} 0\n' in page
     for status in ("error", "success"):
         labels = f'name="ping",status="{status}",type="healthz"'
         assert f"kubernetes_healthchecks_total{{{labels}}} 1\n" in page
     assert "process_start_time_seconds " in page
     pages.slis.reset()
-    assert "kubernetes_healthcheck" not in pages.slis.page()[1].decode()
+    assert "kubernetes_healthcheck" not in pages.slis.page().decode()
 
 
 def test_plugins_bring_their_own_metrics() -> None:
     """Metrics in the registry are on the page."""
     pages = _pages()
     Counter("placed_by_moon_phase_total", "Of my plugin.", registry=pages.registry).inc(3)
-    assert b"\nplaced_by_moon_phase_total 3\n" in pages.metrics.page()[1]
+    assert b"\nplaced_by_moon_phase_total 3\n" in pages.metrics.page()
 
 
 def test_page_escapes_and_sorts() -> None:

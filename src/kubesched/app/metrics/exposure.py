@@ -106,13 +106,10 @@ def _counting_name(metric: Metric) -> str:
 
 
 def exposure_of(disabled: Sequence[str], allow_lists: Sequence[str], manifest: str) -> Exposure:
-    """Return the exposure of flags.
+    """Return the exposure of flags; raises ConfigError with every field error.
 
     `disabled` are the names of `--disabled-metrics`. `allow_lists` are the texts of
     `--allow-metric-labels`, each with one pair or several; `manifest` is its file, "" for none.
-
-    Raises:
-        ConfigError: With every field error.
     """
     errors: list[FieldError] = []
     wrong = next((name for name in disabled if not re.fullmatch(_METRIC, name)), None)

@@ -81,14 +81,10 @@ class MetricType(StrEnum):
 
 
 class Family(msgspec.Struct, frozen=True):
-    """The description of a metric.
+    """The description of a metric; the name of a counter ends in `_total`.
 
-    Attributes:
-        name: With the suffix `_total` if it is a counter.
-        kind: Its type.
-        labels: Label names, in the order in which label values are given.
-        help: The HELP text, stability first.
-        bounds: Upper bounds of a histogram's buckets, without infinity.
+    `labels` are names, in the order in which label values are given. `help` has the stability
+    first, `bounds` are the upper bounds of a histogram's buckets, without infinity.
     """
 
     name: str

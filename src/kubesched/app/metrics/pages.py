@@ -48,12 +48,10 @@ Source = Callable[[], Iterable["Metric"]]
 
 
 class MetricsPage:
-    """The page of a path such as /metrics: metrics of several sources.
+    """A page of metrics of several sources, such as /metrics; DELETE calls `reset`.
 
-    Attributes:
-        reset: Called on DELETE.
-        is_large: Whether the page may take seconds to write. Its sources are called at once; the
-            metrics that they return can be read in another thread.
+    A large page may take seconds to write. Its sources are called at once; the metrics that they
+    return can be read in another thread.
     """
 
     def __init__(
@@ -63,20 +61,19 @@ class MetricsPage:
         exposure: Exposure = EVERYTHING,
         is_large: bool = False,
     ) -> None:
-        """Set up; `exposure` says what to hide."""
         self._sources = sources
         self.reset = reset
         self._exposure = exposure
         self.is_large = is_large
 
-    def page(self) -> tuple[str, bytes]:
-        """Return content type and text, whatever the client accepts."""
+    def page(self) -> bytes:
+        """Return the text, of `CONTENT_TYPE` whatever the client accepts."""
         return self.writer()()
 
-    def writer(self) -> Callable[[], tuple[str, bytes]]:
+    def writer(self) -> Callable[[], bytes]:
         """Return a function that returns what `page` returns now."""
         metrics = chain.from_iterable([source() for source in self._sources])
-        return lambda: (CONTENT_TYPE, write_page(self._exposure.shown(metrics)))
+        return lambda: write_page(self._exposure.shown(metrics))
 
 
 class Pages:

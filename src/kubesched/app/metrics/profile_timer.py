@@ -65,10 +65,8 @@ _DIVIDED: Final = frozenset((_AFFINITY, "PodTopologySpread"))
 class ProfileTimer(phases.PhaseTimer):
     """Times phases and plugins.
 
-    Attributes:
-        is_sampling: Whether single plugins are timed in this cycle.
-        counts: The counts of the profile's plugins.
-        ended: The phases of this cycle that have ended.
+    `is_sampling` says whether single plugins are timed in this cycle; `ended` are its phases that
+    have ended. `counts` are those of the profile's plugins.
     """
 
     def __init__(

@@ -81,9 +81,7 @@ T = TypeVar("T")
 class Cluster:
     """A cluster, and the scheduler that decides on it.
 
-    A cluster or scheduler that cannot be used raises UserError, DecodeError, ConfigError or
-    SetupError. Questions raise UserError if an argument is wrong, or names what does not exist;
-    DecodeError if an object cannot be decoded; and PluginError if a plugin raises.
+    Its questions raise PluginError if a plugin raises.
 
     Attributes:
         objects: All objects, with the API server's defaults.
@@ -114,6 +112,7 @@ class Cluster:
         self._warn([*given.warnings, *extender_warnings(scheduler.configuration)])
 
     def __repr__(self) -> str:
+        """Return how large it is, and what it was read from."""
         size = f"{count(len(self.nodes), 'node')}, {count(len(self.pods), 'pod')}"
         return f"<Cluster of {size}, from {self.source}>"
 
@@ -130,6 +129,10 @@ class Cluster:
         """Read a cluster as commands do; `warn` receives the warnings, by default they are kept.
 
         The other arguments are as for `read_cluster`.
+
+        Raises:
+            UserError: A file, plugin or profile is invalid, or a live cluster cannot be read.
+            DecodeError, ConfigError, SetupError: A file cannot be used.
         """
         scheduler = load_checked_scheduler(options)
         given = read_cluster(source, pod_files, expects_pods=expects_pods)
@@ -148,6 +151,10 @@ class Cluster:
             *files: JSON or YAML, compressed or not.
             complete: Whether the files hold every object of the cluster; a snapshot knows that.
             **scheduler: See `SchedulerArguments`.
+
+        Raises:
+            UserError: A file, plugin or profile is invalid.
+            DecodeError, ConfigError: A file cannot be used.
         """
         if not files:
             raise UserError("from_files: name at least one file")
@@ -174,6 +181,10 @@ class Cluster:
             file: The kubeconfig; None for those that kubectl reads.
             context: "" for the current one.
             **scheduler: See `SchedulerArguments`.
+
+        Raises:
+            UserError: The cluster cannot be read, or a plugin or profile is invalid.
+            SetupError: The kubeconfig or a certificate cannot be used.
         """
         source = ClusterSource(kubeconfig=None if file is None else Path(file), context=context)
         return cls.read(source, SchedulerOptions.of(scheduler))
@@ -192,6 +203,10 @@ class Cluster:
             objects: Nodes, pods and others.
             complete: Whether they are every object of the cluster.
             **scheduler: See `SchedulerArguments`.
+
+        Raises:
+            UserError: An object is there twice, or invalid.
+            DecodeError: An object cannot be decoded.
         """
         options = SchedulerOptions.of(scheduler)
         setup = load_checked_scheduler(options)
@@ -201,7 +216,11 @@ class Cluster:
         return cls(ClusterInput(found, warnings, kinds, "objects"), setup, options)
 
     def with_scheduler(self, **scheduler: Unpack[SchedulerArguments]) -> Self:
-        """Return the same cluster with another scheduler; by default it is kube-scheduler's."""
+        """Return the same cluster with another scheduler; by default it is kube-scheduler's.
+
+        Raises:
+            UserError: A file, plugin or profile is invalid.
+        """
         return self.under(SchedulerOptions.of(scheduler))
 
     def under(self, options: SchedulerOptions) -> Self:
@@ -234,6 +253,9 @@ class Cluster:
         Args:
             pod: `NAME`, `NAMESPACE/NAME`, or a workload such as `deploy/NAME`.
             namespace: The namespace of names without one.
+
+        Raises:
+            UserError: There is no such pod, or several.
         """
         try:
             found, notes = self._find(pod, namespace)
@@ -244,10 +266,11 @@ class Cluster:
     def why_page(
         self, pod: str, namespace: str = ""
     ) -> tuple[WhyReport, *tuple[PodExplanation | ClusterView, ...]]:
-        """Return the answer of `why`, to the same arguments, and what its page shows besides.
+        """Return what the page of `why` shows; arguments and errors are the same.
 
-        That is the explanation with every filter, and the view without causes, if the scheduler
-        decides about the pod.
+        Returns:
+            The answer; if the scheduler decides about the pod, then the explanation with every
+            filter, and the view without causes.
         """
         try:
             asked, notes = self._find(pod, namespace)
@@ -273,13 +296,19 @@ class Cluster:
             pod: `NAME`, `NAMESPACE/NAME`, or a workload such as `deploy/NAME`.
             namespace: The namespace of names without one.
             all_filters: Run every filter for every node, not only up to the first rejection.
+
+        Raises:
+            UserError: There is no such pod, or several, or it belongs to another scheduler.
         """
         return self._explain(self._state(), pod, namespace, all_filters)
 
     def explain_page(
         self, pod: str, namespace: str = "", *, all_filters: bool = False
     ) -> tuple[PodExplanation, ClusterView]:
-        """Return the answer of `explain`, to the same arguments, and the view without causes."""
+        """Return the answer of `explain`, and the view, without causes, that its page shows too.
+
+        Arguments and errors are the same.
+        """
         cluster = self._state()
         view = cluster_view(cluster, "", None)
         return self._explain(cluster, pod, namespace, all_filters), view
@@ -290,12 +319,21 @@ class Cluster:
         Args:
             pod: A Pod as Kubernetes' JSON.
             all_filters: Run every filter for every node, not only up to the first rejection.
+
+        Raises:
+            DecodeError: It is no pod.
+            UserError: It is invalid, or belongs to another scheduler.
         """
         (item,) = more_pods([pod], self.objects, self._options.profile)
         return self._decided(self._state(), item, all_filters=all_filters)
 
     def simulate(self, pods: Iterable[Mapping[str, Any]] = ()) -> SimulationReport:
-        """Place all pending pods, and further ones given as Kubernetes' JSON."""
+        """Place all pending pods, and further ones given as Kubernetes' JSON.
+
+        Raises:
+            DecodeError: An object is not a pod.
+            UserError: A pod is invalid.
+        """
         return self.simulated(more_pods(pods, self.objects, self._options.profile)).report
 
     def simulated(self, pods: Iterable[Pod] = (), watch: Watch | None = None) -> SimulationEnd:
@@ -323,6 +361,10 @@ class Cluster:
             more: Whether to find out how many more pods of the only workload fit.
             node_templates: Nodes that could be added: `cpu=8,memory=32Gi`, or a file with a Node.
             watch: Called after each scheduling cycle with the number of pods placed so far.
+
+        Raises:
+            DecodeError: A manifest cannot be decoded.
+            UserError: A manifest has no workload, or an argument or something in it is wrong.
         """
         given = [one if isinstance(one, Mapping) else Path(one) for one in manifests]
         items, warnings = read_manifests(given, namespace or self.namespace or "default")
@@ -340,6 +382,10 @@ class Cluster:
             selector: Their labels, such as `pool=a`, instead of names.
             watch: Called after each scheduling cycle with the numbers of nodes drained so far, of
                 nodes to drain, and of cycles.
+
+        Raises:
+            UserError: A node does not exist, or none is named; the selector is wrong, or selects
+                none; both are given.
         """
         if bool(nodes) == bool(selector):
             raise UserError("drain: give either the names of nodes or a selector")
@@ -356,6 +402,10 @@ class Cluster:
         Args:
             plan: As `kubesched whatif` reads it: a file, or plain values.
             watch: As for `drain`, with steps of the plan instead of nodes.
+
+        Raises:
+            DecodeError: A file that the plan applies cannot be decoded.
+            UserError: The plan is wrong, or names something that does not exist.
         """
         found = read_plan(plan if isinstance(plan, Mapping) else Path(plan))
         self._warn(found.warnings)
@@ -379,6 +429,9 @@ class Cluster:
             force: Whether pods without a controller may be lost.
             watch: Called after each node with the numbers of nodes tried so far, of all nodes to
                 try, and of those that can be upgraded. Nodes that are blocked are tried again.
+
+        Raises:
+            UserError: The selector is wrong, or selects no node.
         """
         if at_once < 1:
             raise UserError(f"at_once: {at_once} nodes are too few; write 1 or more")
@@ -395,6 +448,9 @@ class Cluster:
             force: Whether pods without a controller may be lost.
             watch: Called after each node with the numbers of nodes tried so far, of all nodes to
                 try, and of removable ones.
+
+        Raises:
+            UserError: The selector is wrong, or selects no node.
         """
         return self._asked_of_nodes(selector, partial(compact, may_lose=force, watch=watch))
 
@@ -417,6 +473,10 @@ class Cluster:
             room: Count how many more pods of this shape fit, such as `cpu=2,memory=4Gi`.
             room_like: Count how many more pods like this one fit.
             watch: With `room_like`, called now and then with the number that fit so far.
+
+        Raises:
+            UserError: A group, label, resource or pod does not exist, or arguments contradict each
+                other.
         """
         rows = check_question(group, pool_label, sort_by, room, room_like)
         like = None

@@ -26,11 +26,7 @@ from kubesched.simulator.timeline_report import TimelineComparison, TimelineRepo
 
 
 class ScenarioPlay:
-    """A scenario: what happens to a cluster over time, and the scheduler that decides on it.
-
-    Playing it raises UserError if the configuration is invalid, DecodeError if a file of the
-    scenario cannot be read, and PluginError if a plugin raises.
-    """
+    """A scenario: what happens to a cluster over time, and the scheduler that decides on it."""
 
     def __init__(self, play: Play) -> None:
         """Prepare to play a scenario that `from_scenario` has read."""
@@ -64,11 +60,21 @@ class ScenarioPlay:
         return cls(changed.changed(scheduler.get("seed"), duration_seconds))
 
     def simulate(self) -> TimelineReport:
-        """Play the scenario to its end."""
+        """Play the scenario to its end.
+
+        Raises:
+            UserError: The configuration is invalid.
+            DecodeError: A file of the scenario cannot be read.
+            PluginError: A plugin raised.
+        """
         return self.simulated()
 
     def playback(self) -> Playback:
-        """Play the scenario to its end, and return what happened to nodes and pods."""
+        """Play the scenario to its end, and return what happened to nodes and pods.
+
+        Raises:
+            UserError: The configuration is invalid; like `simulate` otherwise.
+        """
         recorder = PlaybackRecorder()
         report = self.simulated(recorder=recorder)
         return recorder.playback(report.scenario, report.duration_seconds)
@@ -102,8 +108,12 @@ def compare(
 ) -> ClusterComparison | TimelineComparison:
     """Simulate each, and compare the others with the first.
 
-    The subjects have names in the answer. They are at least two clusters, whose pending pods are
-    placed, or scenarios of the same seed and duration; anything else raises UserError.
+    The subjects have names in the answer. They are clusters, whose pending pods are placed, or
+    scenarios of the same seed and duration.
+
+    Raises:
+        UserError: There are fewer than two, of both sorts, or of different seeds or durations.
+        PluginError: A plugin raised.
     """
     if len(subjects) < 2:
         raise UserError("compare: there is nothing to compare; give at least two")

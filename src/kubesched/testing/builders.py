@@ -88,13 +88,31 @@ def make_pod(
 ) -> Pod:
     """Build a pod with one container, or with `containers`.
 
-    Arguments set the fields of their names, such as `spec.nodeName`; what has parts of its own is
-    given as Kubernetes' JSON. `metadata`, `spec` and `status` have more fields, which override
-    others.
-
-    `requests`, `limits` and `host_ports` are of the one container. A host port is a TCP port
-    number, or a `ContainerPort` as JSON; a scheduling gate is its name. Without a `uid`, it is
-    `namespace/name`. A `node_selector` of None is absent, {} is empty.
+    Args:
+        name: `metadata.name`.
+        namespace: `metadata.namespace`.
+        uid: `metadata.uid`; `namespace/name` if None.
+        labels: `metadata.labels`.
+        node_name: `spec.nodeName`.
+        nominated_node_name: `status.nominatedNodeName`.
+        priority: `spec.priority`.
+        requests: Of the one container.
+        limits: Of the one container.
+        host_ports: Of the one container: a TCP port number, or a `ContainerPort` as JSON.
+        node_selector: `spec.nodeSelector`; None is absent, {} is empty.
+        node_affinity: `spec.affinity.nodeAffinity` as JSON.
+        pod_affinity: `spec.affinity.podAffinity` as JSON.
+        pod_anti_affinity: `spec.affinity.podAntiAffinity` as JSON.
+        tolerations: As JSON.
+        topology_spread_constraints: As JSON.
+        volumes: As JSON.
+        scheduling_gates: The names of the gates.
+        containers: As JSON, instead of the one container.
+        init_containers: As JSON.
+        start_time: `status.startTime`.
+        metadata: More fields as JSON, which override others.
+        spec: More fields as JSON, which override others.
+        status: More fields as JSON, which override others.
     """
     affinity = {
         "nodeAffinity": node_affinity,
@@ -154,8 +172,17 @@ def make_node(
 ) -> Node:
     """Build a node.
 
-    Arguments set the fields of their names, as in `make_pod`. `allocatable` are amounts to merge
-    into `DEFAULT_ALLOCATABLE`, `images` are sizes in bytes by name.
+    Args:
+        name: `metadata.name`.
+        labels: `metadata.labels`.
+        taints: As JSON.
+        unschedulable: `spec.unschedulable`.
+        allocatable: Amounts to merge into `DEFAULT_ALLOCATABLE`.
+        images: Image name -> size in bytes.
+        declared_features: `status.declaredFeatures`.
+        metadata: More fields as JSON, which override others.
+        spec: More fields as JSON, which override others.
+        status: More fields as JSON, which override others.
     """
     amounts = {**DEFAULT_ALLOCATABLE, **(allocatable or {})}
     return msgspec.convert(

@@ -19,6 +19,7 @@ from tests.scheduler.toys import cluster, comparable, cycle_of, placed, rejected
 
 POD = make_pod_info("pod")
 NO = unschedulable("no")
+ZONE = "topology.kubernetes.io/zone"
 
 
 @pytest.mark.parametrize(
@@ -46,8 +47,7 @@ def _names(count: int) -> list[str]:
 def _zoned(names: Sequence[str], zones: int) -> Snapshot:
     """Return nodes that are spread unevenly over zones."""
     return make_snapshot(
-        make_node(name, labels={"topology.kubernetes.io/zone": f"z{at * at % zones}"})
-        for at, name in enumerate(names)
+        make_node(name, labels={ZONE: f"z{at * at % zones}"}) for at, name in enumerate(names)
     )
 
 
@@ -194,3 +194,15 @@ def test_a_restricted_search_moves_the_start() -> None:
     cycle = cycle_of(toy("P", pre_filter=PreFilterResult[None](node_names=few), filter={}))
     cycle.schedule_one(POD, cluster(*_names(120)))
     assert 5 == cycle.sampler.next_start
+
+
+@pytest.mark.parametrize("percentage", [pytest.param(10, id="samples"), pytest.param(0, id="all")])
+def test_a_cycle_without_search_fixes_the_order(percentage: int) -> None:
+    """A zone that changes afterwards does not count, if searches use the order."""
+    nodes = [make_node(name, labels={ZONE: name[0]}) for name in ("a-0", "a-1", "b-0")]
+    snapshot = make_snapshot(nodes)
+    cycle = cycle_of(toy("P", pre_filter=PreFilterResult[None](status=NO)), percentage=percentage)
+    rejected(cycle.schedule_one(POD, snapshot))
+    snapshot.nodes.update_node(make_node("a-0", labels={ZONE: "b"}))
+    order = [snapshot.nodes.names[row] for row in snapshot.nodes.snapshot_order]
+    assert (["a-0", "b-0", "a-1"] if percentage else ["a-1", "b-0", "a-0"]) == order

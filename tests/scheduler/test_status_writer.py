@@ -86,6 +86,12 @@ CPU = _pod("cpu")
             ["taint", "cpu"],
             id="observed in between",
         ),
+        pytest.param(
+            [(CPU, "taint"), (CPU, "cpu"), (_pod("taint", "11"), "taint")],
+            (),
+            ["taint", "cpu", "taint"],
+            id="only the first observed",
+        ),
         pytest.param([(CPU, "taint"), (CPU, "cpu")], ("taint",), ["taint"], id="refused"),
     ],
 )

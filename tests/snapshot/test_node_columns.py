@@ -450,3 +450,17 @@ def test_snapshot_order_takes_one_node_of_each_zone_in_turn(changes: list[tuple[
         if is_known != bool(zone):
             expected = one_of_each_zone_in_turn(zones)
         assert expected == [table.names[row] for row in table.snapshot_order]
+
+
+def test_snapshot_order_keeps_a_node_that_comes_back_before_it_is_read() -> None:
+    """Changed zones count once another node comes."""
+    table = NodeColumns()
+    zones = {"a-0": "a", "a-1": "a", "b-0": "b"}
+    for name, zone in zones.items():
+        table.add_node(make_node(name, labels={ZONE: zone}))
+    assert ["a-0", "b-0", "a-1"] == [table.names[row] for row in table.snapshot_order]
+    table.remove_node("a-0")
+    table.add_node(make_node("a-0", labels={ZONE: "b"}))
+    assert ["a-0", "b-0", "a-1"] == [table.names[row] for row in table.snapshot_order]
+    table.add_node(make_node("c-0", labels={ZONE: "c"}))
+    assert ["a-1", "b-0", "c-0", "a-0"] == [table.names[row] for row in table.snapshot_order]

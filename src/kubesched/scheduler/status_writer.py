@@ -78,7 +78,8 @@ class StatusWriter:
         """Whether the pod has this state already, and no write to it is under way."""
         if _key(pod) in self._last:
             return False
-        before = self._not_observed_yet(pod)
+        lacks = _changes(pod, condition, nominated_node_name)
+        before = self._not_observed_yet(pod, lacks=lacks)
         return not _changes(_as_written(pod, before), condition, nominated_node_name)
 
     def pending_write(self, pod: Pod) -> asyncio.Task[bool] | None:
@@ -89,7 +90,8 @@ class StatusWriter:
         self, pod: Pod, condition: ConditionPatch | None, nominated_node_name: str | None
     ) -> None:
         """Send a change as a patch against the server's current state. Raises ApiError."""
-        before = self._not_observed_yet(pod)
+        lacks = _changes(pod, condition, nominated_node_name)
+        before = self._not_observed_yet(pod, lacks=lacks)
         pod = _as_written(pod, before)
         if not _changes(pod, condition, nominated_node_name):
             return
@@ -112,11 +114,17 @@ class StatusWriter:
         if len(self._written) > _WRITTEN_MAX:
             self._written.popitem(last=False)
 
-    def _not_observed_yet(self, item: Pod | PodGroup) -> _Written | None:
-        """Return the last write to this version of an object, or None."""
+    def _not_observed_yet(self, item: Pod | PodGroup, *, lacks: bool) -> _Written | None:
+        """Return the last write to an object if this version of it may be older, or None.
+
+        The version that the write was based on is older. Others may be, as the writes before it
+        made some; they count as older unless the object lacks what is to be written now.
+        """
         before = self._written.get(_key(item)) if self._written else None
         version = item.metadata.resource_version
-        return before if before is not None and version and before.version == version else None
+        if before is None or not version or (lacks and before.version != version):
+            return None
+        return before
 
     def write_pod_group(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Send a group's condition after earlier ones; a group that was scheduled once keeps it."""
@@ -124,7 +132,7 @@ class StatusWriter:
 
     async def _patch_group(self, group: PodGroup, condition: ConditionPatch) -> None:
         """Send a condition that the group lacks on the server. Raises ApiError."""
-        before = self._not_observed_yet(group)
+        before = self._not_observed_yet(group, lacks=_changes_group(group, condition))
         if before is not None and before.condition is not None:
             conditions = before.condition.set_in(
                 group.status.conditions, Condition, group.metadata.generation, None

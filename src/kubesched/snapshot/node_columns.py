@@ -86,6 +86,7 @@ class NodeColumns(NodeTable):
         self.row_versions = array("q")
         self._labels: dict[str, CodedColumn[str | None]] = {}
         self._claim_users: dict[str, int] = {}
+        self._listed: dict[str, None] = {}
         self._order: NDArray[np.intp] | None = None
         self._all_names: tuple[str, ...] | None = None
         self._name_ranks: NDArray[np.int64] | None = None
@@ -119,12 +120,15 @@ class NodeColumns(NodeTable):
     def snapshot_order(self) -> NDArray[np.intp]:
         """The rows in upstream's order, one of each zone in turn, in each zone by arrival.
 
-        As upstream, a node that changes its zone keeps its place until a node comes or leaves.
+        As upstream, a node that changes its zone, or is removed and added again before this is
+        read, keeps its place until another node comes or leaves.
         """
         if self._order is None:
-            turns = zip_longest(*self._names_by_zone.values())
-            rows = [self.row_of[name] for turn in turns for name in turn if name is not None]
-            self._order = np.array(rows, np.intp)
+            if self._listed.keys() != self.row_of.keys():
+                turns = zip_longest(*self._names_by_zone.values())
+                names = (name for turn in turns for name in turn if name is not None)
+                self._listed = dict.fromkeys(names)
+            self._order = np.array([self.row_of[name] for name in self._listed], np.intp)
         return self._order
 
     @property

@@ -20,14 +20,14 @@ from msgspec.structs import replace
 
 from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import FINISHED, EventRecord, Pod, PodSpec
-from kubesched.api.errors import ApiError, GoneError, NotFoundError
+from kubesched.api.errors import ApiError, ConflictError, GoneError, NotFoundError
 from kubesched.api.meta import KubeObject, ObjectMeta, ResourceEventHandler
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import kind_of
 from kubesched.cluster.server import Follower, Plain, Server, Typed
 from kubesched.cluster.store import Key, Store
-from kubesched.simulator.faults import FaultPlan, Latencies, RandomStreams, RequestFaultDraws
+from kubesched.simulator.faults import FaultPlan, Latencies, RandomStreams
 from kubesched.simulator.object_server import PODS, ObjectServer, key_of
 from kubesched.simulator.virtual_loop import EPOCH
 
@@ -61,11 +61,8 @@ class SimulatedApi:
         self._is_instant = is_instant
         self._latency_seconds = latencies.request
         self._pace = random_streams.stream("request-latency")
-        self._fates = {
-            "bind": RequestFaultDraws(random_streams, "bind", faults.bind),
-            "status": RequestFaultDraws(random_streams, "status", faults.status),
-            "delete": RequestFaultDraws(random_streams, "delete", faults.delete),
-        }
+        self._faults = {"bind": faults.bind, "status": faults.status, "delete": faults.delete}
+        self._fates = {kind: random_streams.stream(f"faults/{kind}") for kind in self._faults}
         self._deletions = random_streams.stream("faults/deleted-while-binding")
         self._deleted_while_binding = faults.deleted_while_binding
         self.requests = dict.fromkeys(self._fates, 0)
@@ -116,20 +113,29 @@ class SimulatedApi:
     ) -> None:
         """Send a request; raises ApiError if it was refused, with code 0 if the answer was lost."""
         self.requests[kind] += 1
-        fate = self._fates[kind].draw()
-        seconds = 0.0
-        if not self._is_instant:
-            seconds = self._latency_seconds * self._pace.uniform(0.5, 1.5) + fate.extra_seconds
-            await asyncio.sleep(seconds / 2)
-        refusal = fate.refusal
-        if refusal is None:
+        if self._is_instant:
+            carry_out(*arguments)
+            return
+        faults, fates = self._faults[kind], self._fates[kind]
+        is_conflict, is_error, is_lost, is_slow = (
+            fates.random() < share
+            for share in (faults.conflict, faults.error, faults.unanswered, faults.slow)
+        )
+        seconds = self._latency_seconds * self._pace.uniform(0.5, 1.5)
+        seconds += faults.slow_by if is_slow else 0.0
+        await asyncio.sleep(seconds / 2)
+        refusal: ApiError | None = None
+        if is_conflict:
+            refusal = ConflictError("simulated: the object has been modified")
+        elif is_error:
+            refusal = ApiError(500, "InternalError", "simulated: internal error")
+        else:
             try:
                 carry_out(*arguments)
             except ApiError as error:
                 refusal = error
-        if not self._is_instant:
-            await asyncio.sleep(seconds / 2)
-        if refusal is None and not fate.is_answered:
+        await asyncio.sleep(seconds / 2)
+        if refusal is None and is_lost:
             refusal = ApiError(0, "Unanswered", "simulated: the answer was lost")
         if refusal is not None:
             self.failures[kind] += 1

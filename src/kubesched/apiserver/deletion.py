@@ -164,7 +164,7 @@ def _without_instances(registry: ObjectRegistry, definition: Plain) -> Plain:
     """Delete the objects of a kind; if some have finalizers, the definition waits for them."""
     kind = definition["metadata"]["name"]
     is_held = False
-    for stored in registry.store.list(kind).items:
+    for stored in registry.store.list(kind):
         metadata = stored.plain["metadata"]
         key = Key(kind, metadata.get("namespace", ""), metadata["name"])
         if metadata.get("finalizers"):

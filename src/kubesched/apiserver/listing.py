@@ -44,7 +44,7 @@ from kubesched.apiserver.status import (
 )
 from kubesched.apiserver.stored_object import StoredObject, sort_key
 from kubesched.apiserver.values import ValueType
-from kubesched.cluster.store import Listing, Store
+from kubesched.cluster.store import Store
 
 # Selections.
 
@@ -309,10 +309,15 @@ async def list_objects(
             limit = 0
     kind, space = resource.storage_kind, namespace or None
     try:
-        listing = store.list_at(kind, version, space) if version else store.list(kind, space)
+        found = store.list_at(kind, version, space) if version else store.list(kind, space)
     except GoneError:
         raise too_old(page) if page else expired(_TOO_OLD) from None
-    return _cut(listing, namespace, options.selection, limit, page.start if page else "")
+    # Without a namespace, the order is by namespace, then name.
+    ordered = sorted(found, key=sort_key)
+    prefix = f"{namespace}/" if namespace else ""
+    if page is not None:
+        ordered = [one for one in ordered if sort_key(one) >= prefix + page.start]
+    return _cut(ordered, prefix, version or store.version, options.selection, limit)
 
 
 async def _wait_for(store: Store[StoredObject], version: int) -> None:
@@ -331,23 +336,18 @@ def _too_large(version: int, current: int) -> StatusError:
 
 
 def _cut(
-    listing: Listing[StoredObject], namespace: str, selection: Selection, limit: int, start: str
+    ordered: list[StoredObject], prefix: str, version: int, selection: Selection, limit: int
 ) -> ObjectList:
-    """Return the page that begins at a key; with a limit of 0 it is the last one."""
-    prefix = f"{namespace}/" if namespace else ""
-    # Without a namespace, the order is by namespace, then name.
-    ordered = sorted(listing.items, key=sort_key)
-    if start:
-        ordered = [one for one in ordered if sort_key(one) >= prefix + start]
+    """Return the first page of a list whose keys have a prefix; with a limit of 0, all of it."""
     matching = (at for at, one in enumerate(ordered) if selection.matches(one))
     positions = list(islice(matching, limit or None))
     page = tuple(ordered[at] for at in positions)
     remaining = len(ordered) - positions[-1] - 1 if limit and len(page) == limit else 0
     if not remaining:
-        return ObjectList(page, listing.version)
+        return ObjectList(page, version)
     next_start = sort_key(page[-1]).removeprefix(prefix) + "\0"
-    token = token_of(Page(listing.version, next_start))
-    return ObjectList(page, listing.version, token, remaining if selection.is_everything else None)
+    token = token_of(Page(version, next_start))
+    return ObjectList(page, version, token, remaining if selection.is_everything else None)
 
 
 # Pages.

@@ -142,7 +142,7 @@ def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> No
 
 def _charged_budget(registry: ObjectRegistry, pod: Pod) -> PodDisruptionBudget | None:
     """Return the budget that an eviction charges; raises StatusError if it does not allow that."""
-    stored = registry.store.list(_BUDGETS, pod.metadata.namespace).items
+    stored = registry.store.list(_BUDGETS, pod.metadata.namespace)
     budgets = (one.typed(PodDisruptionBudget) for one in stored)
     try:
         return grant(pod, budgets, registry.clock.timestamp())

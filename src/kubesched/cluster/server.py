@@ -109,7 +109,7 @@ class Server(ABC):
 
     def all(self, type_: type[Typed]) -> list[Typed]:
         """Return the objects of a class."""
-        found = self.store.list(kind_name(type_)).items
+        found = self.store.list(kind_name(type_))
         return [self._typed(stored, type_) for stored in found]
 
     @abstractmethod
@@ -129,7 +129,7 @@ class Server(ABC):
 
     def list(self, kind: str, namespace: str | None = None) -> list[Plain]:
         """Return the objects of a kind, of one namespace or of all."""
-        return [self._plain(stored) for stored in self.store.list(kind, namespace).items]
+        return [self._plain(stored) for stored in self.store.list(kind, namespace)]
 
     @abstractmethod
     def patch_status(self, key: Key, status: Plain) -> None:

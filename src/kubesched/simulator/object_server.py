@@ -221,7 +221,7 @@ class ObjectServer:
 
     def all(self, type_: type[T]) -> tuple[T, ...]:
         """Return the objects of a class, in order of creation."""
-        return cast("tuple[T, ...]", self.store.list(kind_name(type_)).items)
+        return cast("tuple[T, ...]", self.store.list(kind_name(type_)))
 
     def find(self, type_: type[T], namespace: str, name: str) -> T | None:
         """Return an object of a class, None if there is none."""

@@ -13,7 +13,7 @@ Differs:  validation, quota, limit ranges, service accounts, finalizers and owne
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from typing import ClassVar, Final, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -96,9 +96,8 @@ _GATED: Final = ConditionPatch(
 
 def complete_pod(pod: Pod, classes: PriorityClasses, now: float) -> Pod:
     """Return the pod as it is stored; raises ApiError if its priority class does not exist."""
-    classes.unknown.clear()
     pod = pod_with_defaults(pod, classes)
-    if classes.unknown:
+    if pod.spec.priority is None and pod.spec.priority_class_name:
         raise ApiError(
             403,
             "Forbidden",
@@ -156,6 +155,9 @@ def _stamp(item: KubeObject, version: int) -> KubeObject:
 
 class ObjectServer:
     """The objects in a store, and the requests on them; `now` returns the time in seconds."""
+
+    starts_at_once: ClassVar = False
+    """Whether a kubelet starts a pod in the write that binds it."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.store: Store[KubeObject] = Store(_stamp, _CHANGES_KEPT)
@@ -251,13 +253,10 @@ class ObjectServer:
             )
         return pod
 
-    def bind(
-        self, namespace: str, name: str, uid: str, node_name: str, *, runs: bool = False
-    ) -> Pod:
+    def bind(self, namespace: str, name: str, uid: str, node_name: str) -> Pod:
         """Assign a pod to a node, which need not exist.
 
-        `uid` is which pod it must be, if not empty. With `runs`, its kubelet starts it in the same
-        write.
+        `uid` is which pod it must be, if not empty.
 
         Raises:
             NotFoundError: There is no such pod.
@@ -273,7 +272,7 @@ class ObjectServer:
         now = self.now()
         conditions = _patched(status.conditions, _SCHEDULED, now, 0)
         status = replace(status, nominated_node_name="", conditions=conditions)
-        if runs:
+        if self.starts_at_once:
             status = _in_phase(status, "Running", now, metadata.generation)
         spec = replace(pod.spec, node_name=node_name)
         return self.update(replace(pod, metadata=metadata, spec=spec, status=status))

@@ -114,10 +114,8 @@ _FINALIZERS: Final = 14
 def with_finalizers(body: bytes, finalizers: Iterable[str], resource_version: str) -> bytes:
     """Return the protobuf body with other finalizers, and every other byte unchanged.
 
-    `resource_version` is the version that the caller knows; "" keeps the object's.
-
-    Raises:
-        ProtobufError: It is not such a body.
+    `resource_version` is the version that the caller knows; "" keeps the object's. Raises
+    ProtobufError if it is not such a body.
     """
     if not body.startswith(MAGIC):
         raise ProtobufError("it is no object in protobuf form")

@@ -101,8 +101,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     async def read(self) -> bytes:
         """Return the bytes of the body that have arrived and were not read yet, b"" at its end.
 
-        Raises:
-            OSError: The connection broke before the end.
+        Raises OSError if the connection broke before the end.
         """
         while not self._chunks:
             if self._state is _State.IDLE:
@@ -268,8 +267,7 @@ class ConnectionPool:
     async def take(self) -> HttpConnection:
         """Return an idle connection or a new one; at the limit, wait until one comes back.
 
-        Raises:
-            OSError: Dialling failed, or the pool is closed.
+        Raises OSError if dialling failed, or the pool is closed.
         """
         await self._turns.acquire()
         try:

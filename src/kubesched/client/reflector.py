@@ -209,8 +209,7 @@ class Reflector:
     async def _initial_events(self, opened: AsyncExitStack) -> _Stream:
         """Read all objects from a stream; return the stream for the watch.
 
-        Raises:
-            ApiError: The server does not support it, or cannot do it now.
+        Raises ApiError if the server does not support it, or cannot do it now.
         """
         while True:
             initial = _InitialEvents()
@@ -308,8 +307,7 @@ class Reflector:
     async def _read(self, stream: _Stream, take: Callable[[AnyEvent], bool]) -> bool:
         """Pass on events until `take` returns True or the stream ends; return which.
 
-        Raises:
-            ApiError: The watch failed, or ended within a second without an event.
+        Raises ApiError if the watch failed, or ended within a second without an event.
         """
         decode = self._decoder.event
         read = 0

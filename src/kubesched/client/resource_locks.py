@@ -293,10 +293,7 @@ def new_lock(
 
     Kinds are `leases`, `endpoints`, `configmaps`, `endpointsleases` and `configmapsleases`.
     `record_event` is called with the object and text of each event, whose type is Normal and whose
-    reason is LeaderElection.
-
-    Raises:
-        ValueError: The kind is unknown or removed.
+    reason is LeaderElection. Raises ValueError if the kind is unknown or removed.
     """
     lease = LeaseLock(rest, namespace, name, identity, record_event)
     if kind == LEASES:

@@ -52,8 +52,7 @@ BURST_DEFAULT: Final = 10
 class TokenBucket:
     """A bucket, full at first, that gets `qps` tokens per second; each request takes one.
 
-    Raises:
-        SetupError: No request could ever be sent.
+    Raises SetupError if no request could ever be sent.
     """
 
     def __init__(self, qps: float, burst: int) -> None:

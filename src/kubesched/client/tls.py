@@ -28,8 +28,7 @@ _WORDS: Final = {
 def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     """Return the context for connections to a server.
 
-    Raises:
-        SetupError: The settings contradict each other, or a certificate or key cannot be read.
+    Raises SetupError if the settings contradict each other, or a certificate or key cannot be read.
     """
     if settings.is_insecure and settings.has_authority:
         raise SetupError(

@@ -139,10 +139,8 @@ class Server(ABC):
     def delete(self, key: Key, uid: str = "", grace_seconds: int | None = None) -> None:
         """Delete an object, or begin to; the grace period is by default the object's own.
 
-        `uid` is the identity it must have; "" for any.
-
-        Raises:
-            ApiError: It is not there, or it is another one.
+        `uid` is the identity it must have; "" for any. Raises ApiError if it is not there, or is
+        another one.
         """
 
 

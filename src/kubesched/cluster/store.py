@@ -130,8 +130,7 @@ class Watch(Generic[V]):
     def read(self, limit: int | None = None) -> list[Change[V]]:
         """Return the changes since the last read, oldest first, at most `limit` of them.
 
-        Raises:
-            GoneError: Some of the changes are no longer kept.
+        Raises GoneError if some of the changes are no longer kept.
         """
         changes = self._log.after(self.version, limit)
         if changes:
@@ -253,8 +252,7 @@ class Store(Generic[V]):
     def delete(self, key: Key) -> V:
         """Remove an object; return its last state, with the version of the removal.
 
-        Raises:
-            NotFoundError: There is none.
+        Raises NotFoundError if there is none.
         """
         previous = self.get(key)
         del self._kinds[key.kind][key]
@@ -280,10 +278,8 @@ class Store(Generic[V]):
     ) -> Watch[V]:
         """Return a watch on the changes of a kind after a version, as from `list`.
 
-        `on_change` is called at each change from now on; it must not write.
-
-        Raises:
-            GoneError: Changes since that version are no longer kept.
+        `on_change` is called at each change from now on; it must not write. Raises GoneError if
+        changes since that version are no longer kept.
         """
         log = self._log(kind)
         log.check(version)

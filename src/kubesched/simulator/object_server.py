@@ -307,8 +307,7 @@ class ObjectServer:
     def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> PodGroup:
         """Set a condition that is about this group; nothing is written if nothing changes.
 
-        Raises:
-            NotFoundError: There is no such group.
+        Raises NotFoundError if there is no such group.
         """
         metadata = group.metadata
         stored = self.get(PodGroup, metadata.namespace, metadata.name)

@@ -207,10 +207,8 @@ class Rehearsal:
         """Set up an empty cluster; `seed` is of the random source that breaks ties.
 
         `random` breaks ties in place of a source with this seed. If its `random()` is always 0,
-        ties go to the node that was loaded first.
-
-        Raises:
-            ConfigError: with every field error of the configuration.
+        ties go to the node that was loaded first. Raises ConfigError with every field error of the
+        configuration.
         """
         loop = asyncio.get_running_loop()
         self.server = InstantServer(loop.time)
@@ -290,8 +288,7 @@ class Rehearsal:
     async def settle(self) -> None:
         """Schedule until nothing changes any more.
 
-        Raises:
-            PluginError: if a plugin raises, here or while objects were loaded.
+        Raises PluginError if a plugin raises, here or while objects were loaded.
         """
         if self._running is None:
             self._running = asyncio.ensure_future(self.scheduler.run())

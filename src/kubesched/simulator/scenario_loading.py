@@ -74,8 +74,7 @@ def load_scenario(
             decoded mapping.
         changes: Values that replace those of the source, by the paths of their fields.
 
-    Raises:
-        ConfigError: with every field error.
+    Raises ConfigError with every field error.
     """
     errors: list[FieldError] = []
     read = read_source(source, errors)

@@ -25,14 +25,10 @@ from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import REGION, ZONE
+from kubesched.cluster.controllers.claims import default_class_name
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
-from kubesched.simulator.defaults import (
-    PriorityClasses,
-    default_storage_class,
-    pod_with_defaults,
-    with_defaults,
-)
+from kubesched.simulator.defaults import PriorityClasses, pod_with_defaults, with_defaults
 from kubesched.simulator.virtual_loop import timestamp
 
 # Conditions.
@@ -192,7 +188,7 @@ class ObjectServer:
         if isinstance(completed, Pod):
             completed = complete_pod(completed, classes, self.now())
         else:
-            storage_class = default_storage_class(self.all(StorageClass))
+            storage_class = default_class_name(one.metadata for one in self.all(StorageClass))
             completed = with_defaults(completed, classes, storage_class)
         created = self.store.create(key_of(completed), completed)
         if isinstance(created, PriorityClass):

@@ -183,19 +183,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 def run(
     main: Coroutine[Any, Any, T], start: float = 0.0, on_idle: Callable[[], None] = lambda: None
 ) -> T:
-    """Run a coroutine to its end on virtual time; return what it returns.
+    """Run a coroutine to its end on virtual time, from a second on; return what it returns.
 
-    If the thread has a running event loop, such as a notebook's, that one waits meanwhile.
-
-    Args:
-        main: The coroutine; tasks it leaves running are cancelled.
-        start: The initial time, in seconds.
-        on_idle: Called before the clock moves, when nothing else is ready; an exception ends the
-            run.
+    Tasks that it leaves running are cancelled. `on_idle` is called before the clock moves, when
+    nothing else is ready. If the thread has a running event loop, such as a notebook's, that one
+    waits meanwhile.
 
     Raises:
         DeadlockError: if `main` waits and no timer is set.
-        Exception: any exception of `main`, a callback or a task that nothing awaits.
+        Exception: any exception of `main`, `on_idle`, a callback or a task that nothing awaits.
     """
     loop = VirtualLoop(start, on_idle)
 

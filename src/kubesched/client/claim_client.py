@@ -25,7 +25,7 @@ import msgspec
 
 from kubesched.api.codec import DecodeError, decode_object
 from kubesched.api.core import EventRecord, Pod, PodExtendedResourceClaimStatus
-from kubesched.api.errors import ApiError
+from kubesched.api.errors import ApiError, ConflictError
 from kubesched.api.media_types import PROTOBUF, STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.protobuf_wire import MAGIC, ProtobufError, field, fields_of
@@ -225,9 +225,9 @@ class ClaimClient:
         # The likely cause: a driver's parameters, which JSON does not show byte by byte.
         try:
             return await self._set_finalizers_in_protobuf(claim.metadata, finalizers)
-        except ApiError as error:
-            if error.reason == "Conflict":
-                raise
+        except ConflictError:
+            raise
+        except ApiError:
             raise refusal from None
 
     async def _set_finalizers_in_protobuf(
@@ -275,8 +275,8 @@ class ClaimClient:
                 others = [one for one in claim.metadata.finalizers if one != FINALIZER]
                 await self._set_finalizers(claim, others)
                 break
-            except ApiError as error:
-                if error.reason != "Conflict" or not tries_left:
+            except ConflictError:
+                if not tries_left:
                     raise
             await asyncio.sleep(_RETRY_SECONDS * (1 + _JITTER * self._random.random()))
             claim = await self.get(namespace, name)

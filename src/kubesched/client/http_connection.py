@@ -78,11 +78,9 @@ class HttpConnection(asyncio.BufferedProtocol):
     async def ask(self, message: bytes, seconds_max: float = math.inf) -> int:
         """Send a request, head and body; return the status once the response's head has arrived.
 
-        `seconds_max` is the time for the whole response; ConnectionPool breaks late ones.
-
-        Raises:
-            ConnectionResetError: The connection was closed before the response began.
-            OSError: It broke.
+        `seconds_max` is the time for the whole response; ConnectionPool breaks late ones. Raises
+        ConnectionResetError if the connection was closed before the response began, OSError if it
+        broke.
         """
         if self._chunks:
             # The previous caller left without reading the response.

@@ -171,9 +171,7 @@ class ObjectServer:
     def create(self, item: T) -> T:
         """Add an object, with the API server's defaults.
 
-        Raises:
-            AlreadyExistsError: There is one of that name.
-            ApiError: It is not admitted.
+        Raises AlreadyExistsError if there is one of that name, ApiError if it is not admitted.
         """
         self._created += 1
         metadata = replace(
@@ -252,11 +250,8 @@ class ObjectServer:
     def bind(self, namespace: str, name: str, uid: str, node_name: str) -> Pod:
         """Assign a pod to a node, which need not exist.
 
-        `uid` is which pod it must be, if not empty.
-
-        Raises:
-            NotFoundError: There is no such pod.
-            ConflictError: It is another pod, goes away, has a node, or is gated.
+        `uid` is which pod it must be, if not empty. Raises NotFoundError if there is no such pod,
+        ConflictError if it is another pod, goes away, has a node, or is gated.
         """
         pod = self._require_pod(namespace, name, uid)
         reason = _why_not_bound(pod)
@@ -287,9 +282,7 @@ class ObjectServer:
     ) -> Pod:
         """Set a condition and the nomination of a pod; nothing is written if nothing changes.
 
-        Raises:
-            NotFoundError: There is no such pod.
-            ConflictError: It is another pod.
+        Raises NotFoundError if there is no such pod, ConflictError if it is another pod.
         """
         metadata = pod.metadata
         stored = self._require_pod(metadata.namespace, metadata.name, metadata.uid)
@@ -316,11 +309,7 @@ class ObjectServer:
         """Start deleting a pod; one without a running kubelet is removed at once.
 
         `uid` is which pod it must be, if not empty. Without `grace_seconds`, the pod's own period
-        counts.
-
-        Raises:
-            NotFoundError: There is no such pod.
-            ConflictError: It is another pod.
+        counts. Raises NotFoundError if there is no such pod, ConflictError if it is another pod.
         """
         pod = self._require_pod(namespace, name, uid)
         grace = grace_seconds

@@ -28,7 +28,6 @@ from kubesched.api.requirements import (
     CompiledSelector,
     SelectorError,
     parse_field_selector,
-    parse_int64,
     parse_selector,
 )
 from kubesched.apiserver.plain import Plain, decode, encode, get
@@ -135,7 +134,6 @@ _GETTERS: Final[Mapping[str, Getter]] = {
 EXACT: Final = "Exact"
 NOT_OLDER_THAN: Final = "NotOlderThan"
 _MATCH: Final = "resourceVersionMatch"
-_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _VERSION: Final = re.compile(r"[0-9]+", re.ASCII)
 _UINT64_MAX: Final = 2**64 - 1
 
@@ -167,9 +165,8 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
     Only the first error is reported. Numbers are read first, then labels, then options that exclude
     each other, and fields last.
     """
-    timeout, fields = request.parameter("timeoutSeconds"), request.parameter("fieldSelector")
-    limit = max(0, _number(request.parameter("limit") or "0"))
-    timeout_seconds = _number(timeout) if timeout else None
+    fields = request.parameter("fieldSelector")
+    limit, timeout_seconds = request.number("limit"), request.number("timeoutSeconds")
     try:
         labels = parse_selector(request.parameter("labelSelector"))
     except SelectorError as error:
@@ -182,20 +179,12 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
         selection=Selection(resource, labels, selected),
         resource_version=request.parameter("resourceVersion"),
         match=request.parameter(_MATCH),
-        limit=limit,
+        limit=max(0, limit or 0),
         continue_token=request.parameter("continue"),
         timeout_seconds=timeout_seconds,
         allows_bookmarks=request.flag("allowWatchBookmarks"),
         sends_initial_events=request.flag("sendInitialEvents") if is_initial_given else None,
     )
-
-
-def _number(text: str) -> int:
-    number = parse_int64(text)
-    if number is None:
-        problem = "value out of range" if _NUMBER.fullmatch(text) else "invalid syntax"
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": {problem}')
-    return number
 
 
 def _option_errors(request: ApiRequest, *, is_watch: bool) -> FieldErrors:

@@ -28,7 +28,7 @@ from kubesched.api.core import EventRecord, Pod, PodExtendedResourceClaimStatus
 from kubesched.api.errors import ApiError, ConflictError
 from kubesched.api.media_types import PROTOBUF, STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import KubeObject, ObjectMeta
-from kubesched.api.protobuf_wire import MAGIC, ProtobufError, field, fields_of
+from kubesched.api.protobuf_wire import MAGIC, ProtobufError, bytes_of, field, fields_of
 from kubesched.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus
 from kubesched.api.scheme import kind_of
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
@@ -138,12 +138,8 @@ def _with_field(message: bytes, number: int, change: Callable[[bytes], bytes]) -
     """Return a message with another content of a field, and every other byte unchanged."""
     changed = b""
     for one in fields_of(message):
-        if one.number != number:
-            changed += one.whole
-        elif isinstance(one.value, int):
-            raise ProtobufError("proto: wrong wireType = 0")
-        else:
-            changed += field(number, change(one.value))
+        is_wanted = one.number == number
+        changed += field(number, change(bytes_of(one.value))) if is_wanted else one.whole
     return changed
 
 

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from kubesched.apiserver.plain import Plain
-from kubesched.apiserver.presentation import columns_of, table_of
+from kubesched.apiserver.listing import ObjectList
+from kubesched.apiserver.plain import Plain, decode
+from kubesched.apiserver.presentation import MediaType, Presentation, columns_of
 from kubesched.apiserver.presentation.cells import CELLS, human_duration
-from kubesched.apiserver.resources import Resources
-from kubesched.apiserver.stored_object import from_core
+from kubesched.apiserver.resources import Resource, Resources
+from kubesched.apiserver.stored_object import StoredObject, from_core
 
 from .recorded import read
 from .verdicts import served
@@ -38,13 +39,21 @@ def _without_ages(table: Plain) -> Plain:
 def test_recorded_tables(record: dict[str, Any]) -> None:
     """Columns, cells and objects are kube-apiserver's, except for ages."""
     resource = served(record["plural"], record["group"])
-    metadata = record["table"]["metadata"]
-    actual = table_of(resource, record["objects"], metadata, NOW, record["include"], record["v"])
+    objects = ObjectList(tuple(map(StoredObject, record["objects"])), 1)
+    actual = decode(_tables(resource, record["include"], record["v"]).many(objects))
+    # The version of the list is that of the real server.
+    actual["metadata"] = record["table"]["metadata"]
     assert record["table"] == _without_ages(actual)
 
 
+def _tables(resource: Resource, include: str = "", version: str = "v1") -> Presentation:
+    form = MediaType("application/json", "Table", "meta.k8s.io", version)
+    return Presentation(resource, form, include, lambda: NOW)
+
+
 def _cells(plural: str, value: Plain, group: str = "") -> list[Any]:
-    found: list[Any] = table_of(served(plural, group), [value], {}, NOW)["rows"][0]["cells"]
+    table = _tables(served(plural, group)).transformed({"metadata": {}, **value})
+    found: list[Any] = table["rows"][0]["cells"]
     return found
 
 

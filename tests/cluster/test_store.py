@@ -50,10 +50,10 @@ def test_list_is_of_one_namespace_or_all() -> None:
     for namespace, name in (("n2", "b"), ("n1", "a"), ("n2", "a")):
         store.create(Key("pods", namespace, name), (f"{namespace}/{name}", 0))
     store.create(Key("nodes", "", "a"), ("node", 0))
-    assert ["n2/b", "n1/a", "n2/a"] == [text for text, _ in store.list("pods").items]
-    assert ["n2/b", "n2/a"] == [text for text, _ in store.list("pods", "n2").items]
-    assert () == store.list("pods", "n3").items
-    assert store.list("services").version == 5
+    assert ["n2/b", "n1/a", "n2/a"] == [text for text, _ in store.list("pods")]
+    assert ["n2/b", "n2/a"] == [text for text, _ in store.list("pods", "n2")]
+    assert () == store.list("pods", "n3")
+    assert store.version == 5
     assert (3, 1, 0) == (store.count("pods"), store.count("nodes"), store.count("services"))
 
 
@@ -213,7 +213,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert len(self.changes) + 1 == self.store.version
         for kind in ("pods", "nodes"):
             expected = [value for key, value in self.objects.items() if key.kind == kind]
-            assert expected == list(self.store.list(kind).items)
+            assert expected == list(self.store.list(kind))
         assert self.objects == dict(self.store.everything())
 
 
@@ -233,7 +233,7 @@ TestStoreMachine.settings = settings(max_examples=60, stateful_step_count=30, de
 def test_list_at_equals_an_earlier_list(writes: list[tuple[str, str, str]]) -> None:
     """The lists are equal at every version."""
     store = new_store()
-    seen = {store.version: set(store.list("pods").items)}
+    seen = {store.version: set(store.list("pods"))}
     for what, name, namespace in writes:
         key = Key("pods", namespace, name)
         exists = store.find(key) is not None
@@ -243,10 +243,9 @@ def test_list_at_equals_an_earlier_list(writes: list[tuple[str, str, str]]) -> N
             store.update(key, (name, 0))
         elif what == "d" and exists:
             store.delete(key)
-        seen[store.version] = set(store.list("pods").items)
+        seen[store.version] = set(store.list("pods"))
     for version, items in seen.items():
-        listing = store.list_at("pods", version)
-        assert (items, version) == (set(listing.items), listing.version)
+        assert items == set(store.list_at("pods", version))
 
 
 def test_list_at_of_one_namespace() -> None:
@@ -254,7 +253,7 @@ def test_list_at_of_one_namespace() -> None:
     store = new_store()
     store.create(POD, ("x", 0))
     store.create(Key("pods", "other", "a"), ("y", 0))
-    assert (("y", 3),) == store.list_at("pods", 3, "other").items
+    assert (("y", 3),) == store.list_at("pods", 3, "other")
 
 
 def test_compacting_all_forgets_the_past_of_every_kind() -> None:

@@ -292,7 +292,7 @@ class LiveCluster:
     @property
     def _version(self) -> int:
         """Return the number of writes so far."""
-        return self.world.server.store.list(PODS).version
+        return self.world.server.store.version
 
     async def come_to_rest(self, rounds_max: int) -> Objects:
         """Let time pass without request failures until nothing is written any more; return S.

@@ -29,10 +29,10 @@ from kubesched.api.quantity import Quantity
 from kubesched.api.scheduling import PodGroup, PodGroupSpec, PriorityClass
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolumeClaim, PersistentVolumeClaimSpec
+from kubesched.cluster.controllers.claims import default_class_name
 from kubesched.simulator.defaults import (
     PriorityClasses,
     claim_with_defaults,
-    default_storage_class,
     own_defaults,
     pod_group_with_defaults,
     pod_with_defaults,
@@ -267,5 +267,7 @@ def test_claims_get_the_default_class(
             ("d", {}, "2026-01-03T00:00:00Z"),
         )
     ]
-    found = claim_with_defaults(PersistentVolumeClaim(spec=spec), default_storage_class(classes))
+    found = claim_with_defaults(
+        PersistentVolumeClaim(spec=spec), default_class_name(one.metadata for one in classes)
+    )
     assert expected == found.spec.storage_class_name

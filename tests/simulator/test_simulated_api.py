@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
 from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import EventRecord, Pod
-from kubesched.api.errors import ApiError, ConflictError, NotFoundError
+from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.scheduler.api_client import ApiClient
-from kubesched.simulator.faults import (
-    FaultPlan,
-    Latencies,
-    RandomStreams,
-    RequestFaultDraws,
-    RequestFaults,
-)
+from kubesched.simulator.faults import FaultPlan, Latencies, RandomStreams, RequestFaults
 from kubesched.simulator.object_server import ObjectServer
 from kubesched.simulator.simulated_api import SimulatedApi
 from kubesched.testing.builders import make_pod
@@ -113,26 +110,36 @@ async def test_a_pod_deleted_before_its_binding() -> None:
         await api.bind(pod, "node-1")
 
 
-def test_failures_of_one_request_do_not_change_others() -> None:
+@on_virtual_time
+async def test_failures_of_one_request_do_not_change_others() -> None:
     """Each kind of request has its own random stream."""
     faults = RequestFaults(conflict=0.5)
-    one, other = RandomStreams(1), RandomStreams(1)
-    binds = RequestFaultDraws(one, "bind", faults)
-    for _ in range(10):
-        binds.draw()
-    expected = [RequestFaultDraws(other, "status", faults).draw().refusal is None for _ in range(1)]
-    assert expected == [RequestFaultDraws(one, "status", faults).draw().refusal is None]
+
+    async def codes(binds: int) -> list[int]:
+        _, api, pod = _new(FaultPlan(bind=faults, status=faults))
+        for _ in range(binds):
+            await _code(api.bind(pod, "node-1"))
+        return [await _code(api.patch_pod_status(pod, NO)) for _ in range(10)]
+
+    assert await codes(binds=0) == await codes(binds=10)
 
 
-def test_shares_of_injected_failures() -> None:
+async def _code(request: Coroutine[Any, Any, None]) -> int:
+    """Return with which code a request fails; -1 if it succeeds."""
+    try:
+        await request
+    except ApiError as error:
+        return error.code
+    return -1
+
+
+@on_virtual_time
+async def test_shares_of_injected_failures() -> None:
     """Over many requests they are those of the plan."""
-    random_streams = RequestFaultDraws(
-        RandomStreams(5), "bind", RequestFaults(conflict=0.1, error=0.2, unanswered=0.3)
-    )
-    fates = [random_streams.draw() for _ in range(10_000)]
-    conflicts = sum(isinstance(fate.refusal, ConflictError) for fate in fates) / len(fates)
-    errors = sum(fate.refusal is not None and fate.refusal.code == 500 for fate in fates)
-    lost = sum(not fate.is_answered for fate in fates) / len(fates)
-    assert pytest.approx(0.1, abs=0.02) == conflicts
-    assert pytest.approx(0.2 * 0.9, abs=0.02) == errors / len(fates)
-    assert pytest.approx(0.3, abs=0.02) == lost
+    faults = RequestFaults(conflict=0.1, error=0.2, unanswered=0.3)
+    _, api, pod = _new(FaultPlan(status=faults))
+    count = 4_000
+    codes = Counter([await _code(api.patch_pod_status(pod, NO)) for _ in range(count)])
+    assert pytest.approx(0.1, abs=0.02) == codes[409] / count
+    assert pytest.approx(0.2 * 0.9, abs=0.02) == codes[500] / count
+    assert pytest.approx(0.3 * 0.9 * 0.8, abs=0.02) == codes[0] / count

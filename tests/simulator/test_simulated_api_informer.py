@@ -148,6 +148,6 @@ async def test_a_follower_ends_with_the_servers_objects(seed: int, kept: int) ->
             informer.lose(random.random() * 5, expired=random.random() < 0.5)
         await asyncio.sleep(random.random())
     await asyncio.sleep(10)
-    expected = {("default", item.metadata.name): item for item in server.store.list("pods").items}
+    expected = {("default", item.metadata.name): item for item in server.store.list("pods")}
     assert expected == follower.there
     assert informer.is_current

@@ -144,8 +144,7 @@ Document = Raw | list[Any]
 def decode_object(raw: Raw, source: Source = Source()) -> KubeObject:
     """Decode an object from JSON text or from its plain value.
 
-    Raises:
-        DecodeError: It is not an object, or its kind is unknown.
+    Raises DecodeError if it is not an object, or its kind is unknown.
     """
     api_version, name = _header(raw, source, _NO_HEADER)
     kind = find_kind(api_version, name)
@@ -160,10 +159,7 @@ def objects_in(
     """Yield the object, or the objects of the list, in a document of JSON text or plain values.
 
     `skipped` counts the `apiVersion/Kind` of objects of unknown kinds. Namespaced objects that name
-    no namespace get the given one.
-
-    Raises:
-        DecodeError: Something in it cannot be decoded.
+    no namespace get the given one. Raises DecodeError if something in it cannot be decoded.
     """
     for item, place in _objects_in(raw, source, skipped, _NO_HEADER, 0):
         yield Loaded(_placed(item, namespace), place)

@@ -175,10 +175,8 @@ def csi_identity(
 ) -> tuple[str, str] | None:
     """Return the driver and handle of an in-tree volume; None if it is no CSI volume.
 
-    `labels` are those of the persistent volume.
-
-    Raises:
-        TranslationError: The volume has no CSI counterpart.
+    `labels` are those of the persistent volume. Raises TranslationError if the volume has no CSI
+    counterpart.
     """
     plugin = plugin_of(source)
     if plugin is None or plugin.handle is None:
@@ -189,8 +187,7 @@ def csi_identity(
 def csi_node_affinity(volume: PersistentVolume) -> NodeSelector | None:
     """Return the nodes that can use an in-tree volume through its CSI driver; None means all.
 
-    Raises:
-        TranslationError: The volume has no CSI counterpart.
+    Raises TranslationError if the volume has no CSI counterpart.
     """
     labels = volume.metadata.labels
     # Upstream translates the volume as a whole, and fails without a handle.

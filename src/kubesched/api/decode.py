@@ -53,10 +53,8 @@ def load(
 
     The files of a directory are read in the order of their names. `skipped` counts the
     `apiVersion/Kind` of objects of unknown kinds, and of empty lists of one kind. Namespaced
-    objects that name no namespace get the given one.
-
-    Raises:
-        DecodeError: A file cannot be read, or something in it cannot be decoded.
+    objects that name no namespace get the given one. Raises DecodeError if a file cannot be read,
+    or something in it cannot be decoded.
     """
     skipped = Counter() if skipped is None else skipped
     for path in paths:
@@ -74,8 +72,7 @@ def load(
 def files_in(path: Path) -> list[Path]:
     """Return the files to read for a path: itself, or those of a directory, in order.
 
-    Raises:
-        DecodeError: A directory cannot be read.
+    Raises DecodeError if a directory cannot be read.
     """
     if not path.is_dir():
         return [path]

@@ -118,11 +118,7 @@ def _decimal(amount: int, unit: int) -> str:
 
 
 def parse_go_duration(text: str) -> int:
-    """Return the nanoseconds of a duration such as `1m30s`.
-
-    Raises:
-        ValueError: The text is not a duration; the message is Go's.
-    """
+    """Return the nanoseconds of a duration such as `1m30s`; raises ValueError with Go's message."""
     unsigned = text[1:] if text[:1] in {"+", "-"} else text
     if unsigned == "0":
         return 0

@@ -29,21 +29,21 @@ _NAME: Final = re.compile(_NAME_FORM)
 _VALUE: Final = re.compile(_VALUE_FORM)
 _SUBDOMAIN: Final = re.compile(SUBDOMAIN_FORM)
 
-_ENDS: Final = "and must start and end with an alphanumeric character"
+ENDS: Final = "and must start and end with an alphanumeric character"
 _NAME_RULE: Final = form_error(
-    f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
+    f"must consist of alphanumeric characters, '-', '_' or '.', {ENDS}",
     _NAME_FORM,
     *("MyName", "my.name", "123-abc"),
 )
 _VALUE_RULE: Final = form_error(
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-    f"'.', {_ENDS}",
+    f"'.', {ENDS}",
     _VALUE_FORM,
     *("MyValue", "my_value", "12345"),
 )
-_SUBDOMAIN_RULE: Final = form_error(
+SUBDOMAIN_RULE: Final = form_error(
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    f"'.', {_ENDS}",
+    f"'.', {ENDS}",
     SUBDOMAIN_FORM,
     "example.com",
 )
@@ -67,7 +67,7 @@ def _subdomain_errors(text: str) -> list[str]:
     if _is_longer(text, _PREFIX_LENGTH_MAX):
         errors.append(_too_long(_PREFIX_LENGTH_MAX))
     if _SUBDOMAIN.fullmatch(text) is None:
-        errors.append(_SUBDOMAIN_RULE)
+        errors.append(SUBDOMAIN_RULE)
     return errors
 
 

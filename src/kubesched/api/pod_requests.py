@@ -83,10 +83,7 @@ def pod_requests(
     With `use_status`, resizes in progress are included, which are in the status. With `pod_level`,
     the `spec.resources` of the pod replaces the sum over containers. With `default_missing`,
     containers without cpu or memory requests count as 100m and 200 MiB, except for what the pod
-    itself requests.
-
-    Raises:
-        QuantityError: A quantity cannot be parsed.
+    itself requests. Raises QuantityError if a quantity cannot be parsed.
     """
     spec = pod.spec
     if len(spec.containers) == 1 and not (

@@ -37,6 +37,13 @@ class WireField(NamedTuple):
     whole: bytes
 
 
+def bytes_of(value: int | bytes) -> bytes:
+    """Return the content of a message, text or bytes; raises ProtobufError for a number."""
+    if isinstance(value, int):
+        raise ProtobufError("proto: wrong wireType = 0")
+    return value
+
+
 def fields_of(message: bytes) -> Iterator[WireField]:
     """Yield the fields of a message; raises ProtobufError if it is malformed."""
     at = 0

@@ -270,11 +270,7 @@ def _decimal_text(amount: Amount) -> str:
 
 
 def parse_quantity(quantity: Quantity) -> Amount:
-    """Parse a JSON string or number as an exact number.
-
-    Raises:
-        QuantityError: It is not a quantity.
-    """
+    """Return the exact number in a JSON string or number; raises QuantityError if it is none."""
     if isinstance(quantity, str):
         return _parse_text(quantity.strip())
     if isinstance(quantity, float):

@@ -334,8 +334,7 @@ class _Parser:
 def parse_selector(text: str) -> CompiledSelector:
     """Parse a label selector; an empty text matches everything.
 
-    Raises:
-        SelectorError: The text is not a selector.
+    Raises SelectorError if the text is not a selector.
     """
     return selector_of(_Parser(text).parse())
 
@@ -357,8 +356,7 @@ _FIELD_OPERATOR: Final = re.compile("!=|==|=")
 def parse_field_selector(text: str) -> tuple[FieldRequirement, ...]:
     """Return the requirements of a field selector, all of which must hold.
 
-    Raises:
-        SelectorError: The text is not a selector.
+    Raises SelectorError if the text is not a selector.
     """
     return tuple(_field_requirement(text, term) for term in sorted(_TERM.findall(text)))
 

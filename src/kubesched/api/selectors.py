@@ -48,8 +48,7 @@ _NAME_FIELD: Final = "metadata.name"
 def compile_label_selector(selector: LabelSelector | None) -> CompiledSelector:
     """Compile a label selector: None matches nothing, an empty one everything.
 
-    Raises:
-        SelectorError: The selector is invalid.
+    Raises SelectorError if the selector is invalid.
     """
     if selector is None:
         return NOTHING

@@ -23,8 +23,7 @@ _NANOSECONDS: Final = 1_000_000_000
 def parse_time(text: str) -> int:
     """Return an RFC 3339 time in nanoseconds since the epoch, truncated.
 
-    Raises:
-        ValueError: The text is not an RFC 3339 time.
+    Raises ValueError if the text is no such time.
     """
     match = _TIME.fullmatch(text)
     if match is None:

@@ -19,6 +19,7 @@ BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
 TEMPLATE_HASH: Final = "pod-template-hash"
 
 # Claims and volumes.
+BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"

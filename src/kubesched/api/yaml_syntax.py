@@ -275,10 +275,8 @@ def load_documents(text: str, *, rejects_repeats: bool = False) -> Iterator[tupl
 
     Values are dicts with str keys, lists, str, int, finite float, bool and None. A mapping that has
     a key twice is an error with `rejects_repeats`; otherwise the last value counts, and the mapping
-    is `Repeating`.
-
-    Raises:
-        YamlError: The text is not YAML, or has a value that JSON cannot represent.
+    is `Repeating`. Raises YamlError if the text is not YAML, or has a value that JSON cannot
+    represent.
     """
     number = 1
     try:

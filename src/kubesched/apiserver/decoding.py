@@ -28,7 +28,7 @@ import msgspec
 from kubesched.api.integers import wrap
 from kubesched.api.json_syntax import JsonSyntaxError
 from kubesched.api.media_types import JSON, PROTOBUF, YAML
-from kubesched.api.protobuf_wire import MAGIC, ProtobufError, fields_of
+from kubesched.api.protobuf_wire import MAGIC, ProtobufError, bytes_of, fields_of
 from kubesched.api.times import EPOCH, micro_time, second_time
 from kubesched.api.yaml_syntax import Repeating, YamlError, load_documents, members
 from kubesched.apiserver import defaults
@@ -68,14 +68,14 @@ def decode_protobuf(text: bytes) -> Plain:
 
 def _object(text: bytes) -> Plain:
     whole = _numbered(text)
-    type_meta = _numbered(_bytes(whole.get(1, b"")))
+    type_meta = _numbered(bytes_of(whole.get(1, b"")))
     api_version, kind = _text(type_meta.get(1, b"")), _text(type_meta.get(2, b""))
     object_type = type_of(api_version, kind) or type_of("meta/v1", kind)
     if object_type is None or not _fields_of(object_type):
         if RESOURCES.find_kind(api_version, kind) is not None:
             raise unsupported_media_type(JSON, YAML)
         raise ProtobufError(f'no kind "{kind}" is registered for version "{api_version}"')
-    read = _read(_fields_of(object_type), _bytes(whole.get(2, b"")))
+    read = _read(_fields_of(object_type), bytes_of(whole.get(2, b"")))
     return {"kind": kind, "apiVersion": api_version, **read}
 
 
@@ -87,13 +87,13 @@ def _read(fields: Mapping[_Tags, Field], text: bytes, above: _Tags = ()) -> Plai
         if tag in fields:
             _read_field(fields[tag], value, read)
         elif any(tag == one[: len(tag)] for one in fields):
-            read |= _read(fields, _bytes(value), tag)
+            read |= _read(fields, bytes_of(value), tag)
     return read
 
 
 def _read_field(field: Field, value: int | bytes, read: Plain) -> None:
     if isinstance(field.type, MapType):
-        parts = _numbered(_bytes(value))
+        parts = _numbered(bytes_of(value))
         found = _value(field.type.element, parts.get(2, b""))
         read.setdefault(field.name, {})[_text(parts.get(1, b""))] = found
     elif isinstance(field.type, ListType):
@@ -108,7 +108,7 @@ def _value(value_type: ValueType, value: int | bytes) -> Any:
     if isinstance(value_type, Scalar) and value_type.form in _NUMBERS:
         number = wrap(_int(value))
         return bool(number) if value_type.form == "bool" else number
-    text = _bytes(value)
+    text = bytes_of(value)
     if value_type is JSON_SCHEMA:
         value_type = known_type("apiextensions_v1", "JSONSchemaProps")
     if isinstance(value_type, Scalar):
@@ -134,7 +134,7 @@ def _scalar(form: str, text: bytes) -> Any:
         is_text = parts.get(1)
         return _text(parts.get(3, b"")) if is_text else wrap(_int(parts.get(2, 0)))
     if form == "any":
-        return msgspec.json.decode(_bytes(parts.get(1, b"null")))
+        return msgspec.json.decode(bytes_of(parts.get(1, b"null")))
     return _time(parts, form) if text else None
 
 
@@ -154,14 +154,8 @@ def _int(value: int | bytes) -> int:
     return value
 
 
-def _bytes(value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        raise ProtobufError("proto: wrong wireType = 0")
-    return value
-
-
 def _text(value: int | bytes) -> str:
-    return _bytes(value).decode()
+    return bytes_of(value).decode()
 
 
 # JSON and YAML.

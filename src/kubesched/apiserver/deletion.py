@@ -18,7 +18,6 @@ import msgspec
 
 from kubesched.api.core import FINISHED
 from kubesched.api.integers import Int64
-from kubesched.api.requirements import parse_int64
 from kubesched.api.times import second_time
 from kubesched.apiserver.admission import admit_delete
 from kubesched.apiserver.decoding import BodyError, parsed
@@ -102,12 +101,8 @@ def options_of(value: Plain) -> DeleteOptions:
 
 
 def _from_query(request: ApiRequest) -> DeleteOptions:
-    grace = request.parameter("gracePeriodSeconds")
-    seconds = parse_int64(grace)
-    if grace and seconds is None:
-        raise bad_request(f'strconv.ParseInt: parsing "{grace}": invalid syntax')
     return DeleteOptions(
-        seconds,
+        request.number("gracePeriodSeconds"),
         request.parameter("propagationPolicy") or None,
         request.flag("orphanDependents") if "orphanDependents" in request.query else None,
         None,
@@ -164,7 +159,7 @@ def _without_instances(registry: ObjectRegistry, definition: Plain) -> Plain:
     """Delete the objects of a kind; if some have finalizers, the definition waits for them."""
     kind = definition["metadata"]["name"]
     is_held = False
-    for stored in registry.store.list(kind).items:
+    for stored in registry.store.list(kind):
         metadata = stored.plain["metadata"]
         key = Key(kind, metadata.get("namespace", ""), metadata["name"])
         if metadata.get("finalizers"):

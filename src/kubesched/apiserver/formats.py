@@ -20,7 +20,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from kubesched.api.go_text import go_quote
 from kubesched.api.names import (
     DNS_LABEL_FORM,
+    ENDS,
     SUBDOMAIN_FORM,
+    SUBDOMAIN_RULE,
     form_error,
     is_extended_resource_name,
     label_key_errors,
@@ -31,7 +33,6 @@ from kubesched.cluster.controllers.jobs import parse_schedule
 NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
 _Pattern: TypeAlias = tuple[str, str]
 
-_ENDS: Final = "and must start and end with an alphanumeric character"
 _SUBDOMAIN_LENGTH_MAX: Final = 253
 
 
@@ -61,19 +62,11 @@ def _shown(rule: str, pattern: str, *examples: str) -> _Pattern:
 
 # Names.
 
-dns_subdomain: Final = _form(
-    _shown(
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-        f"'-' or '.', {_ENDS}",
-        SUBDOMAIN_FORM,
-        "example.com",
-    ),
-    length_max=_SUBDOMAIN_LENGTH_MAX,
-)
+dns_subdomain: Final = _form((SUBDOMAIN_FORM, SUBDOMAIN_RULE), length_max=_SUBDOMAIN_LENGTH_MAX)
 _label: Final = _form(
     _shown(
         "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-        f"{_ENDS}",
+        f"{ENDS}",
         DNS_LABEL_FORM,
         *("my-name", "123-abc"),
     ),
@@ -260,7 +253,7 @@ FORMS: Final[Mapping[str, NameRule]] = {
     "search_domain": _form(
         _shown(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, "
-            f"'_', '-' or '.', {_ENDS}",
+            f"'_', '-' or '.', {ENDS}",
             r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*",
             "example.com",
         ),

@@ -28,7 +28,6 @@ from kubesched.api.requirements import (
     CompiledSelector,
     SelectorError,
     parse_field_selector,
-    parse_int64,
     parse_selector,
 )
 from kubesched.apiserver.plain import Plain, decode, encode, get
@@ -44,7 +43,7 @@ from kubesched.apiserver.status import (
 )
 from kubesched.apiserver.stored_object import StoredObject, sort_key
 from kubesched.apiserver.values import ValueType
-from kubesched.cluster.store import Listing, Store
+from kubesched.cluster.store import Store
 
 # Selections.
 
@@ -135,7 +134,6 @@ _GETTERS: Final[Mapping[str, Getter]] = {
 EXACT: Final = "Exact"
 NOT_OLDER_THAN: Final = "NotOlderThan"
 _MATCH: Final = "resourceVersionMatch"
-_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _VERSION: Final = re.compile(r"[0-9]+", re.ASCII)
 _UINT64_MAX: Final = 2**64 - 1
 
@@ -167,9 +165,8 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
     Only the first error is reported. Numbers are read first, then labels, then options that exclude
     each other, and fields last.
     """
-    timeout, fields = request.parameter("timeoutSeconds"), request.parameter("fieldSelector")
-    limit = max(0, _number(request.parameter("limit") or "0"))
-    timeout_seconds = _number(timeout) if timeout else None
+    fields = request.parameter("fieldSelector")
+    limit, timeout_seconds = request.number("limit"), request.number("timeoutSeconds")
     try:
         labels = parse_selector(request.parameter("labelSelector"))
     except SelectorError as error:
@@ -182,20 +179,12 @@ def list_options(request: ApiRequest, resource: Resource, *, is_watch: bool) -> 
         selection=Selection(resource, labels, selected),
         resource_version=request.parameter("resourceVersion"),
         match=request.parameter(_MATCH),
-        limit=limit,
+        limit=max(0, limit or 0),
         continue_token=request.parameter("continue"),
         timeout_seconds=timeout_seconds,
         allows_bookmarks=request.flag("allowWatchBookmarks"),
         sends_initial_events=request.flag("sendInitialEvents") if is_initial_given else None,
     )
-
-
-def _number(text: str) -> int:
-    number = parse_int64(text)
-    if number is None:
-        problem = "value out of range" if _NUMBER.fullmatch(text) else "invalid syntax"
-        raise bad_request(f'strconv.ParseInt: parsing "{text}": {problem}')
-    return number
 
 
 def _option_errors(request: ApiRequest, *, is_watch: bool) -> FieldErrors:
@@ -309,10 +298,15 @@ async def list_objects(
             limit = 0
     kind, space = resource.storage_kind, namespace or None
     try:
-        listing = store.list_at(kind, version, space) if version else store.list(kind, space)
+        found = store.list_at(kind, version, space) if version else store.list(kind, space)
     except GoneError:
         raise too_old(page) if page else expired(_TOO_OLD) from None
-    return _cut(listing, namespace, options.selection, limit, page.start if page else "")
+    # Without a namespace, the order is by namespace, then name.
+    ordered = sorted(found, key=sort_key)
+    prefix = f"{namespace}/" if namespace else ""
+    if page is not None:
+        ordered = [one for one in ordered if sort_key(one) >= prefix + page.start]
+    return _cut(ordered, prefix, version or store.version, options.selection, limit)
 
 
 async def _wait_for(store: Store[StoredObject], version: int) -> None:
@@ -331,23 +325,18 @@ def _too_large(version: int, current: int) -> StatusError:
 
 
 def _cut(
-    listing: Listing[StoredObject], namespace: str, selection: Selection, limit: int, start: str
+    ordered: list[StoredObject], prefix: str, version: int, selection: Selection, limit: int
 ) -> ObjectList:
-    """Return the page that begins at a key; with a limit of 0 it is the last one."""
-    prefix = f"{namespace}/" if namespace else ""
-    # Without a namespace, the order is by namespace, then name.
-    ordered = sorted(listing.items, key=sort_key)
-    if start:
-        ordered = [one for one in ordered if sort_key(one) >= prefix + start]
+    """Return the first page of a list whose keys have a prefix; with a limit of 0, all of it."""
     matching = (at for at, one in enumerate(ordered) if selection.matches(one))
     positions = list(islice(matching, limit or None))
     page = tuple(ordered[at] for at in positions)
     remaining = len(ordered) - positions[-1] - 1 if limit and len(page) == limit else 0
     if not remaining:
-        return ObjectList(page, listing.version)
+        return ObjectList(page, version)
     next_start = sort_key(page[-1]).removeprefix(prefix) + "\0"
-    token = token_of(Page(listing.version, next_start))
-    return ObjectList(page, listing.version, token, remaining if selection.is_everything else None)
+    token = token_of(Page(version, next_start))
+    return ObjectList(page, version, token, remaining if selection.is_everything else None)
 
 
 # Pages.

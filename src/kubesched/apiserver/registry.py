@@ -67,8 +67,7 @@ class ObjectRegistry:
         self._define()
 
     def _define(self) -> None:
-        stored = self.store.list(_DEFINITIONS).items
-        self.resources.define([one.plain for one in stored])
+        self.resources.define([one.plain for one in self.store.list(_DEFINITIONS)])
 
     # Reading.
 

@@ -9,6 +9,7 @@ Differs:  the parameter `timeout` is not read.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -16,11 +17,13 @@ import msgspec
 
 from kubesched.api.errors import ApiError
 from kubesched.api.media_types import JSON
+from kubesched.api.requirements import parse_int64
 from kubesched.apiserver.plain import encode
 from kubesched.apiserver.resources import Resource
-from kubesched.apiserver.status import FieldErrors, failure, invalid_kind
+from kubesched.apiserver.status import FieldErrors, bad_request, failure, invalid_kind
 from kubesched.cluster.store import Key
 
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _BODY_METHODS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -56,6 +59,15 @@ class ApiRequest(msgspec.Struct, frozen=True):
         """Return the first value of a parameter, "" if it is missing."""
         values = self.query.get(name)
         return values[0] if values else ""
+
+    def number(self, name: str) -> int | None:
+        """Return a parameter that is an int64, None if it is missing; raises StatusError."""
+        text = self.parameter(name)
+        number = parse_int64(text)
+        if text and number is None:
+            problem = "value out of range" if _NUMBER.fullmatch(text) else "invalid syntax"
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": {problem}')
+        return number
 
     def flag(self, name: str) -> bool:
         """Return whether a parameter is given and is neither `false` nor `0`."""

@@ -143,6 +143,5 @@ class StoredObjects:
 
     def items(self, group_resource: str, namespace: str = "") -> Iterator[Plain]:
         """Yield the objects of a namespace, or of all for "", in the order of their names."""
-        listing = self._store.list(group_resource, namespace or None)
-        for stored in sorted(listing.items, key=sort_key):
+        for stored in sorted(self._store.list(group_resource, namespace or None), key=sort_key):
             yield stored.plain

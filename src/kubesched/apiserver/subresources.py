@@ -44,6 +44,9 @@ from kubesched.cluster.server import with_condition
 from kubesched.cluster.store import Key
 
 
+# Bindings.
+
+
 def bind(registry: ObjectRegistry, operation: Operation, binding: Plain) -> None:
     """Give a pod the node of a binding; raises StatusError if it cannot have it."""
     metadata = binding.get("metadata", {})
@@ -110,6 +113,8 @@ def _bound(pod: Plain, binding: Plain, labels: Plain, now: str) -> Plain:
     return {**pod, "metadata": metadata, "spec": spec, "status": status}
 
 
+# Evictions.
+
 _BUDGETS: Final = "poddisruptionbudgets.policy"
 _EVICTED: Final = {
     "type": "DisruptionTarget",
@@ -142,7 +147,7 @@ def evict(registry: ObjectRegistry, operation: Operation, eviction: Plain) -> No
 
 def _charged_budget(registry: ObjectRegistry, pod: Pod) -> PodDisruptionBudget | None:
     """Return the budget that an eviction charges; raises StatusError if it does not allow that."""
-    stored = registry.store.list(_BUDGETS, pod.metadata.namespace).items
+    stored = registry.store.list(_BUDGETS, pod.metadata.namespace)
     budgets = (one.typed(PodDisruptionBudget) for one in stored)
     try:
         return grant(pod, budgets, registry.clock.timestamp())
@@ -163,6 +168,8 @@ def _count_disruption(registry: ObjectRegistry, budget: PodDisruptionBudget) -> 
     assert found is not None, "just listed"
     registry.write(key, {**found.plain, "status": plain_status(budget.status)})
 
+
+# Scales.
 
 _GROUP: Final = "autoscaling"
 _API_VERSION: Final = f"{_GROUP}/v1"

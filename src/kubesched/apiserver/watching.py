@@ -63,9 +63,9 @@ class WatchStream:
         shows_all = options.sends_initial_events
         self._shows_all = not version if shows_all is None else shows_all
         if self._shows_all:
-            listing = store.list(resource.storage_kind, namespace or None)
-            found = filter(options.selection.matches, listing.items)
-            self._initial, self._start = sorted(found, key=sort_key), listing.version
+            listed = store.list(resource.storage_kind, namespace or None)
+            found = filter(options.selection.matches, listed)
+            self._initial, self._start = sorted(found, key=sort_key), store.version
         self._presentation = presentation
         self._timeout_seconds = timeout_seconds
         self._head = head(resource)

@@ -25,10 +25,10 @@ import msgspec
 
 from kubesched.api.codec import DecodeError, decode_object
 from kubesched.api.core import EventRecord, Pod, PodExtendedResourceClaimStatus
-from kubesched.api.errors import ApiError
+from kubesched.api.errors import ApiError, ConflictError
 from kubesched.api.media_types import PROTOBUF, STRATEGIC_MERGE_PATCH
 from kubesched.api.meta import KubeObject, ObjectMeta
-from kubesched.api.protobuf_wire import MAGIC, ProtobufError, field, fields_of
+from kubesched.api.protobuf_wire import MAGIC, ProtobufError, bytes_of, field, fields_of
 from kubesched.api.resource import FINALIZER, ResourceClaim, ResourceClaimStatus
 from kubesched.api.scheme import kind_of
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
@@ -114,10 +114,8 @@ _FINALIZERS: Final = 14
 def with_finalizers(body: bytes, finalizers: Iterable[str], resource_version: str) -> bytes:
     """Return the protobuf body with other finalizers, and every other byte unchanged.
 
-    `resource_version` is the version that the caller knows; "" keeps the object's.
-
-    Raises:
-        ProtobufError: It is not such a body.
+    `resource_version` is the version that the caller knows; "" keeps the object's. Raises
+    ProtobufError if it is not such a body.
     """
     if not body.startswith(MAGIC):
         raise ProtobufError("it is no object in protobuf form")
@@ -140,12 +138,8 @@ def _with_field(message: bytes, number: int, change: Callable[[bytes], bytes]) -
     """Return a message with another content of a field, and every other byte unchanged."""
     changed = b""
     for one in fields_of(message):
-        if one.number != number:
-            changed += one.whole
-        elif isinstance(one.value, int):
-            raise ProtobufError("proto: wrong wireType = 0")
-        else:
-            changed += field(number, change(one.value))
+        is_wanted = one.number == number
+        changed += field(number, change(bytes_of(one.value))) if is_wanted else one.whole
     return changed
 
 
@@ -227,9 +221,9 @@ class ClaimClient:
         # The likely cause: a driver's parameters, which JSON does not show byte by byte.
         try:
             return await self._set_finalizers_in_protobuf(claim.metadata, finalizers)
-        except ApiError as error:
-            if error.reason == "Conflict":
-                raise
+        except ConflictError:
+            raise
+        except ApiError:
             raise refusal from None
 
     async def _set_finalizers_in_protobuf(
@@ -277,8 +271,8 @@ class ClaimClient:
                 others = [one for one in claim.metadata.finalizers if one != FINALIZER]
                 await self._set_finalizers(claim, others)
                 break
-            except ApiError as error:
-                if error.reason != "Conflict" or not tries_left:
+            except ConflictError:
+                if not tries_left:
                     raise
             await asyncio.sleep(_RETRY_SECONDS * (1 + _JITTER * self._random.random()))
             claim = await self.get(namespace, name)

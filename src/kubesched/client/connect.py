@@ -99,10 +99,8 @@ def find_settings(
 
     `master` replaces a kubeconfig's server; `master` alone is used without credentials. With
     neither, the files in KUBECONFIG are read; without those, this process must run in a pod, whose
-    token is in the directory `service_account`.
-
-    Raises:
-        SetupError: There is no usable configuration.
+    token is in the directory `service_account`. Raises SetupError if there is no usable
+    configuration.
     """
     if kubeconfig:
         return load_kubeconfig(kubeconfig).settings(server=master)

@@ -127,10 +127,8 @@ def _is_loopback(host: str) -> bool:
 def server_url(server: str, *, tls: TlsSettings = TlsSettings()) -> str:
     """Return the URL of a server that may be given as `host:port`.
 
-    Without a scheme it is https if any TLS setting is given, else http.
-
-    Raises:
-        ValueError: The address is invalid.
+    Without a scheme it is https if any TLS setting is given, else http. Raises ValueError if the
+    address is invalid.
     """
     text = server or "localhost"
     if not _has_host(text):

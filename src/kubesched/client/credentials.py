@@ -58,8 +58,7 @@ class Credentials:
     async def renew(self, refused: Credential) -> Credential:
         """Return a newer credential after the server refused one; the same if there is none.
 
-        Raises:
-            CredentialsError: There is none.
+        Raises CredentialsError if there is none.
         """
         return await self.get()
 
@@ -91,8 +90,7 @@ class TokenFile(Credentials):
     def _read(self) -> None:
         """Read the file; if that fails, the last token remains in use.
 
-        Raises:
-            CredentialsError: There is no last token.
+        Raises CredentialsError if there is no last token.
         """
         try:
             token = self._path.read_text(encoding="utf-8").strip()
@@ -149,8 +147,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 async def run_program(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[int, bytes]:
     """Run a program without input; return its exit code and what it printed.
 
-    Raises:
-        OSError: It cannot be started.
+    Raises OSError if it cannot be started.
     """
     program = await asyncio.create_subprocess_exec(
         *arguments,
@@ -193,8 +190,7 @@ class ExecPlugin(Credentials):
     async def get(self) -> Credential:
         """Return the credentials; runs the program if there are none or they have expired.
 
-        Raises:
-            CredentialsError: The program cannot be run, fails, or prints no credentials.
+        Raises CredentialsError if the program cannot be run, fails, or prints no credentials.
         """
         if self._wall_clock().timestamp() < self._renew_at:
             return self._credential

@@ -91,9 +91,8 @@ class Dialer:
     async def dial(self) -> HttpConnection:
         """Return a new connection.
 
-        Raises:
-            DialError: The connection failed, or a TLS handshake took longer than 10 seconds.
-            TimeoutError: No answer came within 30 seconds.
+        Raises DialError if the connection fails or a TLS handshake takes longer than 10 seconds,
+        TimeoutError if no answer comes within 30 seconds.
         """
         first = self._proxy or self._server
         try:

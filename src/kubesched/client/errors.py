@@ -112,7 +112,7 @@ def error_of_status(body: bytes | msgspec.Raw) -> ApiError | None:
 
 
 def _error(code: int, reason: str, message: str, retry_after_seconds: int | None) -> ApiError:
-    class_ = _CLASSES.get(reason or _REASONS.get(code, ""))
+    class_ = _CLASSES.get(reason) or _CLASSES.get(_REASONS.get(code, ""))
     error = ApiError(code, "Unknown", message) if class_ is None else class_(message)
     error.code = code or error.code
     error.reason = reason or error.reason
@@ -148,12 +148,7 @@ def is_broken_connection(failure: OSError) -> bool:
 
 def is_server_overwhelmed(error: ApiError) -> bool:
     """Whether to wait and retry: what was read before is still valid."""
-    return error.reason == CONNECTION_REFUSED or is_too_many_requests(error)
-
-
-def is_too_many_requests(error: ApiError) -> bool:
-    """Whether the server is throttling."""
-    return error.reason == "TooManyRequests" or error.code == 429
+    return error.reason == CONNECTION_REFUSED or isinstance(error, TooManyRequestsError)
 
 
 def is_unanswered(error: ApiError) -> bool:
@@ -161,14 +156,10 @@ def is_unanswered(error: ApiError) -> bool:
     return error.code == 0 and error.reason in {TIMEOUT, UNANSWERED}
 
 
-def is_expired(error: ApiError) -> bool:
-    """Whether the requested resource version is too old."""
-    return error.reason in ("Expired", "Gone") or error.code == 410
-
-
-def is_too_large_version(error: ApiError) -> bool:
-    """Whether the requested resource version is newer than the server's."""
-    return error.reason == TIMEOUT and "Too large resource version" in error.message
+def is_version_unavailable(error: ApiError) -> bool:
+    """Whether the server no longer has the requested resource version, or does not have it yet."""
+    is_too_large = error.reason == TIMEOUT and "Too large resource version" in error.message
+    return is_too_large or isinstance(error, GoneError)
 
 
 def very_short_watch(plural: str) -> ApiError:

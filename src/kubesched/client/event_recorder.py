@@ -208,9 +208,8 @@ class EventRecorder:
     async def _write(self, known: _Remembered, count: int, observed_ns: int) -> None:
         """Write an event, or the count of its series, as of an earlier time.
 
-        Raises:
-            ApiError: The server refused; with code 0 if there was no answer, or if the event was
-                written concurrently.
+        Raises ApiError if the server refuses; with code 0 if there was no answer, or if the event
+        was written concurrently.
         """
         body = self._body(known, count, observed_ns)
         path = path_of(_EVENTS, body["metadata"]["namespace"])

@@ -78,11 +78,9 @@ class HttpConnection(asyncio.BufferedProtocol):
     async def ask(self, message: bytes, seconds_max: float = math.inf) -> int:
         """Send a request, head and body; return the status once the response's head has arrived.
 
-        `seconds_max` is the time for the whole response; ConnectionPool breaks late ones.
-
-        Raises:
-            ConnectionResetError: The connection was closed before the response began.
-            OSError: It broke.
+        `seconds_max` is the time for the whole response; ConnectionPool breaks late ones. Raises
+        ConnectionResetError if the connection was closed before the response began, OSError if it
+        broke.
         """
         if self._chunks:
             # The previous caller left without reading the response.
@@ -101,8 +99,7 @@ class HttpConnection(asyncio.BufferedProtocol):
     async def read(self) -> bytes:
         """Return the bytes of the body that have arrived and were not read yet, b"" at its end.
 
-        Raises:
-            OSError: The connection broke before the end.
+        Raises OSError if the connection broke before the end.
         """
         while not self._chunks:
             if self._state is _State.IDLE:
@@ -268,8 +265,7 @@ class ConnectionPool:
     async def take(self) -> HttpConnection:
         """Return an idle connection or a new one; at the limit, wait until one comes back.
 
-        Raises:
-            OSError: Dialling failed, or the pool is closed.
+        Raises OSError if dialling failed, or the pool is closed.
         """
         await self._turns.acquire()
         try:

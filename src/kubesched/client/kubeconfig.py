@@ -163,10 +163,8 @@ class Kubeconfig:
     def settings(self, context: str = "", server: str = "") -> ConnectionSettings:
         """Return the settings of a context, "" for the current one.
 
-        `server` is an address that replaces the cluster's, "" for the cluster's own.
-
-        Raises:
-            SetupError: An entry or field is missing or invalid.
+        `server` is an address that replaces the cluster's, "" for the cluster's own. Raises
+        SetupError if an entry or field is missing or invalid.
         """
         place = self._find_context(context)
         chosen = place.value
@@ -371,10 +369,7 @@ def load_kubeconfig(path: str) -> Kubeconfig:
 def merged_kubeconfig(environ: Mapping[str, str]) -> Kubeconfig:
     """Read the files that kubectl reads: those of $KUBECONFIG, or ~/.kube/config without it.
 
-    Missing files are skipped.
-
-    Raises:
-        SetupError: A file is not a kubeconfig.
+    Missing files are skipped. Raises SetupError if a file is not a kubeconfig.
     """
     listed = environ.get("KUBECONFIG", "")
     paths = listed.split(os.pathsep) if listed else [str(Path.home() / ".kube" / "config")]
@@ -383,10 +378,9 @@ def merged_kubeconfig(environ: Mapping[str, str]) -> Kubeconfig:
 
 
 def master_settings(server: str) -> ConnectionSettings:
-    """Return the settings for a bare address, as `--master` gives it without a kubeconfig.
+    """Return the settings for a bare address that `--master` gives without a kubeconfig.
 
-    Raises:
-        SetupError: The address is invalid.
+    Raises SetupError if it is invalid.
     """
     try:
         return ConnectionSettings(server=server_url(server))

@@ -140,21 +140,9 @@ class ElectionTiming(msgspec.Struct, frozen=True, kw_only=True):
 class LeaderElector:
     """One candidate for one lock.
 
-    Args:
-        lock: The lock.
-        timing: The durations.
-        clock: A monotonic clock in seconds that also runs while the process is stopped, such
-            as `time.monotonic`.
-        wall_clock: The current time with a time zone, for the record.
-        random: Returns numbers in [0, 1), to spread the attempts of candidates.
-        name: The label of metrics, and the name in the health check's message.
-
     Attributes:
         fence: Must be checked before every write that only the leader may do.
         statistics: The values of the election's metrics.
-
-    Raises:
-        ValueError: The durations are invalid, or the lock has no identity.
     """
 
     def __init__(
@@ -167,6 +155,12 @@ class LeaderElector:
         random: Callable[[], float],
         name: str = "kube-scheduler",
     ) -> None:
+        """Set up; raises ValueError if the durations are invalid, or the lock has no identity.
+
+        `clock` is monotonic, in seconds, and also runs while the process is stopped, as
+        `time.monotonic`; `wall_clock` returns the current time with a time zone; `random` returns
+        numbers in [0, 1), to spread the attempts of candidates; `name` is the label of metrics.
+        """
         timing.check()
         if not lock.identity:
             raise ValueError("Lock identity is empty")

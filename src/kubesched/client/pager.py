@@ -44,10 +44,8 @@ async def read_list(
     """Read all objects of a collection, in pages of `limit` objects, 0 for no paging.
 
     `version` is the minimum resource version: "" for the newest, "0" for any. If the list expires
-    on the server while pages are read, it is read again without paging.
-
-    Raises:
-        ApiError: The server refused.
+    on the server while pages are read, it is read again without paging. Raises ApiError if the
+    server refuses.
     """
     listing, token = ListResult(), ""
     while True:
@@ -93,9 +91,8 @@ class KindList(NamedTuple):
 async def list_kinds(rest: Rest, kinds: Iterable[Kind]) -> list[KindList]:
     """Return the objects of each kind, in the order of the kinds.
 
-    Raises:
-        ApiError: The server did not answer, refused for another reason than permissions, or lacks
-            a kind of the core group.
+    Raises ApiError if the server does not answer, refuses for another reason than permissions, or
+    lacks a kind of the core group.
     """
     turns = asyncio.Semaphore(_LISTS_AT_ONCE)
     try:

@@ -25,15 +25,13 @@ from functools import partial
 from random import Random
 from typing import Final, NamedTuple, Protocol
 
-from kubesched.api.errors import ApiError
+from kubesched.api.errors import ApiError, TooManyRequestsError
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import Kind
 from kubesched.client.errors import (
-    is_expired,
     is_server_overwhelmed,
-    is_too_large_version,
-    is_too_many_requests,
     is_unanswered,
+    is_version_unavailable,
     very_short_watch,
 )
 from kubesched.client.pager import PAGE_SIZE, read_list
@@ -189,7 +187,7 @@ class Reflector:
         try:
             listing = await read(version, limit)
         except ApiError as error:
-            if not (is_expired(error) or is_too_large_version(error)):
+            if not is_version_unavailable(error):
                 raise
             self._is_version_unavailable = True
             listing = await read("", limit)
@@ -209,8 +207,7 @@ class Reflector:
     async def _initial_events(self, opened: AsyncExitStack) -> _Stream:
         """Read all objects from a stream; return the stream for the watch.
 
-        Raises:
-            ApiError: The server does not support it, or cannot do it now.
+        Raises ApiError if the server does not support it, or cannot do it now.
         """
         while True:
             initial = _InitialEvents()
@@ -238,7 +235,7 @@ class Reflector:
         if is_server_overwhelmed(error):
             await self._pause()
             return True
-        if is_expired(error) or is_too_large_version(error):
+        if is_version_unavailable(error):
             self._is_version_unavailable = True
             return True
         return False
@@ -263,11 +260,11 @@ class Reflector:
                 self.failure = WatchFailure()
             try:
                 await self._read(stream, self._follower(is_in_order))
-            except ApiError as error:
-                if not is_too_many_requests(error):
-                    log.info("Watch of %s ended: %s", self._plural, error)
-                    return
+            except TooManyRequestsError:
                 await self._pause()
+            except ApiError as error:
+                log.info("Watch of %s ended: %s", self._plural, error)
+                return
             stream = None
             await opened.aclose()
 
@@ -308,8 +305,7 @@ class Reflector:
     async def _read(self, stream: _Stream, take: Callable[[AnyEvent], bool]) -> bool:
         """Pass on events until `take` returns True or the stream ends; return which.
 
-        Raises:
-            ApiError: The watch failed, or ended within a second without an event.
+        Raises ApiError if the watch failed, or ended within a second without an event.
         """
         decode = self._decoder.event
         read = 0

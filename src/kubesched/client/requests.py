@@ -40,10 +40,8 @@ class Rest(Protocol):
     async def send(self, request: Request) -> bytes:
         """Return the body of the response.
 
-        Raises:
-            ApiError: The server refused (a subclass where `api.errors` has one), or did not
-                respond: then the code is 0 and the reason `ConnectionRefused`, `Timeout` or
-                `Unanswered`.
+        Raises ApiError if the server refuses (a subclass where `api.errors` has one), or does not
+        respond: then the code is 0 and the reason `ConnectionRefused`, `Timeout` or `Unanswered`.
         """
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:

@@ -14,7 +14,6 @@ Differs:  the locks that upstream has removed work, if a flag allows them; of tw
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import datetime
@@ -293,10 +292,7 @@ def new_lock(
 
     Kinds are `leases`, `endpoints`, `configmaps`, `endpointsleases` and `configmapsleases`.
     `record_event` is called with the object and text of each event, whose type is Normal and whose
-    reason is LeaderElection.
-
-    Raises:
-        ValueError: The kind is unknown or removed.
+    reason is LeaderElection. Raises ValueError if the kind is unknown or removed.
     """
     lease = LeaseLock(rest, namespace, name, identity, record_event)
     if kind == LEASES:
@@ -312,9 +308,6 @@ def new_lock(
 
 def _decoded(body: bytes) -> Plain:
     try:
-        content = json.loads(body)
+        return msgspec.json.decode(body, type=Plain)
     except ValueError as error:
-        raise LockError(f"the server sent no JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise LockError("the server sent no object")
-    return content
+        raise LockError(f"the server sent no object: {error}") from None

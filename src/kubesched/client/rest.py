@@ -52,8 +52,7 @@ BURST_DEFAULT: Final = 10
 class TokenBucket:
     """A bucket, full at first, that gets `qps` tokens per second; each request takes one.
 
-    Raises:
-        SetupError: No request could ever be sent.
+    Raises SetupError if no request could ever be sent.
     """
 
     def __init__(self, qps: float, burst: int) -> None:
@@ -222,10 +221,8 @@ class HttpRestClient:
     async def _answer(self, request: Request) -> HttpConnection:
         """Return a connection with the head of a successful response, after retries if needed.
 
-        Raises:
-            ApiError: The server refused.
-            OSError: The server did not respond.
-            CredentialsError: Credentials are not available.
+        Raises ApiError if the server refuses, OSError if it does not respond, CredentialsError if
+        credentials are not available.
         """
         credential = await self._credentials.get()
         retries, may_renew = 0, True
@@ -373,10 +370,8 @@ def _header(connection: HttpConnection, name: bytes) -> str:
 async def lines_of(read: Callable[[], Awaitable[bytes]]) -> AsyncGenerator[bytes, None]:
     """Yield the lines without line breaks; empty ones are skipped.
 
-    Bytes after the last line feed are yielded as a line, although it may be incomplete.
-
-    Args:
-        read: Returns the next chunk, b"" at the end.
+    Bytes after the last line feed are yielded as a line, although it may be incomplete. `read`
+    returns the next chunk, b"" at the end.
     """
     # A long line arrives in many chunks; joining them once keeps the cost linear.
     pieces: list[bytes] = []

@@ -28,8 +28,7 @@ _WORDS: Final = {
 def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     """Return the context for connections to a server.
 
-    Raises:
-        SetupError: The settings contradict each other, or a certificate or key cannot be read.
+    Raises SetupError if the settings contradict each other, or a certificate or key cannot be read.
     """
     if settings.is_insecure and settings.has_authority:
         raise SetupError(
@@ -99,11 +98,8 @@ def load_key_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> No
     """Load certificate and key from memory.
 
     OpenSSL loads only from a path, so they are written to a temporary file that only this user can
-    read.
-
-    Raises:
-        OSError: They are not a certificate and its key, or the file could not be written.
-        ValueError: The key has a passphrase.
+    read. Raises OSError if they are not a certificate and its key, or the file cannot be written,
+    ValueError if the key has a passphrase.
     """
     for text, what in ((certificate, "certificate"), (key, "key")):
         if b"-----BEGIN " not in text:

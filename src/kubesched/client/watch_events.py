@@ -263,8 +263,7 @@ class WatchDecoder:
     def event(self, line: bytes) -> WatchEvent[KubeObject] | Bookmark:
         """Return the event of a line.
 
-        Raises:
-            ApiError: The watch failed, or the line cannot be decoded; then the code is 500.
+        Raises ApiError if the watch failed, or, with code 500, if the line cannot be decoded.
         """
         try:
             event = self._event.decode(line)
@@ -300,8 +299,7 @@ class WatchDecoder:
     def page(self, body: bytes) -> ListPage[KubeObject] | ListPage[msgspec.Raw]:
         """Return a page of a list; the objects of large ones are not decoded yet.
 
-        Raises:
-            ApiError: It is not a list of this kind; the code is 500.
+        Raises ApiError with code 500 if it is not a list of this kind.
         """
         try:
             return self._page_of(body)

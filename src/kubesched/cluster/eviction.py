@@ -63,12 +63,9 @@ class BrokenBudgetError(ApiError):
 def grant(pod: Pod, budgets: Iterable[PodDisruptionBudget], now: str) -> PodDisruptionBudget | None:
     """Grant the eviction of a pod by the budgets of its namespace.
 
-    Return the one that is charged, with its new status; None if none is.
-
-    Raises:
-        NotAllowedError: Its budget does not allow it now.
-        BrokenBudgetError: The status of its budget is broken.
-        ApiError: More than one budget selects the pod.
+    Return the one that is charged, with its new status; None if none is. Raises NotAllowedError if
+    the budget does not allow it now, BrokenBudgetError if its status is broken, ApiError if more
+    than one budget selects the pod.
     """
     if pod.metadata.deletion_timestamp or pod.status.phase in ("Pending", *FINISHED):
         return None

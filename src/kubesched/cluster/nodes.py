@@ -8,12 +8,11 @@ Differs:  nothing is measured; a node reports once that it is ready, and stays r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
-from itertools import compress
 from typing import Final, TypeAlias
 
 import msgspec
@@ -45,13 +44,10 @@ TaintName: TypeAlias = tuple[str, str]
 """Key and effect."""
 
 
-def state_taints(
-    known: Sequence[TaintName], conditions: Iterable[tuple[str, str]], *, is_unschedulable: bool
-) -> tuple[list[bool], list[TaintName]]:
-    """Return which of a node's taints stay, and which are missing.
-
-    The node has these taints, and conditions of these types and statuses.
-    """
+def _state_taints(
+    conditions: Iterable[tuple[str, str]], *, is_unschedulable: bool
+) -> list[TaintName]:
+    """Return the taints that follow from conditions of these types and statuses."""
     wanted = [(CORDON_TAINT, "NoSchedule")] if is_unschedulable else []
     for condition in conditions:
         key = _OF_CONDITIONS.get(condition)
@@ -59,20 +55,17 @@ def state_taints(
             wanted.append((key, "NoSchedule"))
             if key in _LOST:
                 wanted.append((key, "NoExecute"))
-    stays = [one[0] not in STATE_TAINTS or one in wanted for one in known]
-    return stays, [one for one in wanted if one not in known]
+    return wanted
 
 
 def with_state_taints(node: Node) -> Node:
     """Return a node with the taints that follow from its state, and its other taints."""
-    taints = node.spec.taints
-    stays, missing = state_taints(
-        [(taint.key, taint.effect) for taint in taints],
-        ((one.type, one.status) for one in node.status.conditions),
-        is_unschedulable=node.spec.unschedulable,
-    )
-    new = [Taint(key=key, effect=effect) for key, effect in missing]
-    return replace(node, spec=replace(node.spec, taints=(*compress(taints, stays), *new)))
+    conditions = ((one.type, one.status) for one in node.status.conditions)
+    wanted = _state_taints(conditions, is_unschedulable=node.spec.unschedulable)
+    taints = {(one.key, one.effect): one for one in node.spec.taints}
+    kept = [one for name, one in taints.items() if name[0] not in STATE_TAINTS or name in wanted]
+    new = [Taint(key=name[0], effect=name[1]) for name in wanted if name not in taints]
+    return replace(node, spec=replace(node.spec, taints=(*kept, *new)))
 
 
 # Templates.
@@ -210,14 +203,12 @@ def _addresses(name: str, address: str) -> list[Plain]:
 
 def _taints(spec: Plain, status: Plain, now: str) -> list[Plain]:
     """Return the taints of a node: those that follow from its state, and the others."""
-    taints = spec.get("taints", [])
-    stays, missing = state_taints(
-        [(one["key"], one["effect"]) for one in taints],
-        ((one["type"], one["status"]) for one in status.get("conditions", ())),
-        is_unschedulable=bool(spec.get("unschedulable")),
-    )
-    new = [{"key": key, "effect": effect, "timeAdded": now} for key, effect in missing]
-    return [*compress(taints, stays), *new]
+    conditions = ((one["type"], one["status"]) for one in status.get("conditions", ()))
+    wanted = _state_taints(conditions, is_unschedulable=bool(spec.get("unschedulable")))
+    taints = {(one["key"], one["effect"]): one for one in spec.get("taints", [])}
+    kept = [one for name, one in taints.items() if name[0] not in STATE_TAINTS or name in wanted]
+    new = [{"key": key, "effect": effect, "timeAdded": now} for key, effect in wanted]
+    return [*kept, *(one for one in new if (one["key"], one["effect"]) not in taints)]
 
 
 def with_advertised_resources(node: Plain, before: Plain | None) -> Plain:

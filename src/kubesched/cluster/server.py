@@ -109,7 +109,7 @@ class Server(ABC):
 
     def all(self, type_: type[Typed]) -> list[Typed]:
         """Return the objects of a class."""
-        found = self.store.list(kind_name(type_)).items
+        found = self.store.list(kind_name(type_))
         return [self._typed(stored, type_) for stored in found]
 
     @abstractmethod
@@ -129,7 +129,7 @@ class Server(ABC):
 
     def list(self, kind: str, namespace: str | None = None) -> list[Plain]:
         """Return the objects of a kind, of one namespace or of all."""
-        return [self._plain(stored) for stored in self.store.list(kind, namespace).items]
+        return [self._plain(stored) for stored in self.store.list(kind, namespace)]
 
     @abstractmethod
     def patch_status(self, key: Key, status: Plain) -> None:
@@ -139,10 +139,8 @@ class Server(ABC):
     def delete(self, key: Key, uid: str = "", grace_seconds: int | None = None) -> None:
         """Delete an object, or begin to; the grace period is by default the object's own.
 
-        `uid` is the identity it must have; "" for any.
-
-        Raises:
-            ApiError: It is not there, or it is another one.
+        `uid` is the identity it must have; "" for any. Raises ApiError if it is not there, or is
+        another one.
         """
 
 

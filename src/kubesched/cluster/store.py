@@ -63,13 +63,6 @@ class Change(msgspec.Struct, Generic[V], frozen=True):
     previous: V | None
 
 
-class Listing(msgspec.Struct, Generic[V], frozen=True):
-    """The objects of a kind at a version, in the order of their creation."""
-
-    items: tuple[V, ...]
-    version: int
-
-
 class _Log(Generic[V]):
     """The newest changes of a kind.
 
@@ -137,8 +130,7 @@ class Watch(Generic[V]):
     def read(self, limit: int | None = None) -> list[Change[V]]:
         """Return the changes since the last read, oldest first, at most `limit` of them.
 
-        Raises:
-            GoneError: Some of the changes are no longer kept.
+        Raises GoneError if some of the changes are no longer kept.
         """
         changes = self._log.after(self.version, limit)
         if changes:
@@ -210,15 +202,14 @@ class Store(Generic[V]):
         """Return the objects of a kind by their keys, in the order of their creation."""
         return dict(self._kinds.get(kind, {}))
 
-    def list(self, kind: str, namespace: str | None = None) -> Listing[V]:
-        """Return the objects of a kind, of one namespace or of all."""
-        return _listing(self._kinds.get(kind, {}), namespace, self._version)
+    def list(self, kind: str, namespace: str | None = None) -> tuple[V, ...]:
+        """Return the objects of a kind, of one namespace or of all, in the order of creation."""
+        return _of_namespace(self._kinds.get(kind, {}), namespace)
 
-    def list_at(self, kind: str, version: int, namespace: str | None = None) -> Listing[V]:
+    def list_at(self, kind: str, version: int, namespace: str | None = None) -> tuple[V, ...]:
         """Return the objects of a kind as they were at an older version.
 
-        Raises:
-            GoneError: Changes since that version are no longer kept.
+        Raises GoneError if changes since that version are no longer kept.
         """
         objects = self.keyed(kind)
         for change in reversed(self._log(kind).after(version)):
@@ -226,7 +217,7 @@ class Store(Generic[V]):
                 del objects[change.key]
             else:
                 objects[change.key] = change.previous
-        return _listing(objects, namespace, version)
+        return _of_namespace(objects, namespace)
 
     def newest_change(self, kind: str) -> int:
         """Return the version of the newest change to a kind."""
@@ -261,8 +252,7 @@ class Store(Generic[V]):
     def delete(self, key: Key) -> V:
         """Remove an object; return its last state, with the version of the removal.
 
-        Raises:
-            NotFoundError: There is none.
+        Raises NotFoundError if there is none.
         """
         previous = self.get(key)
         del self._kinds[key.kind][key]
@@ -288,10 +278,8 @@ class Store(Generic[V]):
     ) -> Watch[V]:
         """Return a watch on the changes of a kind after a version, as from `list`.
 
-        `on_change` is called at each change from now on; it must not write.
-
-        Raises:
-            GoneError: Changes since that version are no longer kept.
+        `on_change` is called at each change from now on; it must not write. Raises GoneError if
+        changes since that version are no longer kept.
         """
         log = self._log(kind)
         log.check(version)
@@ -313,6 +301,5 @@ class Store(Generic[V]):
         return log
 
 
-def _listing(objects: Mapping[Key, V], namespace: str | None, version: int) -> Listing[V]:
-    items = (one for key, one in objects.items() if namespace in (None, key.namespace))
-    return Listing(tuple(items), version)
+def _of_namespace(objects: Mapping[Key, V], namespace: str | None) -> tuple[V, ...]:
+    return tuple(one for key, one in objects.items() if namespace in (None, key.namespace))

@@ -44,8 +44,7 @@ def check_version(
 ) -> Mapping[str, Any]:
     """Return a document that is a mapping with this `version`.
 
-    Raises:
-        ConfigError: It is none. Errors in the fields of another version would be noise.
+    Raises ConfigError if it is none: errors in the fields of another version would be noise.
     """
     if not isinstance(raw, Mapping):
         words = f"must be a {kind}: a mapping with `version: {version}`"
@@ -128,10 +127,8 @@ def with_fields(document: Any, values: Mapping[str, object]) -> Any:
     """Return a copy of a document of plain values with other values at some paths.
 
     A step in brackets is the index of an element, or its `name`. A field that is missing is added,
-    since it may have a default.
-
-    Raises:
-        ConfigError: With an error for each path that leads to nothing.
+    since it may have a default. Raises ConfigError with an error for each path that leads to
+    nothing.
     """
     errors: list[FieldError] = []
     for path, value in values.items():

@@ -76,10 +76,8 @@ def read_configuration(
 ) -> tuple[Configuration, list[FieldError]]:
     """Read and default a configuration as far as possible; return it with its field errors.
 
-    The caller can then check the arguments of plugins even if other parts are invalid.
-
-    Raises:
-        ConfigError: It is not a configuration of this version at all.
+    The caller can then check the arguments of plugins even if other parts are invalid. Raises
+    ConfigError if it is not a configuration of this version at all.
     """
     errors: list[FieldError] = []
     raw = read_source(source, errors)

@@ -166,14 +166,8 @@ def expand(
 ) -> dict[ExtensionPoint, tuple[str, ...]]:
     """Return the names of the plugins at each extension point, in the order to run them.
 
-    Args:
-        plugins: A profile's plugins, merged with the defaults.
-        implemented: The plugins that exist.
-        scheduler_name: The profile's name, for messages.
-        path: The field path of `plugins`.
-
-    Raises:
-        ConfigError: With all field errors, in upstream's order.
+    `plugins` are those of a profile, merged with the defaults, at a field path; `implemented` are
+    the plugins that exist. Raises ConfigError with all field errors, in upstream's order.
     """
     errors: list[FieldError] = []
     for point in EXPANSION_ORDER:

@@ -24,9 +24,10 @@ from kubesched.api.scheduling import PriorityClass
 from kubesched.api.scheme import KINDS, find_kind, known_kinds
 from kubesched.api.storage import StorageClass
 from kubesched.api.yaml_syntax import load_documents
+from kubesched.cluster.controllers.claims import default_class_name
 from kubesched.explain.sentences import count, names
 from kubesched.inputs.errors import first_of
-from kubesched.simulator.defaults import PriorityClasses, default_storage_class, with_defaults
+from kubesched.simulator.defaults import PriorityClasses, with_defaults
 
 _CONFIGURATION: Final = "KubeSchedulerConfiguration"
 _STATUS: Final = "v1/Status"
@@ -68,7 +69,7 @@ def completed(
     """
     given = list(objects)
     classes = PriorityClasses(item for item in given if isinstance(item, PriorityClass))
-    storage = default_storage_class(item for item in given if isinstance(item, StorageClass))
+    storage = default_class_name(item.metadata for item in given if isinstance(item, StorageClass))
     found = [with_defaults(item, classes, storage) for item in given]
     warnings = [
         *not_read(found, skipped),

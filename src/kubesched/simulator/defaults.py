@@ -14,7 +14,7 @@ Differs:  LimitRange, RuntimeClass, ServiceAccount and default tolerations are n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -37,13 +37,10 @@ from kubesched.api.resource import ResourceClaim
 from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolumeClaim
-from kubesched.api.well_known import NAMESPACE_NAME, SYSTEM_CLASSES
-from kubesched.plugins.volumes.claims import BETA_STORAGE_CLASS
+from kubesched.api.well_known import BETA_STORAGE_CLASS, NAMESPACE_NAME, SYSTEM_CLASSES
 
 T = TypeVar("T", bound=KubeObject)
 AffinityT = TypeVar("AffinityT", bound=PodAffinity)
-
-_IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 
 class PriorityClasses:
@@ -196,15 +193,6 @@ def pod_group_with_defaults(group: PodGroup, classes: PriorityClasses) -> PodGro
     if found is not None:
         spec = replace(spec, priority=found.value)
     return with_uid(replace(group, spec=spec))
-
-
-def default_storage_class(classes: Iterable[StorageClass]) -> str | None:
-    """Return the name of the newest default class, of several the first by name; None if none."""
-    of_all = [one.metadata for one in classes]
-    defaults = [one for one in of_all if one.annotations.get(_IS_DEFAULT) == "true"]
-    defaults.sort(key=lambda metadata: metadata.name)
-    newest = max(defaults, key=lambda metadata: metadata.creation_timestamp or "", default=None)
-    return None if newest is None else newest.name
 
 
 def claim_with_defaults(

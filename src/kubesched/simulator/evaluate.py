@@ -67,9 +67,7 @@ class Evaluator:
     def evaluate(self, scenario: Mapping[str, Any]) -> Answer:
         """Return the result; keys without a value are omitted.
 
-        Raises:
-            ScenarioError: if the scenario is malformed.
-            ConfigError: if its scheduler configuration is invalid.
+        Raises ScenarioError if the scenario is malformed, ConfigError if its configuration is.
         """
         name = scenario.get("name")
         if not isinstance(name, str):
@@ -86,9 +84,7 @@ class Evaluator:
     def prepare(self, scenario: Mapping[str, Any]) -> tuple[ClusterState, PodInfo]:
         """Return the cluster of a scenario with one pod, and the pod, not yet tried.
 
-        Raises:
-            ScenarioError: if the scenario is malformed.
-            ConfigError: if its scheduler configuration is invalid.
+        Raises ScenarioError if the scenario is malformed, ConfigError if its configuration is.
         """
         cluster = self._cluster(scenario)
         if "pod" not in scenario:

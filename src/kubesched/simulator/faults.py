@@ -12,7 +12,6 @@ from typing import Annotated
 
 import msgspec
 
-from kubesched.api.errors import ApiError, ConflictError
 from kubesched.config.decoding import DurationSeconds
 
 
@@ -131,45 +130,3 @@ class FaultPlan(msgspec.Struct, frozen=True, rename="camel"):
 
 
 NO_FAULTS = FaultPlan()
-
-
-class RequestFate(msgspec.Struct, frozen=True):
-    """The faults of one request.
-
-    Attributes:
-        refusal: The error it is refused with; None if it is carried out.
-        is_answered: Whether the response arrives.
-        extra_seconds: The delay.
-    """
-
-    refusal: ApiError | None = None
-    is_answered: bool = True
-    extra_seconds: float = 0.0
-
-
-FINE = RequestFate()
-
-
-class RequestFaultDraws:
-    """Draws the faults of requests of one kind."""
-
-    def __init__(self, random_streams: RandomStreams, name: str, faults: RequestFaults) -> None:
-        self._random = random_streams.stream(f"faults/{name}")
-        self._faults = faults
-        self._is_fine = not (faults.conflict or faults.error or faults.unanswered or faults.slow)
-
-    def draw(self) -> RequestFate:
-        """Return the faults of the next request."""
-        if self._is_fine:
-            return FINE
-        faults = self._faults
-        is_conflict, is_error, is_lost, is_slow = (
-            self._random.random() < share
-            for share in (faults.conflict, faults.error, faults.unanswered, faults.slow)
-        )
-        refusal: ApiError | None = None
-        if is_conflict:
-            refusal = ConflictError("simulated: the object has been modified")
-        elif is_error:
-            refusal = ApiError(500, "InternalError", "simulated: internal error")
-        return RequestFate(refusal, not is_lost, faults.slow_by if is_slow else 0.0)

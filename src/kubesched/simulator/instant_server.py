@@ -45,6 +45,8 @@ class InstantServer(ObjectServer):
         on_pod_deleted: Called with each pod that is gone.
     """
 
+    starts_at_once = True
+
     def __init__(self, now: Callable[[], float]) -> None:
         """Start empty; `now` returns seconds since the start of virtual time."""
         super().__init__(lambda: self._start_seconds + now())
@@ -80,13 +82,11 @@ class InstantServer(ObjectServer):
         else:
             handler.updated(before, after)
 
-    def bind(
-        self, namespace: str, name: str, uid: str, node_name: str, *, runs: bool = True
-    ) -> Pod:
+    def bind(self, namespace: str, name: str, uid: str, node_name: str) -> Pod:
         """Assign a pod to a node, where it runs; see `ObjectServer.bind`."""
         # The order in which pods started decides which of them are evicted.
         self._start_seconds += _SECONDS_PER_POD
-        return super().bind(namespace, name, uid, node_name, runs=runs)
+        return super().bind(namespace, name, uid, node_name)
 
     def delete_pod(
         self, namespace: str, name: str, uid: str = "", grace_seconds: int | None = 0

@@ -13,7 +13,7 @@ Differs:  validation, quota, limit ranges, service accounts, finalizers and owne
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from typing import ClassVar, Final, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -25,14 +25,10 @@ from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import REGION, ZONE
+from kubesched.cluster.controllers.claims import default_class_name
 from kubesched.cluster.server import kind_name
 from kubesched.cluster.store import Key, Store
-from kubesched.simulator.defaults import (
-    PriorityClasses,
-    default_storage_class,
-    pod_with_defaults,
-    with_defaults,
-)
+from kubesched.simulator.defaults import PriorityClasses, pod_with_defaults, with_defaults
 from kubesched.simulator.virtual_loop import timestamp
 
 # Conditions.
@@ -96,9 +92,8 @@ _GATED: Final = ConditionPatch(
 
 def complete_pod(pod: Pod, classes: PriorityClasses, now: float) -> Pod:
     """Return the pod as it is stored; raises ApiError if its priority class does not exist."""
-    classes.unknown.clear()
     pod = pod_with_defaults(pod, classes)
-    if classes.unknown:
+    if pod.spec.priority is None and pod.spec.priority_class_name:
         raise ApiError(
             403,
             "Forbidden",
@@ -157,6 +152,9 @@ def _stamp(item: KubeObject, version: int) -> KubeObject:
 class ObjectServer:
     """The objects in a store, and the requests on them; `now` returns the time in seconds."""
 
+    starts_at_once: ClassVar = False
+    """Whether a kubelet starts a pod in the write that binds it."""
+
     def __init__(self, now: Callable[[], float]) -> None:
         self.store: Store[KubeObject] = Store(_stamp, _CHANGES_KEPT)
         self.now = now
@@ -173,9 +171,7 @@ class ObjectServer:
     def create(self, item: T) -> T:
         """Add an object, with the API server's defaults.
 
-        Raises:
-            AlreadyExistsError: There is one of that name.
-            ApiError: It is not admitted.
+        Raises AlreadyExistsError if there is one of that name, ApiError if it is not admitted.
         """
         self._created += 1
         metadata = replace(
@@ -190,7 +186,7 @@ class ObjectServer:
         if isinstance(completed, Pod):
             completed = complete_pod(completed, classes, self.now())
         else:
-            storage_class = default_storage_class(self.all(StorageClass))
+            storage_class = default_class_name(one.metadata for one in self.all(StorageClass))
             completed = with_defaults(completed, classes, storage_class)
         created = self.store.create(key_of(completed), completed)
         if isinstance(created, PriorityClass):
@@ -221,7 +217,7 @@ class ObjectServer:
 
     def all(self, type_: type[T]) -> tuple[T, ...]:
         """Return the objects of a class, in order of creation."""
-        return cast("tuple[T, ...]", self.store.list(kind_name(type_)).items)
+        return cast("tuple[T, ...]", self.store.list(kind_name(type_)))
 
     def find(self, type_: type[T], namespace: str, name: str) -> T | None:
         """Return an object of a class, None if there is none."""
@@ -251,17 +247,11 @@ class ObjectServer:
             )
         return pod
 
-    def bind(
-        self, namespace: str, name: str, uid: str, node_name: str, *, runs: bool = False
-    ) -> Pod:
+    def bind(self, namespace: str, name: str, uid: str, node_name: str) -> Pod:
         """Assign a pod to a node, which need not exist.
 
-        `uid` is which pod it must be, if not empty. With `runs`, its kubelet starts it in the same
-        write.
-
-        Raises:
-            NotFoundError: There is no such pod.
-            ConflictError: It is another pod, goes away, has a node, or is gated.
+        `uid` is which pod it must be, if not empty. Raises NotFoundError if there is no such pod,
+        ConflictError if it is another pod, goes away, has a node, or is gated.
         """
         pod = self._require_pod(namespace, name, uid)
         reason = _why_not_bound(pod)
@@ -273,7 +263,7 @@ class ObjectServer:
         now = self.now()
         conditions = _patched(status.conditions, _SCHEDULED, now, 0)
         status = replace(status, nominated_node_name="", conditions=conditions)
-        if runs:
+        if self.starts_at_once:
             status = _in_phase(status, "Running", now, metadata.generation)
         spec = replace(pod.spec, node_name=node_name)
         return self.update(replace(pod, metadata=metadata, spec=spec, status=status))
@@ -292,9 +282,7 @@ class ObjectServer:
     ) -> Pod:
         """Set a condition and the nomination of a pod; nothing is written if nothing changes.
 
-        Raises:
-            NotFoundError: There is no such pod.
-            ConflictError: It is another pod.
+        Raises NotFoundError if there is no such pod, ConflictError if it is another pod.
         """
         metadata = pod.metadata
         stored = self._require_pod(metadata.namespace, metadata.name, metadata.uid)
@@ -308,8 +296,7 @@ class ObjectServer:
     def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> PodGroup:
         """Set a condition that is about this group; nothing is written if nothing changes.
 
-        Raises:
-            NotFoundError: There is no such group.
+        Raises NotFoundError if there is no such group.
         """
         metadata = group.metadata
         stored = self.get(PodGroup, metadata.namespace, metadata.name)
@@ -322,11 +309,7 @@ class ObjectServer:
         """Start deleting a pod; one without a running kubelet is removed at once.
 
         `uid` is which pod it must be, if not empty. Without `grace_seconds`, the pod's own period
-        counts.
-
-        Raises:
-            NotFoundError: There is no such pod.
-            ConflictError: It is another pod.
+        counts. Raises NotFoundError if there is no such pod, ConflictError if it is another pod.
         """
         pod = self._require_pod(namespace, name, uid)
         grace = grace_seconds

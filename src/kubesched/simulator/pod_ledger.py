@@ -232,9 +232,8 @@ class Checkers(LedgerReader):
     def check(self, now: float) -> None:
         """Run all checks.
 
-        Raises:
-            InvariantError: if an invariant is violated.
-            AssertionError: if the queue, cache or ledger is inconsistent.
+        Raises InvariantError if an invariant is violated, AssertionError if the queue, the cache or
+        the ledger is inconsistent.
         """
         self.step()
         self._scheduler.queue.check()

@@ -52,14 +52,13 @@ from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
 from kubesched.simulator.attempts_in_vain import AttemptsInVain
 from kubesched.simulator.defaults import with_uid
-from kubesched.simulator.faults import NO_FAULTS, Latencies, RandomStreams
 from kubesched.simulator.instant_server import (
     InstantClaimWriter,
     InstantServer,
     InstantVolumeWriter,
 )
 from kubesched.simulator.report import Eviction, Gated, PodPlacement, Unplaced
-from kubesched.simulator.simulated_api import SimulatedApi
+from kubesched.simulator.simulated_api import InstantApi
 from kubesched.simulator.virtual_loop import seconds_of
 from kubesched.snapshot.pod_info import PodInfo, uid_of
 
@@ -207,10 +206,8 @@ class Rehearsal:
         """Set up an empty cluster; `seed` is of the random source that breaks ties.
 
         `random` breaks ties in place of a source with this seed. If its `random()` is always 0,
-        ties go to the node that was loaded first.
-
-        Raises:
-            ConfigError: with every field error of the configuration.
+        ties go to the node that was loaded first. Raises ConfigError with every field error of the
+        configuration.
         """
         loop = asyncio.get_running_loop()
         self.server = InstantServer(loop.time)
@@ -219,9 +216,7 @@ class Rehearsal:
         configuration = ignore_extender_resources(setup.configuration)
         self.scheduler, self._handlers = assemble(
             setup._replace(configuration=replace(configuration, extenders=())),
-            SimulatedApi(
-                self.server, RandomStreams(seed), Latencies(request=0.0), NO_FAULTS, is_instant=True
-            ),
+            InstantApi(self.server),
             random=random or Random(seed),
             options=replace(options, max_in_unschedulable_pods_seconds=_NEVER_SECONDS),
             writers=Writers(InstantClaimWriter(self.server), InstantVolumeWriter(self.server)),
@@ -290,8 +285,7 @@ class Rehearsal:
     async def settle(self) -> None:
         """Schedule until nothing changes any more.
 
-        Raises:
-            PluginError: if a plugin raises, here or while objects were loaded.
+        Raises PluginError if a plugin raises, here or while objects were loaded.
         """
         if self._running is None:
             self._running = asyncio.ensure_future(self.scheduler.run())

@@ -69,13 +69,9 @@ def load_scenario(
 ) -> Scenario:
     """Load and validate a scenario.
 
-    Args:
-        source: A Path to a file, with file names relative to it; text as str or bytes; or the
-            decoded mapping.
-        changes: Values that replace those of the source, by the paths of their fields.
-
-    Raises:
-        ConfigError: with every field error.
+    `source` is a Path to a file, with file names relative to it, text as str or bytes, or the
+    decoded mapping; `changes` are values that replace those of the source, by the paths of their
+    fields. Raises ConfigError with every field error.
     """
     errors: list[FieldError] = []
     read = read_source(source, errors)

@@ -212,11 +212,8 @@ _EXPECTED: Final = f"a trace has {', '.join(_KNOWN)} and resources such as nvidi
 def pods_of_trace(workload: ScenarioWorkload, classes: Collection[str]) -> list[TracedPod]:
     """Return the pods of a workload's trace in order of arrival, of openb's list or a table.
 
-    `classes` are the names of all priority classes.
-
-    Raises:
-        DecodeError: if the file cannot be read, a column or value is wrong, or the workload sets
-            what pods of openb do not take from it.
+    `classes` are the names of all priority classes. Raises DecodeError if the file cannot be read,
+    a column or value is wrong, or the workload sets what pods of openb do not take from it.
     """
     trace = workload.trace
     assert trace is not None, "only of workloads with a trace"

@@ -120,9 +120,8 @@ class Script:
     def prepare(self, objects: Iterable[KubeObject] = ()) -> None:
         """Create the objects that exist from the beginning: those given, and those of traces.
 
-        Raises:
-            ConfigError: if the API server rejects an object.
-            DecodeError: if a trace cannot be read.
+        Raises ConfigError if the API server rejects an object, DecodeError if a trace cannot be
+        read.
         """
         for spec in self._scenario.priority_classes:
             self._world.server.create(priority_class_of(spec))
@@ -191,9 +190,8 @@ class Script:
     def _try(self, path: str, action: Callable[..., object], *arguments: object) -> None:
         """Run an action for a field of the scenario.
 
-        Raises:
-            ConfigError: if the API server rejects it: a name is taken. Without the object, the
-                report would be about another scenario.
+        Raises ConfigError if the API server rejects it: a name is taken. Without the object, the
+        report would be about another scenario.
         """
         try:
             action(*arguments)

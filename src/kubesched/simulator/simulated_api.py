@@ -20,72 +20,32 @@ from msgspec.structs import replace
 
 from kubesched.api.conditions import ConditionPatch
 from kubesched.api.core import FINISHED, EventRecord, Pod, PodSpec
-from kubesched.api.errors import ApiError, GoneError, NotFoundError
+from kubesched.api.errors import ApiError, ConflictError, GoneError, NotFoundError
 from kubesched.api.meta import KubeObject, ObjectMeta, ResourceEventHandler
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from kubesched.api.scheduling import PodGroup
 from kubesched.api.scheme import kind_of
 from kubesched.cluster.server import Follower, Plain, Server, Typed
 from kubesched.cluster.store import Key, Store
-from kubesched.simulator.faults import FaultPlan, Latencies, RandomStreams, RequestFaultDraws
+from kubesched.simulator.faults import FaultPlan, Latencies, RandomStreams
 from kubesched.simulator.object_server import PODS, ObjectServer, key_of
 from kubesched.simulator.virtual_loop import EPOCH
 
 Arguments = TypeVarTuple("Arguments")
 
 
-class SimulatedApi:
-    """An `ApiClient` over an `ObjectServer`.
+class InstantApi:
+    """An `ApiClient` over an `ObjectServer` that carries requests out within the call."""
 
-    Attributes:
-        requests: Number of requests by kind.
-        failures: Number of refused or unanswered requests by kind.
-        on_unanswered: Called with the node name of a binding whose response was lost.
-    """
-
-    def __init__(
-        self,
-        server: ObjectServer,
-        random_streams: RandomStreams,
-        latencies: Latencies,
-        faults: FaultPlan,
-        *,
-        is_instant: bool = False,
-    ) -> None:
-        """Set up; latencies and faults of requests are drawn from streams of their own.
-
-        With `is_instant`, requests are carried out within the call, not in a later step of the
-        loop; there are no latencies and faults.
-        """
+    def __init__(self, server: ObjectServer) -> None:
         self._server = server
-        self._is_instant = is_instant
-        self._latency_seconds = latencies.request
-        self._pace = random_streams.stream("request-latency")
-        self._fates = {
-            "bind": RequestFaultDraws(random_streams, "bind", faults.bind),
-            "status": RequestFaultDraws(random_streams, "status", faults.status),
-            "delete": RequestFaultDraws(random_streams, "delete", faults.delete),
-        }
-        self._deletions = random_streams.stream("faults/deleted-while-binding")
-        self._deleted_while_binding = faults.deleted_while_binding
-        self.requests = dict.fromkeys(self._fates, 0)
-        self.failures = dict.fromkeys(self._fates, 0)
-        self.on_unanswered: Callable[[str], None] = lambda _node_name: None
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Assign the pod to the node."""
-        try:
-            await self._request("bind", self._bind, pod, node_name)
-        except ApiError as error:
-            if not error.code:
-                self.on_unanswered(node_name)
-            raise
+        await self._request("bind", self._bind, pod, node_name)
 
     def _bind(self, pod: Pod, node_name: str) -> None:
-        metadata, share = pod.metadata, self._deleted_while_binding
-        if share and self._deletions.random() < share:
-            with suppress(NotFoundError):
-                self._server.delete_pod(metadata.namespace, metadata.name)
+        metadata = pod.metadata
         self._server.bind(metadata.namespace, metadata.name, metadata.uid, node_name)
 
     async def patch_pod_status(
@@ -114,22 +74,78 @@ class SimulatedApi:
     async def _request(
         self, kind: str, carry_out: Callable[[*Arguments], object], *arguments: *Arguments
     ) -> None:
+        """Send a request of a kind: `bind`, `status` or `delete`."""
+        carry_out(*arguments)
+
+
+class SimulatedApi(InstantApi):
+    """The same with latencies and faults, which are drawn from streams of their own.
+
+    Attributes:
+        requests: Number of requests by kind.
+        failures: Number of refused or unanswered requests by kind.
+        on_unanswered: Called with the node name of a binding whose response was lost.
+    """
+
+    def __init__(
+        self,
+        server: ObjectServer,
+        random_streams: RandomStreams,
+        latencies: Latencies,
+        faults: FaultPlan,
+    ) -> None:
+        super().__init__(server)
+        self._latency_seconds = latencies.request
+        self._pace = random_streams.stream("request-latency")
+        self._faults = {"bind": faults.bind, "status": faults.status, "delete": faults.delete}
+        self._fates = {kind: random_streams.stream(f"faults/{kind}") for kind in self._faults}
+        self._deletions = random_streams.stream("faults/deleted-while-binding")
+        self._deleted_while_binding = faults.deleted_while_binding
+        self.requests = dict.fromkeys(self._fates, 0)
+        self.failures = dict.fromkeys(self._fates, 0)
+        self.on_unanswered: Callable[[str], None] = lambda _node_name: None
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """Assign the pod to the node."""
+        try:
+            await super().bind(pod, node_name)
+        except ApiError as error:
+            if not error.code:
+                self.on_unanswered(node_name)
+            raise
+
+    def _bind(self, pod: Pod, node_name: str) -> None:
+        metadata, share = pod.metadata, self._deleted_while_binding
+        if share and self._deletions.random() < share:
+            with suppress(NotFoundError):
+                self._server.delete_pod(metadata.namespace, metadata.name)
+        super()._bind(pod, node_name)
+
+    async def _request(
+        self, kind: str, carry_out: Callable[[*Arguments], object], *arguments: *Arguments
+    ) -> None:
         """Send a request; raises ApiError if it was refused, with code 0 if the answer was lost."""
         self.requests[kind] += 1
-        fate = self._fates[kind].draw()
-        seconds = 0.0
-        if not self._is_instant:
-            seconds = self._latency_seconds * self._pace.uniform(0.5, 1.5) + fate.extra_seconds
-            await asyncio.sleep(seconds / 2)
-        refusal = fate.refusal
-        if refusal is None:
+        faults, fates = self._faults[kind], self._fates[kind]
+        is_conflict, is_error, is_lost, is_slow = (
+            fates.random() < share
+            for share in (faults.conflict, faults.error, faults.unanswered, faults.slow)
+        )
+        seconds = self._latency_seconds * self._pace.uniform(0.5, 1.5)
+        seconds += faults.slow_by if is_slow else 0.0
+        await asyncio.sleep(seconds / 2)
+        refusal: ApiError | None = None
+        if is_conflict:
+            refusal = ConflictError("simulated: the object has been modified")
+        elif is_error:
+            refusal = ApiError(500, "InternalError", "simulated: internal error")
+        else:
             try:
                 carry_out(*arguments)
             except ApiError as error:
                 refusal = error
-        if not self._is_instant:
-            await asyncio.sleep(seconds / 2)
-        if refusal is None and not fate.is_answered:
+        await asyncio.sleep(seconds / 2)
+        if refusal is None and is_lost:
             refusal = ApiError(0, "Unanswered", "simulated: the answer was lost")
         if refusal is not None:
             self.failures[kind] += 1

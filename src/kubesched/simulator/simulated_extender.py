@@ -62,9 +62,7 @@ class SimulatedExtender:
     async def post(self, url: str, body: bytes, timeout_seconds: float) -> tuple[int, bytes]:
         """Answer one request.
 
-        Raises:
-            ConnectionRefusedError: during an outage.
-            TimeoutError: if the response takes longer than the timeout.
+        Raises ConnectionRefusedError during an outage, TimeoutError if the response takes too long.
         """
         self.requests += 1
         faults, fates = self._faults, self._fates

@@ -51,11 +51,8 @@ def simulate_cluster(
 
     `complete` are the kinds of which there are no other objects. `watch` is called with the
     numbers of pods tried and of all, before the first attempt and after each. If it returns False,
-    the report is partial.
-
-    Raises:
-        ConfigError: with every field error of the configuration.
-        PluginError: if a plugin raises; there is no report then.
+    the report is partial. Raises ConfigError with every field error of the configuration, and
+    PluginError if a plugin raises.
     """
 
     async def main() -> SimulationEnd:

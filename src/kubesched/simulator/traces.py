@@ -67,8 +67,7 @@ def read_file(path: str) -> bytes:
 def rows_of(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number and values of each row; the first has the columns' names.
 
-    Raises:
-        DecodeError: if `data` is no such table.
+    Raises DecodeError if `data` is no such table.
     """
     if data.startswith(b"PAR1"):
         yield from _parquet_rows(data, file)
@@ -215,8 +214,7 @@ def is_openb(head: bytes) -> bool:
 def read_openb(data: bytes, file: str) -> list[Loaded]:
     """Return the nodes or pods of a list, compressed or not; pods in order of creation, then name.
 
-    Raises:
-        DecodeError: if it is not an openb list or a value is invalid.
+    Raises DecodeError if it is not an openb list or a value is invalid.
     """
     kind, records = read_records(data, file)
     if kind is Node:
@@ -235,8 +233,7 @@ def _pods(records: Iterable[TraceRecord]) -> list[tuple[TraceRecord, Pod]]:
 def read_records(data: bytes, file: str) -> tuple[type[Node | Pod], Iterator[TraceRecord]]:
     """Return what a list describes, and yield its rows; the list may be compressed.
 
-    Raises:
-        DecodeError: if it is not an openb list, or while its rows are read.
+    Raises DecodeError if it is not an openb list, or while its rows are read.
     """
     rows = rows_of(data, file)
     header = next(rows, None)
@@ -337,10 +334,8 @@ def trace_nodes(path: str) -> list[Node]:
 def trace_pods(path: str, speed: float = 1.0, count: int | None = None) -> list[TracedPod]:
     """Return the pods of a trace, or the first `count`, in order of arrival.
 
-    `speed` is in seconds of the trace per simulated second.
-
-    Raises:
-        DecodeError: if the file cannot be read or has other objects.
+    `speed` is in seconds of the trace per simulated second. Raises DecodeError if the file cannot
+    be read or has other objects.
     """
     pods = _pods(checked_once(_records(path, Pod), "name"))[:count]
     begin = pods[0][0].seconds("creation_time") if pods else 0

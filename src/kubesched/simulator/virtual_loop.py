@@ -114,15 +114,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
         Otherwise a loop that waits for a tiny rest of a second would do so for ever.
         """
-        return self._timer(when, callback, args, context)
-
-    def _timer(
-        self,
-        when: float,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        context: Context | None,
-    ) -> asyncio.TimerHandle:
         timer = _Call(_in_ticks(when))
         timer.callback, timer.args, timer.loop = callback, args, self
         timer.context = copy_context() if context is None else context
@@ -153,7 +144,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Schedule a callback after a delay in seconds; see `call_at`."""
-        return self._timer(self._seconds + delay, callback, args, context)
+        return self.call_at(self._seconds + delay, callback, *args, context=context)
 
     def _run_once(self) -> None:
         """Run what is ready; before that, move the clock to the next timer if nothing is."""
@@ -192,19 +183,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 def run(
     main: Coroutine[Any, Any, T], start: float = 0.0, on_idle: Callable[[], None] = lambda: None
 ) -> T:
-    """Run a coroutine to its end on virtual time; return what it returns.
+    """Run a coroutine to its end on virtual time, from a second on; return what it returns.
 
-    If the thread has a running event loop, such as a notebook's, that one waits meanwhile.
-
-    Args:
-        main: The coroutine; tasks it leaves running are cancelled.
-        start: The initial time, in seconds.
-        on_idle: Called before the clock moves, when nothing else is ready; an exception ends the
-            run.
+    Tasks that it leaves running are cancelled. `on_idle` is called before the clock moves, when
+    nothing else is ready. If the thread has a running event loop, such as a notebook's, that one
+    waits meanwhile.
 
     Raises:
         DeadlockError: if `main` waits and no timer is set.
-        Exception: any exception of `main`, a callback or a task that nothing awaits.
+        Exception: any exception of `main`, `on_idle`, a callback or a task that nothing awaits.
     """
     loop = VirtualLoop(start, on_idle)
 

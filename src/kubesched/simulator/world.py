@@ -23,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ from kubesched.api.apps import ReplicaSet
 from kubesched.api.core import FINISHED, Pod, PodTemplateSpec
 from kubesched.api.errors import AlreadyExistsError, ApiError
 from kubesched.api.field_errors import ConfigError, FieldError
-from kubesched.api.meta import OwnerReference, ResourceEventHandler, controller_of
+from kubesched.api.meta import OwnerReference, ResourceEventHandler
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.scheme import known_kinds
 from kubesched.cluster.controllers.controller import OwnedPods
@@ -79,22 +79,22 @@ class _PhaseReports(PodReports):
 
 
 @dataclass(slots=True, eq=False)
-class _Run:
-    """One run of a template, in one or more pods."""
-
-    name: str
-    template: PodTemplateSpec
-    pods: int = 0
-
-
 class _Job:
     """One owner for many runs, so that their pods share a template."""
 
-    def __init__(self, owner: OwnerReference, namespace: str) -> None:
-        self.owner = owner
-        self.namespace = namespace
-        self.runs: dict[str, _Run] = {}
-        self.waiting: list[_Run] = []
+    owner: OwnerReference
+    namespace: str
+    waiting: list[_Run] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class _Run:
+    """One run of a template, in one or more pods."""
+
+    job: _Job
+    name: str
+    template: PodTemplateSpec
+    pods: int = 0
 
 
 class Workloads:
@@ -110,6 +110,8 @@ class Workloads:
         self._server = server
         self._pause = pause
         self._jobs: dict[str, _Job] = {}
+        # By the uid of the run's current pod.
+        self._runs: dict[str, _Run] = {}
         pods = OwnedPods(local_server)
         pods.subscribe(_JOB, self._pod_changed)
         for each in (
@@ -142,18 +144,12 @@ class Workloads:
                 api_version="batch/v1", kind=_JOB, name=job, uid=uid, controller=True
             )
             found = self._jobs[uid] = _Job(owner, namespace)
-        found.waiting.append(_Run(name, template))
+        found.waiting.append(_Run(found, name, template))
         self._create_waiting(found)
 
     def finished(self, pod: Pod) -> None:
         """End the run of a pod that has finished."""
-        job = self._job_of(pod)
-        if job is not None:
-            job.runs.pop(pod.metadata.uid, None)
-
-    def _job_of(self, pod: Pod) -> _Job | None:
-        owner = controller_of(pod.metadata)
-        return None if owner is None else self._jobs.get(owner.uid)
+        self._runs.pop(pod.metadata.uid, None)
 
     def _pod_changed(
         self, _namespace: str, _name: str, before: Pod | None, after: Pod | None
@@ -163,12 +159,12 @@ class Workloads:
         is_over = after is None or after.status.phase in FINISHED
         if not is_over and not pod.metadata.deletion_timestamp:
             return
-        job = self._job_of(pod)
-        run = None if job is None else job.runs.pop(pod.metadata.uid, None)
-        if job is not None and run is not None:
-            job.waiting.append(run)
-            if len(job.waiting) == 1:
-                asyncio.get_running_loop().call_later(self._pause(), self._create_waiting, job)
+        run = self._runs.pop(pod.metadata.uid, None)
+        if run is not None:
+            run.job.waiting.append(run)
+            if len(run.job.waiting) == 1:
+                loop = asyncio.get_running_loop()
+                loop.call_later(self._pause(), self._create_waiting, run.job)
 
     def _create_waiting(self, job: _Job) -> None:
         waiting, job.waiting = job.waiting, []
@@ -184,7 +180,7 @@ class Workloads:
             except ApiError as error:
                 log.warning("A pod could not be created again: %s", error)
             else:
-                job.runs[created.metadata.uid] = run
+                self._runs[created.metadata.uid] = run
 
 
 # The world.

@@ -305,7 +305,7 @@ async def _created(server: ApiServer, manifest: Mapping[str, Any]) -> Plain:
 
 
 async def _pods(server: ApiServer) -> list[Plain]:
-    return [one.plain for one in server.registry.store.list("pods").items]
+    return [one.plain for one in server.registry.store.list("pods")]
 
 
 def _too_late(timeout: float, pods: Iterable[Plain]) -> str:

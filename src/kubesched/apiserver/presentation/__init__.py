@@ -67,8 +67,7 @@ class Presentation:
             )
         self._resource = resource
         self._kind = media_type.kind
-        self._version = media_type.version or "v1"
-        self._api_version = f"{_META_GROUP}/{self._version}"
+        self._api_version = f"{_META_GROUP}/{media_type.version or 'v1'}"
         self._include = include_object or "Metadata"
         self._now = now
         self.is_plain = not media_type.kind
@@ -141,7 +140,25 @@ class Presentation:
         )
 
     def _table(self, items: Sequence[Plain], metadata: Plain) -> Plain:
-        return table_of(self._resource, items, metadata, self._now(), self._include, self._version)
+        """Return a table with a row for each object; `metadata` is that of the list."""
+        columns, now = columns_of(self._resource), self._now()
+        return {
+            "kind": "Table",
+            "apiVersion": self._api_version,
+            "metadata": metadata,
+            "columnDefinitions": [column.definition for column in columns],
+            "rows": [self._row(item, columns, now) for item in items],
+        }
+
+    def _row(self, item: Plain, columns: Sequence[TableColumn], now: datetime) -> Plain:
+        shown = to_core(item) if self._resource.group == EVENTS_GROUP else item
+        row: Plain = {"cells": [column.cell(shown, now) for column in columns]}
+        if self._resource.group_resource == "pods" and (ends := pod_row_conditions(item)):
+            row["conditions"] = ends
+        row["object"] = item if self._include == "Object" else None
+        if self._include == "Metadata":
+            row["object"] = _metadata_only(item, self._api_version)
+        return row
 
 
 # Media types that clients accept.
@@ -211,40 +228,6 @@ class TableColumn(NamedTuple):
 
     definition: Plain
     cell: Cell
-
-
-def table_of(
-    resource: Resource,
-    objects: Sequence[Plain],
-    list_metadata: Plain,
-    now: datetime,
-    include_object: str = "Metadata",
-    version: str = "v1",
-) -> Plain:
-    """Return a table with a row for each object.
-
-    `now` is needed for ages. Rows carry `Metadata`, the `Object` or `None`. `version` is that of
-    the group `meta.k8s.io`.
-    """
-    api_version = f"meta.k8s.io/{version}"
-    columns = columns_of(resource)
-    rows = []
-    for value in objects:
-        shown = to_core(value) if resource.group == EVENTS_GROUP else value
-        row: Plain = {"cells": [column.cell(shown, now) for column in columns]}
-        if resource.group_resource == "pods" and (ends := pod_row_conditions(value)):
-            row["conditions"] = ends
-        row["object"] = value if include_object == "Object" else None
-        if include_object == "Metadata":
-            row["object"] = _metadata_only(value, api_version)
-        rows.append(row)
-    return {
-        "kind": "Table",
-        "apiVersion": api_version,
-        "metadata": list_metadata,
-        "columnDefinitions": [column.definition for column in columns],
-        "rows": rows,
-    }
 
 
 def _metadata_only(value: Plain, api_version: str) -> Plain:

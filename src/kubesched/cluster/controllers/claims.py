@@ -41,6 +41,7 @@ from kubesched.api.volume import (
     VolumeNodeAffinity,
 )
 from kubesched.api.well_known import (
+    BETA_STORAGE_CLASS,
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
     NO_PROVISIONER,
@@ -61,7 +62,6 @@ _VOLUMES: Final = "persistentvolumes"
 _CLASSES: Final = "storageclasses.storage.k8s.io"
 _CLAIM_FINALIZER: Final = "kubernetes.io/pvc-protection"
 _VOLUME_FINALIZER: Final = "kubernetes.io/pv-protection"
-_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 _DEVICE_CLAIMS: Final = "resourceclaims.resource.k8s.io"
@@ -263,16 +263,20 @@ class VolumeController(Controller):
 
 
 def with_default_class(claim: Plain, classes: Iterable[Plain]) -> Plain:
-    """Return a claim that names no class with the newest default one, the first by name."""
+    """Return a claim that names no class with the default one."""
     annotations = claim["metadata"].get("annotations", {})
-    if _CLASS_ANNOTATION in annotations or claim["spec"].get("storageClassName") is not None:
+    if BETA_STORAGE_CLASS in annotations or claim["spec"].get("storageClassName") is not None:
         return claim
-    found = sorted((one["metadata"] for one in classes), key=lambda metadata: metadata["name"])
-    defaults = [one for one in found if one.get("annotations", {}).get(_IS_DEFAULT) == "true"]
-    if not defaults:
-        return claim
-    newest = max(defaults, key=lambda metadata: str(metadata.get("creationTimestamp") or ""))
-    return {**claim, "spec": {**claim["spec"], "storageClassName": newest["name"]}}
+    name = default_class_name(msgspec.convert(one["metadata"], ObjectMeta) for one in classes)
+    return claim if name is None else {**claim, "spec": {**claim["spec"], "storageClassName": name}}
+
+
+def default_class_name(classes: Iterable[ObjectMeta]) -> str | None:
+    """Return the name of the newest default class, of several the first by name; None if none."""
+    defaults = [one for one in classes if one.annotations.get(_IS_DEFAULT) == "true"]
+    defaults.sort(key=lambda metadata: metadata.name)
+    newest = max(defaults, key=lambda metadata: metadata.creation_timestamp or "", default=None)
+    return None if newest is None else newest.name
 
 
 def _is_bound(claim_or_volume: Plain) -> bool:

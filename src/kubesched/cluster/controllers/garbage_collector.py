@@ -11,7 +11,7 @@ Differs:  events are not collected; references to deleted owners stay while othe
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final
+from typing import ClassVar, Final
 
 from kubesched.api.errors import ApiError, NotFoundError
 from kubesched.cluster.controllers.controller import Controller, KeyIndex
@@ -174,18 +174,25 @@ _FINALIZER: Final = "kubernetes"
 _PAUSE_SECONDS: Final = 0.2
 
 
-class DefinitionController(Controller):
-    """Releases terminating CustomResourceDefinitions once they have no objects left."""
+class _TerminatingController(Controller):
+    """Reconciles objects of one kind that are being deleted."""
 
+    kind: ClassVar[str]
     server: AnyKindServer
 
     def __init__(self, server: AnyKindServer) -> None:
         super().__init__(server)
-        self._followed = (server.follow(_DEFINITIONS, self._changed),)
+        self._followed = (server.follow(self.kind, self._changed),)
 
     def _changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
         if after is not None and after["metadata"].get("deletionTimestamp"):
             self._enqueue(key)
+
+
+class DefinitionController(_TerminatingController):
+    """Releases terminating CustomResourceDefinitions once they have no objects left."""
+
+    kind = _DEFINITIONS
 
     def _reconcile(self, key: Key) -> None:
         if not self.server.list(key.name):
@@ -194,18 +201,10 @@ class DefinitionController(Controller):
             self._enqueue_after(key, _PAUSE_SECONDS)
 
 
-class NamespaceController(Controller):
+class NamespaceController(_TerminatingController):
     """Deletes the objects of terminating Namespaces, and then the Namespaces."""
 
-    server: AnyKindServer
-
-    def __init__(self, server: AnyKindServer) -> None:
-        super().__init__(server)
-        self._followed = (server.follow("namespaces", self._changed),)
-
-    def _changed(self, key: Key, _before: Plain | None, after: Plain | None) -> None:
-        if after is not None and after["metadata"].get("deletionTimestamp"):
-            self._enqueue(key)
+    kind = "namespaces"
 
     def _reconcile(self, key: Key) -> None:
         namespace = self.server.find(*key)

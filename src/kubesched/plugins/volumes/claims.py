@@ -16,11 +16,10 @@ from kubesched.api.core import Pod
 from kubesched.api.meta import controller_of
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim, Volume
-from kubesched.api.well_known import BIND_COMPLETED
+from kubesched.api.well_known import BETA_STORAGE_CLASS, BIND_COMPLETED
 from kubesched.snapshot.objects import Objects
 
 STORAGE: Final = "storage"
-BETA_STORAGE_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 

@@ -167,6 +167,21 @@ def test_label_selector_equals_its_twin(
     assert (holds and not is_refused) == matches_label_selector(selector, labels)
 
 
+@given(st.lists(_label_requirements.filter(lambda one: "Exist" not in one.operator)), _labels)
+def test_selector_as_difference(
+    expressions: list[LabelSelectorRequirement], labels: dict[str, str]
+) -> None:
+    """What the first matches and the second does not; the second is looked up by labels."""
+    selector = compile_label_selector(LabelSelector(match_expressions=tuple(expressions)))
+    operators = {one.operator for one in expressions}
+    difference = selector.as_difference
+    assert ("NotIn" in operators and "In" not in operators) == (difference is not None)
+    if difference is not None:
+        whole, excluded = difference
+        assert excluded.needed_labels
+        assert selector.matches(labels) == whole.matches(labels) - excluded.matches(labels)
+
+
 @pytest.mark.parametrize(
     ("text", "number"),
     [

@@ -199,6 +199,15 @@ def test_events_concern_the_pods_of_their_group() -> None:
             assert names.isdisjoint(each.filing.of_pod(other))
 
 
+@pytest.mark.parametrize(("members", "moves"), [(2, False), (3, True)])
+def test_a_pod_that_does_not_complete_its_gang_moves_no_others(members: int, moves: bool) -> None:
+    """With the new pod, the gang has that many of its three."""
+    gang = Gang(GANG_OF_3, members=members)
+    on_pod = gang.plugin.events_to_register()[0].filing
+    assert on_pod is not None
+    assert moves is bool(on_pod.of_change(None, make_member("new")))
+
+
 @with_scheduler(gates=GANGS)
 async def test_a_gang_waits_for_its_group_and_its_pods(cluster: Running) -> None:
     """The gang is bound when its group and all its pods exist."""

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -10,9 +9,9 @@ from hypothesis import strategies as st
 from kubesched.snapshot.affinity_terms import (
     AffinityTerms,
     OwnedTerms,
-    TermIndex,
     TermKind,
     affinity_terms_of,
+    owned_terms_of,
 )
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.testing.builders import make_node, make_pod, make_table
@@ -86,7 +85,18 @@ NAMESPACES = {"default": {"team": "x"}, "other": {"team": "y"}, "plain": {}}
 
 
 # Strategies are made once: to make one takes longer than to draw from it.
-APPS = st.sampled_from(["foo", "bar"])
+SELECTORS = st.sampled_from(
+    [
+        {"matchLabels": {"app": "foo"}},
+        {"matchLabels": {"app": "bar"}},
+        {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+        *(
+            {"matchExpressions": [{"key": key, "operator": "NotIn", "values": values}, *more]}
+            for key, values in (("app", ["foo"]), ("app", ["bar", "baz"]), ("tier", ["db"]))
+            for more in ([], [{"key": "app", "operator": "Exists"}])
+        ),
+    ]
+)
 NAMESPACE_LISTS = st.lists(st.sampled_from(sorted(NAMESPACES)), min_size=1)
 NAMESPACE_SELECTORS = st.sampled_from(
     [{}, {}, {"matchLabels": {"team": "x"}}, {"matchLabels": {"team": "y"}}]
@@ -96,8 +106,7 @@ NAMESPACE_SELECTORS = st.sampled_from(
 @st.composite
 def terms(draw: st.DrawFn) -> dict[str, Any]:
     """A term that names namespaces, selects them, or uses the owner's."""
-    selector = {"matchLabels": {"app": draw(APPS)}}
-    term: dict[str, Any] = {"topologyKey": "zone", "labelSelector": selector}
+    term: dict[str, Any] = {"topologyKey": "zone", "labelSelector": draw(SELECTORS)}
     if draw(st.booleans()):
         term["namespaces"] = draw(NAMESPACE_LISTS)
     if draw(st.booleans()):
@@ -123,44 +132,40 @@ def owners(draw: st.DrawFn) -> PodInfo:
     )
 
 
-def found(index: TermIndex, namespace: str) -> Counter[object]:
-    """The terms that select a pod app=foo of the namespace, sorted."""
-    return Counter(index.matching(namespace, {"app": "foo"}, NAMESPACES[namespace]))
+def _affinity_of(pod: PodInfo) -> AffinityTerms:
+    assert pod.template.affinity is not None
+    return pod.template.affinity
 
 
 @pytest.mark.slow
 @given(st.lists(owners(), max_size=5), st.data())
 def test_matching_equals_asking_every_owner(pods: list[PodInfo], data: st.DataObject) -> None:
-    """The index finds each distinct term of the current owners once."""
+    """The parts that the index finds add up, for each owner, to the number of matching terms."""
     terms = OwnedTerms()
     for pod in pods:
-        assert pod.template.affinity is not None
-        terms.count(pod.template.affinity, 1)
+        terms.count(_affinity_of(pod), 1)
     gone = data.draw(st.lists(st.sampled_from(range(len(pods))), unique=True)) if pods else []
     versions = [bucket.version for bucket in terms.filtering.about("default")]
     for at in gone:
-        affinity = pods[at].template.affinity
-        assert affinity is not None
-        terms.count(affinity, -1)
+        terms.count(_affinity_of(pods[at]), -1)
     left = [pod for at, pod in enumerate(pods) if at not in gone]
     for namespace, labels in NAMESPACES.items():
-        filtering, scoring = set(), set()
+        found = [
+            owned
+            for index in (terms.filtering, terms.scoring)
+            for owned in index.matching(namespace, {"app": "foo"}, labels)
+        ]
+        assert len(set(found)) == len(found)
+        own = {owned for pod in left for owned in owned_terms_of(_affinity_of(pod))}
+        assert own >= set(found)
         for pod in left:
-            affinity = pod.template.affinity
-            assert affinity is not None
-            filtering |= {
-                (TermKind.REQUIRED_ANTI_AFFINITY, term) for term in affinity.required_anti_affinity
-            }
-            scoring |= {(TermKind.REQUIRED_AFFINITY, t) for t in affinity.required_affinity}
-            scoring |= {(TermKind.PREFERRED_AFFINITY, t) for t in affinity.preferred_affinity}
-            scoring |= {
-                (TermKind.PREFERRED_ANTI_AFFINITY, t) for t in affinity.preferred_anti_affinity
-            }
-        for expected, index in ((filtering, terms.filtering), (scoring, terms.scoring)):
-            matching = [
-                pair for pair in expected if pair[1].matches(namespace, {"app": "foo"}, labels)
-            ]
-            assert Counter[object](matching) == found(index, namespace)
+            affinity = _affinity_of(pod)
+            for kind in TermKind:
+                parts = [one for one in owned_terms_of(affinity) if one.kind is kind]
+                whole = getattr(affinity, kind.value)
+                matching = sum(term.matches(namespace, {"app": "foo"}, labels) for term in whole)
+                total = sum(one.weight for one in parts if one in found)
+                assert matching == (-total if kind is TermKind.PREFERRED_ANTI_AFFINITY else total)
     after = [bucket.version for bucket in terms.filtering.about("default")]
     assert gone or versions == after
 

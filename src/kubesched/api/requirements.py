@@ -27,6 +27,7 @@ LESS_THAN: Final = "Lt"
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _INTEGER_LENGTH_MAX: Final = 4_000
 _LISTING_OPERATORS: Final = frozenset((IN, EQUALS, DOUBLE_EQUALS))
+_EXCLUDING_OPERATORS: Final = frozenset((NOT_IN, NOT_EQUALS))
 _SYMBOLS: Final = {IN: " in ", NOT_IN: " notin ", GREATER_THAN: ">", LESS_THAN: "<"}
 
 
@@ -168,6 +169,21 @@ class CompiledSelector(msgspec.Struct, frozen=True, gc=False):
                 if fewest is None or len(values) < len(fewest):
                     fewest = tuple((requirement.key, value) for value in values)
         return fewest
+
+    @property
+    def as_difference(self) -> "tuple[CompiledSelector, CompiledSelector] | None":
+        """Two selectors: this one matches what the first matches, unless the second does too.
+
+        The second has needed labels: it is `a,b in (c)` for `a,b notin (c)`, and the first is `a`.
+        None if this selector has needed labels itself, or excludes no values.
+        """
+        if self.needed_labels is None:
+            for at, excluded in enumerate(self.requirements):
+                if excluded.operator in _EXCLUDING_OPERATORS:
+                    rest = CompiledSelector(self.requirements[:at] + self.requirements[at + 1 :])
+                    included = Requirement(excluded.key, IN, excluded.values)
+                    return rest, rest.with_requirements((included,))
+        return None
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether `labels` satisfy all requirements."""

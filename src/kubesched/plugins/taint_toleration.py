@@ -8,7 +8,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -33,6 +33,7 @@ from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
 _SOFT: Final = "PreferNoSchedule"
+_FEW_ROWS: Final = 4
 
 Tolerations = tuple[Toleration, ...]
 
@@ -48,6 +49,7 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
 
     def __init__(self, args: object, handle: Handle) -> None:
         super().__init__(args, handle)
+        self._lists: _TaintLists | None = None
         self._comparison = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
@@ -93,15 +95,17 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
     ) -> NDArray[np.int64]:
         """Return the number of taints with one of the effects that are not tolerated, per row."""
 
-        def count(taints: Iterable[Taint]) -> int:
-            return sum(
-                taint.effect in effects
-                and not any(tolerates(each, taint, self._comparison) for each in tolerations)
-                for taint in taints
+        def counts(taint: Taint) -> bool:
+            return taint.effect in effects and not any(
+                tolerates(each, taint, self._comparison) for each in tolerations
             )
 
-        # Thousands of nodes share a handful of taint lists.
-        return nodes.taints.map(count, np.int64)
+        column, rows = nodes.taints, len(nodes)
+        if rows <= _FEW_ROWS:
+            return np.array([sum(map(counts, column[row])) for row in range(rows)], np.int64)
+        if self._lists is None or not self._lists.are_of(column.values):
+            self._lists = _TaintLists(column.values)
+        return self._lists.sums(counts)[column.codes]
 
     def _first_untolerated(self, taints: Iterable[Taint], pod: Pod) -> Taint | None:
         return find_untolerated(taints, pod.spec.tolerations, comparison_operators=self._comparison)
@@ -118,3 +122,28 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
     @staticmethod
     def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> bool:
         return isinstance(new, Pod) and new.metadata.uid == pod.metadata.uid
+
+
+class _TaintLists:
+    """The taint lists of a table: thousands of nodes share a few taints, in many combinations."""
+
+    def __init__(self, lists: list[tuple[Taint, ...]]) -> None:
+        self._lists = lists
+        self._count = len(lists)
+        codes: dict[Taint, int] = {}
+        pairs = [
+            (at, codes.setdefault(taint, len(codes)))
+            for at, taints in enumerate(lists)
+            for taint in taints
+        ]
+        self._owners, self._codes = np.array(pairs, np.intp).reshape(-1, 2).T
+        self._taints = list(codes)
+
+    def are_of(self, lists: list[tuple[Taint, ...]]) -> bool:
+        """Whether these are the lists; a table's only grow, or are replaced."""
+        return lists is self._lists and len(lists) == self._count
+
+    def sums(self, counts: Callable[[Taint], bool]) -> NDArray[np.int64]:
+        """Return, per list, how many of its taints count; each distinct taint is asked once."""
+        counted = np.array([counts(taint) for taint in self._taints], np.bool_)
+        return np.bincount(self._owners[counted[self._codes]], minlength=self._count)

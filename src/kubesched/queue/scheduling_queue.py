@@ -259,9 +259,9 @@ class SchedulingQueue:
         """
         woke = False
         for info in pods:
-            if self._activate(info, now):
-                woke = True
-            elif info.uid in self._in_flight:
+            if info.uid not in self._in_flight:
+                woke = self._activate(info, now) or woke
+            elif not self._is_member(info):
                 self._in_flight.record(ClusterChange(moves.FORCE_ACTIVATE, None, info.pod))
         return woke
 
@@ -484,11 +484,14 @@ class SchedulingQueue:
     def _strategy_of_failed(self, queued: QueuedPodInfo) -> QueueingStrategy:
         if not queued.rejecting_plugins:
             return QueueingStrategy.AFTER_BACKOFF
-        in_group = queued.pod_info.pod.spec.scheduling_group is not None
         changes = self._in_flight.since_popped(queued.pod_info.uid)
-        if changes is None or (in_group and self._options.generic_workload):
+        if changes is None or self._is_member(queued.pod_info):
             return QueueingStrategy.AFTER_BACKOFF
         return self.hints.strategy_of_all(queued, changes)
+
+    def _is_member(self, info: PodInfo) -> bool:
+        """Whether the pod belongs to a group, so that it backs off after each failure."""
+        return self._options.generic_workload and info.pod.spec.scheduling_group is not None
 
     def close(self) -> None:
         """Forget the pods in flight and set `is_closed`."""

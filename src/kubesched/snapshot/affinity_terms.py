@@ -19,6 +19,7 @@ from operator import attrgetter
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.core import Pod, PodAffinity, PodAffinityTerm, PodAntiAffinity
 from kubesched.api.field_errors import aggregate
@@ -73,6 +74,21 @@ class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
         return (
             namespace in self.namespaces or self.namespace_selector.matches(namespace_labels)
         ) and self.selector.matches(labels)
+
+    def parts(self) -> Iterator[tuple[AffinityTerm, int]]:
+        """Yield terms with signs: added up, they match each pod as often as this term does, 0 or 1.
+
+        A term that only excludes values may match almost any pod, and each job or app may have such
+        a term of its own. The first part is the same for all of them, the second one selects few
+        pods.
+        """
+        difference = self.selector.as_difference
+        if difference is None:
+            yield self, 1
+        else:
+            rest, excluded = difference
+            yield replace(self, selector=rest), 1
+            yield replace(self, selector=excluded), -1
 
 
 class AffinityTerms(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
@@ -143,7 +159,30 @@ def _term(term: PodAffinityTerm, namespace: str, weight: int) -> AffinityTerm:
 
 # The terms of all pods on nodes.
 
-OwnedTerm = tuple[TermKind, AffinityTerm]
+
+class OwnedTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
+    """A term of pods on nodes, or one of its parts.
+
+    Attributes:
+        kind: The kind of the whole term.
+        term: The term or part.
+        weight: What each pod that owns it counts in sums: 1 for required terms, -1 to -100 for
+            preferred anti-affinity; of the other sign for a part that takes pods away.
+    """
+
+    kind: TermKind
+    term: AffinityTerm
+    weight: int
+
+    @property
+    def topology_key(self) -> str:
+        """The node label whose values are the domains."""
+        return self.term.topology_key
+
+    @property
+    def selector(self) -> CompiledSelector:
+        """Matches pod labels."""
+        return self.term.selector
 
 
 class TermBucket:
@@ -170,7 +209,7 @@ class TermBucket:
             self.terms[owned] = owners
             return
         self.version += 1
-        labels = owned[1].selector.needed_labels
+        labels = owned.selector.needed_labels
         if owners:
             self.terms[owned] = owners
             for label in (None,) if labels is None else labels:
@@ -201,7 +240,7 @@ class TermIndex:
 
     def count(self, owned: OwnedTerm, sign: int) -> None:
         """Count one owner more (`sign` 1) or less (-1)."""
-        term = owned[1]
+        term = owned.term
         if term.namespace_selector != NOTHING:
             self._selecting.count(owned, sign)
             return
@@ -221,7 +260,7 @@ class TermIndex:
         """Iterate over the terms that select a pod with `labels` in `namespace`."""
         for bucket in self.about(namespace):
             for owned in bucket.candidates(labels):
-                if owned[1].matches(namespace, labels, namespace_labels):
+                if owned.term.matches(namespace, labels, namespace_labels):
                     yield owned
 
 
@@ -245,12 +284,21 @@ class OwnedTerms:
         """Add (`sign` 1) or remove (-1) a label group with these terms."""
         self.version += 1
         for owned in owned_terms_of(terms):
-            is_filtering = owned[0] is TermKind.REQUIRED_ANTI_AFFINITY
+            is_filtering = owned.kind is TermKind.REQUIRED_ANTI_AFFINITY
             (self.filtering if is_filtering else self.scoring).count(owned, sign)
 
 
-def owned_terms_of(terms: AffinityTerms) -> Iterator[OwnedTerm]:
-    """Iterate over all terms of a pod, including duplicates."""
-    for kind, terms_of in _TERMS_BY_KIND:
-        for term in terms_of(terms):
-            yield kind, term
+@lru_cache(maxsize=_PARSED_MAX)
+def owned_terms_of(terms: AffinityTerms) -> tuple[OwnedTerm, ...]:
+    """Return the parts of all terms of a pod, including duplicates."""
+    return tuple(
+        OwnedTerm(kind, part, sign * _weight_of(kind, term))
+        for kind, terms_of in _TERMS_BY_KIND
+        for term in terms_of(terms)
+        for part, sign in term.parts()
+    )
+
+
+def _weight_of(kind: TermKind, term: AffinityTerm) -> int:
+    weight = term.weight or 1
+    return -weight if kind is TermKind.PREFERRED_ANTI_AFFINITY else weight

@@ -15,7 +15,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 
-from kubesched.snapshot.affinity_terms import AffinityTerms, OwnedTerms, owned_terms_of
+from kubesched.snapshot.affinity_terms import AffinityTerms, OwnedTerm, OwnedTerms, owned_terms_of
 from kubesched.snapshot.pod_info import Labels, PodInfo, PodTemplate
 from kubesched.snapshot.pod_sums import Marker, PodCounts, PodSum
 
@@ -135,8 +135,10 @@ class LabelGroups:
 
     def _index_keys(self, markers: Iterable[Marker]) -> None:
         for marker in markers:
-            key = marker[0]
-            if isinstance(key, str) and key not in self._indexed_keys:
+            if isinstance(marker, OwnedTerm):
+                continue
+            key, _ = marker
+            if key not in self._indexed_keys:
                 self._indexed_keys.add(key)
                 for group in self._groups.values():
                     value = group.labels.get(key)
@@ -286,13 +288,9 @@ def _places_of_sum(question: PodSum) -> Iterator[_Place]:
 
 def _places(question: PodSum, namespaces: Iterable[str | None]) -> Iterator[_Place]:
     for marker in (None,) if question.markers is None else question.markers:
-        for namespace in (None,) if _is_term(marker) else namespaces:
+        # Terms are sought in all namespaces.
+        for namespace in (None,) if isinstance(marker, OwnedTerm) else namespaces:
             yield namespace, marker
-
-
-def _is_term(marker: Marker | None) -> bool:
-    """Whether a marker is an affinity term, which is sought in all namespaces."""
-    return marker is not None and not isinstance(marker[0], str)
 
 
 def _discard(index: dict[K, dict[V, X]], key: K, value: V) -> None:

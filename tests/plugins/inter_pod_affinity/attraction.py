@@ -199,6 +199,12 @@ expressions = st.sampled_from(
         None,
         {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["foo"]}]},
         {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+        {
+            "matchExpressions": [
+                {"key": "app", "operator": "Exists"},
+                {"key": "app", "operator": "NotIn", "values": ["bar"]},
+            ]
+        },
     ]
 )
 namespace_selectors = st.sampled_from(

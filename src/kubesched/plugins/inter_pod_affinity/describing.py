@@ -6,7 +6,7 @@ Differs:  not in upstream; for explain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from kubesched.api.requirements import CompiledSelector
@@ -70,11 +70,13 @@ def _describe_existing(
     return f"{key}={value}: {count} pod(s) avoiding this pod"
 
 
-def _avoiding_terms(state: AffinityState, pod: PodInfo, key: str) -> Iterable[AffinityTerm]:
-    index = state.table.groups.owned_terms.filtering
-    for _, term in index.matching(pod.namespace, pod.labels, state.namespace_labels):
-        if term.topology_key == key:
-            yield term
+def _avoiding_terms(state: AffinityState, pod: PodInfo, key: str) -> list[AffinityTerm]:
+    if state.avoiding is None:
+        owned = (group.affinity for group in state.table.groups if group.affinity is not None)
+        terms = dict.fromkeys(term for each in owned for term in each.required_anti_affinity)
+        about = pod.namespace, pod.labels, state.namespace_labels
+        state.avoiding = [term for term in terms if term.matches(*about)]
+    return [term for term in state.avoiding if term.topology_key == key]
 
 
 def _about(term: IncomingTerm) -> Callable[[PodInfo], bool]:

@@ -17,6 +17,7 @@ from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms, affin
 
 _NO_TERMS: Final = AffinityTerms()
 _NO_LABELS: Final[dict[str, str]] = {}
+_AVOIDED: Final = "avoided: "
 _SHUNNED: Final = "shunned: "
 
 
@@ -85,21 +86,25 @@ def _are_all_about(terms: tuple[AffinityTerm, ...], pod: Pod) -> bool:
 
 
 def _names_of(pod: Pod) -> Iterator[str]:
-    """Yield the labels that other pods need for a term of the pod, and, marked, its own labels."""
+    """Yield labels: those that pods need for affinity, for anti-affinity, and the pod's own."""
     terms = affinity_terms_of(pod) or _NO_TERMS
-    for group in (terms.required_affinity, terms.required_anti_affinity):
-        yield from names_of_labels(None if terms.error else _needed_labels(group))
+    for mark, group in (("", terms.required_affinity), (_AVOIDED, terms.required_anti_affinity)):
+        needed = None if terms.error else _needed_labels(group)
+        yield from map(mark.__add__, names_of_labels(needed))
     yield from map(_SHUNNED.__add__, names_of_labels(pod.metadata.labels.items()))
 
 
 def _names_of_change(old: object | None, new: object | None) -> Iterable[str] | None:
-    """Return the labels of the pod, and, marked, those that its anti-affinity needed."""
+    """Return the labels of the pod, and those that its anti-affinity needed, marked as above."""
     names = names_of_pods(old, new)
-    if names is None or new is not None or not isinstance(old, Pod):
+    if names is None or not isinstance(old, Pod):
         return names
+    avoided = [_AVOIDED + name for name in names]
+    if new is not None:
+        return [*names, *avoided]
     terms = affinity_terms_of(old) or _NO_TERMS
     labels = None if terms.error else _needed_labels(terms.required_anti_affinity)
-    return None if labels is None else [*names, *map(_SHUNNED.__add__, names_of_labels(labels))]
+    return None if labels is None else [*avoided, *map(_SHUNNED.__add__, names_of_labels(labels))]
 
 
 def _needed_labels(terms: tuple[AffinityTerm, ...]) -> tuple[tuple[str, str], ...] | None:

@@ -60,19 +60,13 @@ from kubesched.plugins.inter_pod_affinity.state import (
     KeyedSum,
     Requirements,
     SelectedNamespaces,
-    owning_anti_affinity,
     preferences_of,
     requirements_of,
     sums_by_key,
+    weighing,
 )
 from kubesched.plugins.shared.template_memo import TemplateMemo
-from kubesched.snapshot.affinity_terms import (
-    AffinityTerm,
-    OwnedTerm,
-    TermBucket,
-    TermIndex,
-    TermKind,
-)
+from kubesched.snapshot.affinity_terms import AffinityTerm, TermBucket, TermIndex, TermKind
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.pod_info import PodInfo
@@ -248,12 +242,9 @@ class InterPodAffinity(
         questions = self._preferences_about(pod, snapshot.objects, index, buckets)
         if not questions:
             return _NO_TERMS_SCORE
-        worths: dict[str, NDArray[np.int64]] = {}
-        for key, worth in questions:
-            counts = DomainSums.of(nodes.label(key), worth.over(nodes.groups)).counts
-            worths[key] = worths[key] + counts if key in worths else counts
-        if any(worth.any() for worth in worths.values()):
-            return PreScoreResult(tuple(worths.items()))
+        worths = sums_by_key(questions, nodes)
+        if any(worth.has_any for worth in worths.values()):
+            return PreScoreResult(tuple((key, worth.counts) for key, worth in worths.items()))
         return PRE_SCORE_SKIP
 
     def score(self, state: AffinityScores, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
@@ -299,12 +290,7 @@ class InterPodAffinity(
 
         def derive() -> tuple[KeyedSum, ...]:
             labels = _namespace_labels(pod, objects)
-            by_key: dict[str, list[OwnedTerm]] = {}
-            for owned in index.matching(pod.namespace, pod.labels, labels):
-                by_key.setdefault(owned[1].topology_key, []).append(owned)
-            return tuple(
-                (key, owning_anti_affinity(frozenset(terms))) for key, terms in by_key.items()
-            )
+            return weighing((), index.matching(pod.namespace, pod.labels, labels))
 
         questions = self._existing.get(pod.template, _stamp(objects, buckets), derive)
         return sums_by_key(questions, snapshot.nodes)
@@ -317,9 +303,9 @@ class InterPodAffinity(
         def derive() -> tuple[KeyedSum, ...]:
             labels = _namespace_labels(pod, objects)
             owned = [
-                (kind, term)
-                for kind, term in index.matching(pod.namespace, pod.labels, labels)
-                if self._hard_weight > 0 or kind is not TermKind.REQUIRED_AFFINITY
+                owned
+                for owned in index.matching(pod.namespace, pod.labels, labels)
+                if self._hard_weight > 0 or owned.kind is not TermKind.REQUIRED_AFFINITY
             ]
             return preferences_of(
                 pod.template.affinity, owned, self._hard_weight, objects, self._namespaces
@@ -344,7 +330,7 @@ def _namespace_labels(pod: PodInfo, objects: Objects) -> dict[str, str]:
 
 def _selecting(index: TermIndex) -> Iterator[AffinityTerm]:
     """Yield the terms of pods on nodes that select namespaces."""
-    return (term for _, term in index.about("")[1].terms)
+    return (owned.term for owned in index.about("")[1].terms)
 
 
 def _reads_namespaces(term: AffinityTerm) -> bool:

@@ -8,10 +8,10 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 from kubesched.api.core import Namespace
 from kubesched.api.requirements import CompiledSelector
 from kubesched.plugins.shared.template_memo import TemplateMemo
-from kubesched.snapshot.affinity_terms import AffinityTerm, AffinityTerms, OwnedTerm, TermKind
+from kubesched.snapshot.affinity_terms import (
+    AffinityTerm,
+    AffinityTerms,
+    OwnedTerm,
+    TermKind,
+    owned_terms_of,
+)
 from kubesched.snapshot.label_groups import LabelGroup
 from kubesched.snapshot.node_columns import NodeColumns
 from kubesched.snapshot.node_table import NodeTable
@@ -42,7 +48,8 @@ class IncomingTerm(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
         namespaces: The namespaces of matching pods; None means all.
         selector: Matches pod labels.
         topology_key: The node label whose values are the domains.
-        weight: The score per matching pod; negative for preferred anti-affinity, 0 if required.
+        weight: What a matching pod counts in sums; negative for preferred anti-affinity, and for
+            parts of terms that take pods away.
     """
 
     namespaces: frozenset[str] | None
@@ -84,14 +91,15 @@ class SelectedNamespaces:
         selected = self._by_selector.get(selector, (objects, objects.version(Namespace)), select)
         return selected | term.namespaces if term.namespaces else selected
 
-    def resolve(self, term: AffinityTerm, objects: Objects, weight: int = 0) -> IncomingTerm:
+    def resolve(self, term: AffinityTerm, objects: Objects, weight: int = 1) -> IncomingTerm:
         """Return a term of the pod to place with the namespaces it selects."""
         return IncomingTerm(self.of(term, objects), term.selector, term.topology_key, weight)
 
-
-def topology_keys(terms: Iterable[IncomingTerm | AffinityTerm]) -> tuple[str, ...]:
-    """Return the distinct topology keys, in order of appearance."""
-    return tuple(dict.fromkeys(term.topology_key for term in terms))
+    def resolve_parts(
+        self, term: AffinityTerm, objects: Objects, weight: int = 1
+    ) -> list[IncomingTerm]:
+        """Return the parts of a term of the pod to place, which weighs `weight`."""
+        return [self.resolve(part, objects, weight * sign) for part, sign in term.parts()]
 
 
 class Requirements(msgspec.Struct, frozen=True):
@@ -122,17 +130,15 @@ def requirements_of(
     terms: AffinityTerms, objects: Objects, namespaces: SelectedNamespaces
 ) -> Requirements:
     """Resolve the required terms of pods to place."""
-    resolve = namespaces.resolve
-    affinity = tuple(resolve(term, objects) for term in terms.required_affinity)
-    anti_affinity = tuple(resolve(term, objects) for term in terms.required_anti_affinity)
+    affinity = tuple(namespaces.resolve(term, objects) for term in terms.required_affinity)
+    avoided = terms.required_anti_affinity
+    parts = [part for term in avoided for part in namespaces.resolve_parts(term, objects)]
+    keys = dict.fromkeys(term.topology_key for term in affinity)
     return Requirements(
         affinity=affinity,
-        anti_affinity=anti_affinity,
-        affinity_sums=tuple((key, matching_all(affinity)) for key in topology_keys(affinity)),
-        anti_affinity_sums=tuple(
-            (key, matching_each(tuple(term for term in anti_affinity if term.topology_key == key)))
-            for key in topology_keys(anti_affinity)
-        ),
+        anti_affinity=tuple(namespaces.resolve(term, objects) for term in avoided),
+        affinity_sums=tuple((key, matching_all(affinity)) for key in keys),
+        anti_affinity_sums=weighing(parts, ()),
     )
 
 
@@ -147,6 +153,7 @@ class AffinityState:
         affinity: Counts pods that match all required affinity of the pod to place.
         anti_affinity: Counts pods that match required anti-affinity of the pod to place.
         table: The nodes and their pods.
+        avoiding: For explain: the terms that `existing` counts, None if they are not known yet.
         facts: A cache for explain: (key, question) -> domain -> names of pods.
     """
 
@@ -156,6 +163,7 @@ class AffinityState:
     affinity: dict[str, DomainSums]
     anti_affinity: dict[str, DomainSums]
     table: NodeColumns
+    avoiding: list[AffinityTerm] | None = None
     facts: dict[tuple[str, object], dict[str | None, list[str]]] = field(default_factory=dict)
 
     def clone(self) -> AffinityState:
@@ -208,11 +216,15 @@ class AffinityState:
 
 
 def sums_by_key(questions: Iterable[KeyedSum], nodes: NodeColumns) -> dict[str, DomainSums]:
-    """Return the sums of a whole table, by topology key."""
-    return {
-        key: DomainSums.of(nodes.label(key), question.over(nodes.groups))
-        for key, question in questions
-    }
+    """Return the sums of a whole table, by topology key; those of one key are added up."""
+    sums: dict[str, DomainSums] = {}
+    for key, question in questions:
+        found = DomainSums.of(nodes.label(key), question.over(nodes.groups))
+        if key in sums:
+            sums[key].counts += found.counts
+        else:
+            sums[key] = found
+    return sums
 
 
 def _clone(sums: dict[str, DomainSums]) -> dict[str, DomainSums]:
@@ -243,35 +255,9 @@ def matching_all(terms: tuple[IncomingTerm, ...]) -> PodSum:
     )
 
 
-@lru_cache(maxsize=_QUESTIONS_MAX)
-def matching_each(terms: tuple[IncomingTerm, ...]) -> PodSum:
-    """Return the sum that counts each pod once per term that it matches."""
-    if len(terms) == 1:
-        return matching_all(terms)
-
-    def weigh(group: LabelGroup) -> int:
-        return sum(term.matches(group.namespace, group.labels) for term in terms)
-
-    return PodSum(weigh, _union(terms), _needed_labels(terms))
-
-
-@lru_cache(maxsize=_QUESTIONS_MAX)
-def owning_anti_affinity(terms: frozenset[OwnedTerm]) -> PodSum:
-    """Return the sum that counts each pod once per required anti-affinity term among `terms`."""
-    wanted = frozenset(term for _, term in terms)
-
-    def weigh(group: LabelGroup) -> int:
-        affinity = group.affinity
-        if affinity is None:
-            return 0
-        return sum([term in wanted for term in affinity.required_anti_affinity])
-
-    return PodSum(weigh, markers=terms)
-
-
 def preferences_of(
     terms: AffinityTerms | None,
-    owned: Sequence[OwnedTerm],
+    owned: Iterable[OwnedTerm],
     hard_weight: int,
     objects: Objects,
     namespaces: SelectedNamespaces,
@@ -283,19 +269,44 @@ def preferences_of(
     """
     incoming: list[IncomingTerm] = []
     if terms is not None:
-        resolve = namespaces.resolve
-        incoming += [resolve(term, objects, term.weight) for term in terms.preferred_affinity]
-        incoming += [resolve(term, objects, -term.weight) for term in terms.preferred_anti_affinity]
+        resolve = namespaces.resolve_parts
+        for term in terms.preferred_affinity:
+            incoming += resolve(term, objects, term.weight)
+        for term in terms.preferred_anti_affinity:
+            incoming += resolve(term, objects, -term.weight)
+    return weighing(incoming, owned, hard_weight)
+
+
+def weighing(
+    incoming: Iterable[IncomingTerm], owned: Iterable[OwnedTerm], hard_weight: int = 1
+) -> tuple[KeyedSum, ...]:
+    """Return the sums of the weights of matching terms; those of a topology key add up.
+
+    Terms that need no labels are apart, because only their sums have to visit pods without regard
+    to labels, and many pods share them.
+    """
+    to_others, from_others = _by_place(incoming), _by_place(owned)
     found: list[KeyedSum] = []
-    for key in topology_keys((*incoming, *(term for _, term in owned))):
-        to_others = tuple(term for term in incoming if term.topology_key == key)
-        from_others = frozenset(pair for pair in owned if pair[1].topology_key == key)
-        if from_others and _needed_labels(to_others) is None:
-            # Apart, because only one of the sums has to visit pods without regard to labels.
-            found.append((key, _weighing(to_others, frozenset(), hard_weight)))
-            to_others = ()
-        found.append((key, _weighing(to_others, from_others, hard_weight)))
+    for place in dict.fromkeys((*to_others, *from_others)):
+        key, needs_labels = place
+        ours, theirs = tuple(to_others.get(place, ())), frozenset(from_others.get(place, ()))
+        if ours and theirs and not needs_labels:
+            found.append((key, _weighing(ours, frozenset(), hard_weight)))
+            ours = ()
+        found.append((key, _weighing(ours, theirs, hard_weight)))
     return tuple(found)
+
+
+Term = TypeVar("Term", IncomingTerm, OwnedTerm)
+
+
+def _by_place(terms: Iterable[Term]) -> dict[tuple[str, bool], list[Term]]:
+    """Return terms by topology key, and by whether their selectors need labels."""
+    found: dict[tuple[str, bool], list[Term]] = {}
+    for term in terms:
+        place = term.topology_key, term.selector.needed_labels is not None
+        found.setdefault(place, []).append(term)
+    return found
 
 
 @lru_cache(maxsize=_QUESTIONS_MAX)
@@ -308,23 +319,17 @@ def _weighing(
         )
         if owned and group.affinity is not None:
             weight += sum(
-                [own for pair, own in _weighed(group.affinity, hard_weight) if pair in owned]
+                [
+                    each.weight * (hard_weight if each.kind is TermKind.REQUIRED_AFFINITY else 1)
+                    for each in owned_terms_of(group.affinity)
+                    if each in owned
+                ]
             )
         return weight
 
     namespaces = None if owned else _union(incoming)
     labels = _needed_labels(incoming)
     return PodSum(weigh, namespaces, None if labels is None else (*labels, *owned))
-
-
-def _weighed(terms: AffinityTerms, hard_weight: int) -> Iterator[tuple[OwnedTerm, int]]:
-    """Yield the terms that count in scoring, with their weights."""
-    for term in terms.required_affinity:
-        yield (TermKind.REQUIRED_AFFINITY, term), hard_weight
-    for term in terms.preferred_affinity:
-        yield (TermKind.PREFERRED_AFFINITY, term), term.weight
-    for term in terms.preferred_anti_affinity:
-        yield (TermKind.PREFERRED_ANTI_AFFINITY, term), -term.weight
 
 
 def _needed_labels(terms: Iterable[IncomingTerm]) -> tuple[Marker, ...] | None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, unresolvable, unschedulable
-from kubesched.scheduler.first_rejections import PASSED, Filtering, FirstRejections, StatusTable
+from kubesched.scheduler.first_rejections import PASSED, Filtering, FirstRejections
 
 ROWS = 6
 A, B, C = unschedulable("a"), unresolvable("b"), unschedulable("c", "d")
@@ -75,11 +75,11 @@ def test_statuses_for_rejected_rows_only_are_not_listed(rows: int) -> None:
     answers = FirstRejections.all_passed(rows)
     assert answers.add(0, "First", NodeToStatus.everywhere(rows, unschedulable("first")))
     assert not answers.add(1, "Later", NodeToStatus.everywhere(rows, unschedulable("later")))
-    assert ["", "First"] == [status.plugin for status in answers.table.statuses]
+    assert ["", "First"] == [status.plugin for status in answers.codes]
 
 
-def test_status_table() -> None:
+def test_codes() -> None:
     """Equal statuses share a code; success is 0."""
-    table = StatusTable()
-    assert [0, 1, 2, 1] == [table.code(status) for status in (SUCCESS, A, B, unschedulable("a"))]
-    assert [SUCCESS, A, B] == table.statuses
+    answers = FirstRejections.all_passed(1)
+    assert [0, 1, 2, 1] == [answers.code(status) for status in (SUCCESS, A, B, unschedulable("a"))]
+    assert [SUCCESS, A, B] == [*answers.codes]

@@ -72,8 +72,12 @@ class Gates:
         rules = self._rules_of(queued)
         with rules.timer.phases[PRE_ENQUEUE] as phase:
             phase.pods = pods
-            self._ask(rules.pre_enqueue, queued)
+            queued.gating_plugin = _first_rejecting(rules.pre_enqueue, queued)
         assert pods == 1 or not queued.is_gated, f"{queued.key} is gated, and those like it"
+        if plugin := queued.gating_plugin:
+            if plugin not in queued.rejecting_plugins:
+                self._rejections[plugin, queued.pod_info.scheduler_name] += 1
+            queued.unschedulable_plugins |= {plugin}
 
     def staying(
         self,
@@ -114,19 +118,10 @@ class Gates:
                 phase.code = None
         return list(compress(gated, rejected))
 
-    def _ask(self, plugins: Mapping[str, PreEnqueue], queued: QueuedPodInfo) -> None:
-        info, gating = queued.pod_info, queued.gating_plugin
-        if gating in plugins and not plugins[gating](info).is_success:
-            self._close(gating, queued)
-            return
-        for name, pre_enqueue in plugins.items():
-            if name != gating and not pre_enqueue(info).is_success:
-                self._close(name, queued)
-                return
-        queued.gating_plugin = ""
 
-    def _close(self, plugin: str, queued: QueuedPodInfo) -> None:
-        if plugin not in queued.rejecting_plugins:
-            self._rejections[plugin, queued.pod_info.scheduler_name] += 1
-        queued.unschedulable_plugins |= {plugin}
-        queued.gating_plugin = plugin
+def _first_rejecting(plugins: Mapping[str, PreEnqueue], queued: QueuedPodInfo) -> str:
+    """Return the first plugin that rejects the pod, or ""; that which gated it is asked first."""
+    before, names = queued.gating_plugin, plugins.keys()
+    if before in names:
+        names = dict.fromkeys((before, *names)).keys()
+    return next((name for name in names if not plugins[name](queued.pod_info).is_success), "")

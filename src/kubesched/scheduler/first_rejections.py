@@ -16,57 +16,46 @@ from kubesched.framework.status import SUCCESS, NodeToStatus, Status
 from kubesched.scheduler.plugin_failure import PluginFailure, failed_with
 
 PASSED: Final = 32_767
-_REJECTED_FEW: Final = 8
-"""Up to this number of rejected rows, they are written one by one."""
-
-
-class StatusTable:
-    """Distinct statuses and their codes, shared by answers that are combined."""
-
-    __slots__ = ("codes", "statuses")
-
-    def __init__(self) -> None:
-        self.statuses: list[Status] = [SUCCESS]
-        self.codes: dict[Status, int] = {SUCCESS: 0}
-
-    def code(self, status: Status) -> int:
-        """Return the code of a status, adding it if it is new."""
-        code = self.codes.get(status)
-        if code is None:
-            code = self.codes[status] = len(self.statuses)
-            self.statuses.append(status)
-        return code
 
 
 class FirstRejections:
-    """The first rejection per row."""
+    """The first rejection per row.
 
-    __slots__ = ("failed_at", "index", "table")
+    Attributes:
+        codes: The distinct statuses and their codes, which are counted from 0. Answers that are
+            combined share them.
+    """
+
+    __slots__ = ("codes", "failed_at", "index")
 
     def __init__(
-        self, failed_at: NDArray[np.int16], index: NDArray[np.int32], table: StatusTable
+        self, failed_at: NDArray[np.int16], index: NDArray[np.int32], codes: dict[Status, int]
     ) -> None:
         self.failed_at = failed_at
         self.index = index
-        self.table = table
+        self.codes = codes
 
     @classmethod
     def all_passed(cls, rows: int) -> FirstRejections:
         """Return answers before any filter has run: every row passes."""
-        return cls(np.full(rows, PASSED, np.int16), np.zeros(rows, np.int32), StatusTable())
+        return cls(np.full(rows, PASSED, np.int16), np.zeros(rows, np.int32), {SUCCESS: 0})
 
     def copy(self) -> FirstRejections:
         """Return an independent copy."""
-        return FirstRejections(self.failed_at.copy(), self.index.copy(), self.table)
+        return FirstRejections(self.failed_at.copy(), self.index.copy(), self.codes)
 
     def take(self, rows: NDArray[np.intp] | slice) -> FirstRejections:
         """Return the answers for these rows: an independent copy, or a view of a slice."""
-        return FirstRejections(self.failed_at[rows], self.index[rows], self.table)
+        return FirstRejections(self.failed_at[rows], self.index[rows], self.codes)
 
     @property
     def passed(self) -> NDArray[np.bool_]:
         """Bool per row: whether nothing rejected it."""
         return np.equal(self.failed_at, PASSED)
+
+    def code(self, status: Status) -> int:
+        """Return the code of a status, adding it if it is new."""
+        return self.codes.setdefault(status, len(self.codes))
 
     def add(self, position: int, plugin: str, answers: NodeToStatus) -> bool:
         """Add one filter's answers for all rows; return whether it was first to reject any row.
@@ -75,42 +64,26 @@ class FirstRejections:
         """
         if len(answers.statuses) == 1:
             return False
-        rejects = answers.index != 0
-        if np.count_nonzero(rejects) <= _REJECTED_FEW:
-            failed_at = self.failed_at
-            rows = [row for row in rejects.nonzero()[0].tolist() if failed_at.item(row) > position]
-            if not rows:
-                # The table lists only statuses of filters that were first to reject a row.
-                return False
-            code_of = self._codes(plugin, answers)
-            for row in rows:
-                failed_at[row] = position
-                self.index[row] = code_of[answers.index.item(row)]
-        else:
-            rejects &= self.failed_at > position
-            if not np.count_nonzero(rejects):
-                return False
-            np.putmask(self.failed_at, rejects, position)
-            codes = np.array(self._codes(plugin, answers), np.int32)
-            np.putmask(self.index, rejects, codes.take(answers.index))
+        rejects = (answers.index != 0) & (self.failed_at > position)
+        if not np.count_nonzero(rejects):
+            # Only statuses of filters that were first to reject a row get a code.
+            return False
+        np.putmask(self.failed_at, rejects, position)
+        codes = np.array([self.code(each.by(plugin)) for each in answers.statuses], np.int32)
+        np.putmask(self.index, rejects, codes.take(answers.index))
         self._raise_failures(position, plugin, answers)
         return True
-
-    def _codes(self, plugin: str, answers: NodeToStatus) -> list[int]:
-        """Return the code of each status in the table."""
-        code = self.table.code
-        return [code(status.by(plugin)) for status in answers.statuses]
 
     def _raise_failures(self, position: int, plugin: str, answers: NodeToStatus) -> None:
         for status in answers.statuses[1:]:
             if not status.is_rejected:
-                code = self.table.codes.get(status.by(plugin))
+                code = self.codes.get(status.by(plugin))
                 if ((self.index == code) & (self.failed_at == position)).any():
                     raise PluginFailure(failed_with("filter", plugin, status))
 
     def statuses(self) -> NodeToStatus:
         """Return the answers as one status per row."""
-        return NodeToStatus(self.index, self.table.statuses)
+        return NodeToStatus(self.index, [*self.codes])
 
 
 class Filtering:
@@ -156,14 +129,14 @@ class Filtering:
         if not (answers.failed_at == position).any():
             rows = answers.failed_at > position
             answers.failed_at[rows] = position
-            answers.index[rows] = answers.table.code(status)
+            answers.index[rows] = answers.code(status)
         self.passed = answers.passed
 
     def override(self, rejections: Mapping[int, Status]) -> None:
         """Replace the statuses of some rows by rejections that were computed elsewhere."""
         answers, rows = self.own_answers(), list(rejections)
         answers.failed_at[rows] = -1
-        answers.index[rows] = [answers.table.code(status) for status in rejections.values()]
+        answers.index[rows] = [answers.code(status) for status in rejections.values()]
         self.passed = answers.passed
 
     @property

@@ -102,8 +102,7 @@ class Search:
             return self._everywhere.own_answers()
         every = FirstRejections.all_passed(len(self._nodes))
         for rows, answers in self._parts:
-            code = every.table.code
-            codes = np.array([code(status) for status in answers.table.statuses], np.int32)
+            codes = np.array([every.code(status) for status in answers.codes], np.int32)
             every.failed_at[rows] = answers.failed_at
             every.index[rows] = codes[answers.index]
         return every
@@ -163,4 +162,4 @@ class Search:
         if self._everywhere is None or last.node_names is not self._nodes.all_names:
             return False
         now, before = self._everywhere.answers(), last.node_to_status
-        return now.table.statuses is before.statuses and np.array_equal(now.index, before.index)
+        return [*now.codes] == before.statuses and np.array_equal(now.index, before.index)

@@ -202,7 +202,7 @@ class SignatureAnswers(Answers):
             if not status.is_success:
                 if not status.is_rejected:
                     raise PluginFailure(failed_with("filter", plugin.name, status))
-                return position, self.rejections.table.code(status.by(plugin.name))
+                return position, self.rejections.code(status.by(plugin.name))
         return PASSED, 0
 
     def _score_row(

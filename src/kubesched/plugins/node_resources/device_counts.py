@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,21 +30,6 @@ from kubesched.plugins.node_resources.scoring import Demands, DeviceCount, Devic
 from kubesched.snapshot.changes import ChangeReader
 from kubesched.snapshot.objects import Objects
 from kubesched.snapshot.snapshot import Snapshot
-
-
-class _SlicesByNode:
-    """All slices; those that name a node are found by it."""
-
-    def __init__(self, slices: Iterable[ResourceSlice]) -> None:
-        self._by_node: dict[str, list[ResourceSlice]] = {}
-        self._others: list[ResourceSlice] = []
-        for item in slices:
-            name = item.spec.node_name
-            (self._by_node.setdefault(name, []) if name else self._others).append(item)
-
-    def of(self, node: Node) -> Iterable[ResourceSlice]:
-        """Return the slices that may have devices for the node."""
-        return chain(self._by_node.get(node.metadata.name, ()), self._others)
 
 
 class _CountedDevices:
@@ -103,7 +87,8 @@ class BackingDevices:
         self.enabled = handle.feature_gates.enabled("DRAExtendedResource")
         self._matching: set[tuple[str, str, str, str]] = set()
         self._counted_for: tuple[object, ...] = ()
-        self._slices = _SlicesByNode(())
+        # By the node that they name; "" for the others.
+        self._slices: dict[str, list[ResourceSlice]] = {}
         # Resource -> what is counted so far.
         self._counted: dict[str, _CountedDevices] = {}
 
@@ -144,7 +129,9 @@ class BackingDevices:
         if counted_for != self._counted_for:
             self._counted_for = counted_for
             self._counted.clear()
-            self._slices = _SlicesByNode(objects.list(ResourceSlice))
+            self._slices = {}
+            for item in objects.list(ResourceSlice):
+                self._slices.setdefault(item.spec.node_name or "", []).append(item)
         for counted in self._counted.values():
             counted.update(allocated)
 
@@ -170,10 +157,11 @@ class BackingDevices:
 
     def _devices_of(self, device_class: DeviceClass, node: Node) -> Sequence[DeviceID]:
         """Return the devices of the class on a node; none if a selector cannot be evaluated."""
+        slices = (*self._slices.get(node.metadata.name, ()), *self._slices.get("", ()))
         try:
             return [
                 (item.spec.driver, item.spec.pool.name, device.name)
-                for item in self._slices.of(node)
+                for item in slices
                 for device in _devices_on(item, node)
                 if self._matches(device_class, item.spec.driver, item.spec.pool.name, device)
             ]

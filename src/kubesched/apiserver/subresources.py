@@ -43,7 +43,6 @@ from kubesched.cluster.eviction import BrokenBudgetError, NotAllowedError, grant
 from kubesched.cluster.server import with_condition
 from kubesched.cluster.store import Key
 
-
 # Bindings.
 
 

@@ -108,7 +108,7 @@ class SimulatedApi(InstantApi):
     async def bind(self, pod: Pod, node_name: str) -> None:
         """Assign the pod to the node."""
         try:
-            await super().bind(pod, node_name)
+            await self._request("bind", self._bind, pod, node_name)
         except ApiError as error:
             if not error.code:
                 self.on_unanswered(node_name)

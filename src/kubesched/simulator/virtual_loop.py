@@ -114,6 +114,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
         Otherwise a loop that waits for a tiny rest of a second would do so for ever.
         """
+        return self._timer(when, callback, args, context)
+
+    def _timer(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        context: Context | None,
+    ) -> asyncio.TimerHandle:
         timer = _Call(_in_ticks(when))
         timer.callback, timer.args, timer.loop = callback, args, self
         timer.context = copy_context() if context is None else context
@@ -144,7 +153,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
         """Schedule a callback after a delay in seconds; see `call_at`."""
-        return self.call_at(self._seconds + delay, callback, *args, context=context)
+        return self._timer(self._seconds + delay, callback, args, context)
 
     def _run_once(self) -> None:
         """Run what is ready; before that, move the clock to the next timer if nothing is."""

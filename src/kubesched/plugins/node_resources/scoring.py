@@ -139,7 +139,10 @@ def demands_of(
 ) -> Demands:
     """Return the scored resources for a pod with these requests.
 
-    With `non_zero`, pods without CPU or memory requests count with upstream's defaults.
+    Args:
+        resources: The configured resources.
+        requests: Resource name -> amount.
+        non_zero: Whether pods without CPU or memory requests count with upstream's defaults.
     """
     there = [
         spec
@@ -206,9 +209,18 @@ class NodeScorer:
 
     def score_row(self, demands: Demands, nodes: NodeTable, row: int) -> int:
         """Return the score of a row."""
-        places = range(len(demands.amounts))
-        items = [_item(demands.scored, demands.devices, at, nodes, row) for at in places]
-        return _score_items(self._formula, demands, items)
+        requested: list[int] = []
+        allocated: list[int] = []
+        allocatable: list[int] = []
+        weights: list[int] = []
+        for at, amount in enumerate(demands.amounts):
+            offered, used = _item(demands.scored, demands.devices, at, nodes, row)
+            if offered:
+                allocatable.append(offered)
+                allocated.append(used)
+                requested.append(wrap(used + amount))
+                weights.append(demands.scored.weights[at])
+        return self._formula.score_row(requested, allocated, allocatable, weights)
 
     def _score_by_presence(
         self, demands: Demands, allocatable: Amounts, allocated: Amounts
@@ -302,25 +314,20 @@ def score_together(
     formula: ResourceScorer, demands: Demands, nodes: NodeTable, rows: Sequence[int]
 ) -> int:
     """Return the score of some rows as if they were one node."""
-    totals: list[tuple[int, int]] = []
-    for at in range(len(demands.amounts)):
+    requested: list[int] = []
+    allocated: list[int] = []
+    allocatable: list[int] = []
+    weights: list[int] = []
+    for at, amount in enumerate(demands.amounts):
         items = [_item(demands.scored, demands.devices, at, nodes, row) for row in rows]
-        offered, used = (wrap(sum(amounts)) for amounts in zip(*items, strict=True))
-        totals.append((offered, used))
-    return _score_items(formula, demands, totals)
-
-
-def _score_items(
-    formula: ResourceScorer, demands: Demands, items: Sequence[tuple[int, int]]
-) -> int:
-    """Return a score, given the allocatable and the used amount of each resource."""
-    there = [at for at, (offered, _) in enumerate(items) if offered]
-    return formula.score_row(
-        [wrap(items[at][1] + demands.amounts[at]) for at in there],
-        [items[at][1] for at in there],
-        [items[at][0] for at in there],
-        [demands.scored.weights[at] for at in there],
-    )
+        offered = wrap(sum(offered for offered, _ in items))
+        if offered:
+            used = wrap(sum(used for _, used in items))
+            allocatable.append(offered)
+            allocated.append(used)
+            requested.append(wrap(used + amount))
+            weights.append(demands.scored.weights[at])
+    return formula.score_row(requested, allocated, allocatable, weights)
 
 
 def _item(

@@ -28,6 +28,8 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _INTEGER_LENGTH_MAX: Final = 4_000
 _LISTING_OPERATORS: Final = frozenset((IN, EQUALS, DOUBLE_EQUALS))
 _EXCLUDING_OPERATORS: Final = frozenset((NOT_IN, NOT_EQUALS))
+# Looking up the pods of more values takes more time than comparing all pods with the requirement.
+_EXCLUDED_MAX: Final = 10
 _SYMBOLS: Final = {IN: " in ", NOT_IN: " notin ", GREATER_THAN: ">", LESS_THAN: "<"}
 
 
@@ -175,11 +177,12 @@ class CompiledSelector(msgspec.Struct, frozen=True, gc=False):
         """Two selectors: this one matches what the first matches, unless the second does too.
 
         The second has needed labels: it is `a,b in (c)` for `a,b notin (c)`, and the first is `a`.
-        None if this selector has needed labels itself, or excludes no values.
+        None if this selector has needed labels itself, or excludes no values, or many.
         """
         if self.needed_labels is None:
             for at, excluded in enumerate(self.requirements):
-                if excluded.operator in _EXCLUDING_OPERATORS:
+                is_short = len(excluded.values) <= _EXCLUDED_MAX
+                if is_short and excluded.operator in _EXCLUDING_OPERATORS:
                     rest = CompiledSelector(self.requirements[:at] + self.requirements[at + 1 :])
                     included = Requirement(excluded.key, IN, excluded.values)
                     return rest, rest.with_requirements((included,))

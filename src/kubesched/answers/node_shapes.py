@@ -93,7 +93,8 @@ def parse_shape(text: str, number: int = 1) -> NodeShape:
     """Return a shape from `cpu=8,memory=32Gi,zone=a,label.KEY=VALUE,taint.KEY=VALUE:EFFECT`.
 
     Further words are `name`, `price`, `pods` and resources such as `nvidia.com/gpu`. A shape
-    without a name is named by its number. Raises ValueError with the wrong word and the remedy.
+    without a name is named by its number. Raises ValueError, which names the wrong
+    word and the remedy.
     """
     amounts: dict[str, str] = {"pods": _PODS}
     labels = dict(_OWN_LABELS)

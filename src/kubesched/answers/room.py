@@ -85,7 +85,7 @@ class RoomPerNode(NamedTuple):
 def parse_pod_shape(text: str) -> dict[str, int]:
     """Return the amounts of `cpu=2,memory=4Gi`: cpu in millicores, others in whole units.
 
-    Raises ValueError with the wrong word and the remedy.
+    Raises ValueError, which names the wrong word and the remedy.
     """
     shape: dict[str, int] = {}
     for word in filter(None, (part.strip() for part in text.split(","))):

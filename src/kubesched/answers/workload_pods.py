@@ -382,7 +382,8 @@ def decoded(
 ) -> Iterator[Loaded]:
     """Yield objects given as Kubernetes' JSON, as `load` does; errors call them `name[NUMBER]`.
 
-    Raises DecodeError, and UserError for one object that is in no list; a List is one, too.
+    Raises DecodeError if an object cannot be decoded, and UserError if `objects` is one object
+    instead of a list of them; a List, as kubectl prints it, may be in the list.
     """
     if isinstance(objects, Mapping):
         raise UserError(f"{name}: expected a list of objects, not one object; put it into [ ]")

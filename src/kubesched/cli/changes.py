@@ -68,7 +68,8 @@ def _nodes_and_source(
 ) -> tuple[list[str], ClusterSource]:
     """Return the names of nodes among the words, and the cluster with the files after them.
 
-    Raises UserError without nodes and selector, with both, and for files beside a live cluster.
+    Raises UserError unless either nodes or a selector is given, and if files are given for a live
+    cluster.
     """
     first = next((at for at, word in enumerate(words) if _is_file(word)), len(words))
     files = tuple(Path(word) for word in words[first:])

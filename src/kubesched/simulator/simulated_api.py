@@ -79,7 +79,7 @@ class InstantApi:
 
 
 class SimulatedApi(InstantApi):
-    """The same with latencies and faults, which are drawn from streams of their own.
+    """An `ApiClient` with latencies and faults, which are drawn from streams of their own.
 
     Attributes:
         requests: Number of requests by kind.

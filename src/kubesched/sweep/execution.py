@@ -49,9 +49,9 @@ _INPUTS_KEPT: Final = 8
 
 
 class SweepOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The figures of a run, or the error for which it has none; "" without one.
+    """The figures of a run, or the error because of which it has none.
 
-    `slow` are methods of plugins, with their mean times.
+    `error` is "" if there is none. `slow` are methods of plugins, with their mean times.
     """
 
     figures: Figures

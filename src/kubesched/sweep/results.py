@@ -220,9 +220,9 @@ FORMATS: Final[Mapping[str, Callable[[Columns], bytes]]] = {".csv": _csv, ".parq
 
 
 def check_format(file: Path) -> None:
-    """Check that the format which a file's ending names can be written.
+    """Check that results can be written in the format that the file's ending names.
 
-    Raises UserError with those that can, or with what to install.
+    Raises UserError, which names the formats that can be written, or what to install.
     """
     if file.suffix not in FORMATS:
         raise UserError(f"{file}: results are written as {' or '.join(FORMATS)}; name such a file")

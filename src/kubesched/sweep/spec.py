@@ -143,7 +143,7 @@ class SweepSpec(_Part, frozen=True):
 def load_sweep(source: Path | Mapping[str, Any]) -> SweepSpec:
     """Load a sweep; raises ConfigError with every field error.
 
-    Contradictions are found by `sweep_errors`, after options have changed it.
+    It may still contradict itself: `sweep_errors` checks that after options have changed it.
     """
     errors: list[FieldError] = []
     raw = check_version(read_source(source, errors), "sweep", VERSION, errors)

@@ -129,8 +129,8 @@ QueueingHint = Callable[[Pod, object | None, object | None], bool]
 class Filing(msgspec.Struct, frozen=True):
     """An index of waiting pods by name, so that an event calls a hint only for pods it may concern.
 
-    A hint with a filing returns false unless the change has one of the pod's names. Neither
-    function raises. Upstream has nothing like it: there, every event calls the hints of all pods.
+    Unless the change has one of a pod's names, retrying the pod would be in vain. Neither function
+    raises. Upstream has nothing like it: there, every event calls the hints of all pods.
 
     Attributes:
         of_pod: Returns the pod's names, such as those of the claims it uses.

@@ -8,12 +8,12 @@ Differs:  nothing is measured; a node reports once that it is ready, and stays r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -43,6 +43,8 @@ STATE_TAINTS: Final = (*_OF_CONDITIONS.values(), CORDON_TAINT)
 TaintName: TypeAlias = tuple[str, str]
 """Key and effect."""
 
+T = TypeVar("T")
+
 
 def _state_taints(
     conditions: Iterable[tuple[str, str]], *, is_unschedulable: bool
@@ -62,10 +64,20 @@ def with_state_taints(node: Node) -> Node:
     """Return a node with the taints that follow from its state, and its other taints."""
     conditions = ((one.type, one.status) for one in node.status.conditions)
     wanted = _state_taints(conditions, is_unschedulable=node.spec.unschedulable)
-    taints = {(one.key, one.effect): one for one in node.spec.taints}
-    kept = [one for name, one in taints.items() if name[0] not in STATE_TAINTS or name in wanted]
-    new = [Taint(key=name[0], effect=name[1]) for name in wanted if name not in taints]
-    return replace(node, spec=replace(node.spec, taints=(*kept, *new)))
+    taints = [((one.key, one.effect), one) for one in node.spec.taints]
+    new = _with_wanted(taints, wanted, lambda key, effect: Taint(key=key, effect=effect))
+    return replace(node, spec=replace(node.spec, taints=tuple(new)))
+
+
+def _with_wanted(
+    taints: Sequence[tuple[TaintName, T]],
+    wanted: Sequence[TaintName],
+    new: Callable[[str, str], T],
+) -> list[T]:
+    """Return the taints without those of a state that has ended, and the missing ones."""
+    kept = [one for name, one in taints if name[0] not in STATE_TAINTS or name in wanted]
+    known = {name for name, _ in taints}
+    return [*kept, *(new(*name) for name in wanted if name not in known)]
 
 
 # Templates.
@@ -205,10 +217,10 @@ def _taints(spec: Plain, status: Plain, now: str) -> list[Plain]:
     """Return the taints of a node: those that follow from its state, and the others."""
     conditions = ((one["type"], one["status"]) for one in status.get("conditions", ()))
     wanted = _state_taints(conditions, is_unschedulable=bool(spec.get("unschedulable")))
-    taints = {(one["key"], one["effect"]): one for one in spec.get("taints", [])}
-    kept = [one for name, one in taints.items() if name[0] not in STATE_TAINTS or name in wanted]
-    new = [{"key": key, "effect": effect, "timeAdded": now} for key, effect in wanted]
-    return [*kept, *(one for one in new if (one["key"], one["effect"]) not in taints)]
+    taints = [((one["key"], one["effect"]), one) for one in spec.get("taints", [])]
+    return _with_wanted(
+        taints, wanted, lambda key, effect: {"key": key, "effect": effect, "timeAdded": now}
+    )
 
 
 def with_advertised_resources(node: Plain, before: Plain | None) -> Plain:

@@ -101,6 +101,21 @@ def test_shared_counters_are_seen_from_every_node() -> None:
     assert () == pools(counters, partitionable=False)
 
 
+def test_pools_of_counters_without_devices_for_the_node() -> None:
+    """They are not listed, so that nodes with counters of their own do not list each other's.
+
+    As upstream, pools that cannot be used are listed: they end a search for all devices.
+    """
+    stock = CounterSet(name="set", counters={"memory": Counter(value=1)})
+    own = slice_of([device("x")], "x", count=1, node_name="n1")
+    counters = slice_of((), "c", pool="p2", count=2, shared_counters=(stock,), node_name="n2")
+    there = slice_of([device("y")], "y", pool="p2", count=2, node_name="n2")
+    assert ["p1"] == [pool.id[1] for pool in pools(own, counters, there)]
+    (_, incomplete) = pools(own, counters)
+    assert incomplete.is_incomplete
+    assert ["p1"] == [pool.id[1] for pool in pools(own, counters, partitionable=False)]
+
+
 def test_order_of_pools() -> None:
     """Driver and name decide; pools with binding conditions are last."""
     found = pools(

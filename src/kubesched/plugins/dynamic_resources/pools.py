@@ -8,7 +8,7 @@ Invariants: pools are ordered by driver and name, those with binding conditions 
 Differs:  slices are indexed once for all nodes, and the pools of a node are cached.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final, NamedTuple
@@ -103,24 +103,32 @@ class PoolIndex:
         self._partitionable = partitionable
         self._on_node: dict[str, list[ResourceSlice]] = {}
         self._shared: list[ResourceSlice] = []
+        self._counters: dict[PoolID, list[ResourceSlice]] = {}
         self._by_pool: dict[PoolID, list[ResourceSlice]] = {}
         self._known: dict[str, tuple[Node, NodePools]] = {}
         self._readers: dict[PoolID, dict[str, None]] = {}
         # A table and its epoch of labels -> what `without_devices` returned last.
         self._without: dict[tuple[NodeColumns, int], NDArray[np.bool_]] = {}
         for item in slices:
-            spec = item.spec
-            self._by_pool.setdefault((spec.driver, spec.pool.name), []).append(item)
-            if not spec.node_name or spec.shared_counters:
-                self._shared.append(item)
-            else:
+            spec, pool_id = item.spec, _pool_of(item)
+            self._by_pool.setdefault(pool_id, []).append(item)
+            if spec.shared_counters:
+                self._counters.setdefault(pool_id, []).append(item)
+            elif spec.node_name:
                 self._on_node.setdefault(spec.node_name, []).append(item)
+            else:
+                self._shared.append(item)
         with_counters = [
             name
             for (_, name), found in self._by_pool.items()
             if any(item.spec.shared_counters for item in found)
         ]
         self.shares_counters = len(set(with_counters)) != len(with_counters)
+        if not partitionable:
+            self._counters.clear()
+        # Shared counters make an unusable pool one of every node.
+        found = self._newest(self._counters)
+        self._unusable = [pool.id for pool in found if pool.is_incomplete or pool.is_invalid]
 
     def of(self, node: Node) -> NodePools:
         """Return the pools with devices for the node; cached per Node object.
@@ -161,26 +169,27 @@ class PoolIndex:
         return self._readers.get(pool, ())
 
     def _gather(self, node: Node) -> tuple[Pool, ...]:
-        gathered: dict[PoolID, list[ResourceSlice]] = {}
+        gathered: dict[PoolID, list[ResourceSlice]] = {pool_id: [] for pool_id in self._unusable}
         for item in (*self._on_node.get(node.metadata.name, ()), *self._shared):
             if self._is_relevant(item, node):
-                _add_newest(gathered, item)
-        plain: list[Pool] = []
-        with_conditions: list[Pool] = []
+                gathered.setdefault(_pool_of(item), []).append(item)
+        for pool_id in gathered:
+            gathered[pool_id] += self._counters.get(pool_id, ())
+        return tuple(sorted(self._newest(gathered), key=_has_binding_conditions))
+
+    def _newest(self, gathered: Mapping[PoolID, Sequence[ResourceSlice]]) -> Iterator[Pool]:
+        """Yield the pools of slices, of which those of the highest generation count."""
         for pool_id in sorted(gathered):
-            pool = self._pool(pool_id, gathered[pool_id])
+            newest = max(item.spec.pool.generation for item in gathered[pool_id])
+            current = [each for each in gathered[pool_id] if each.spec.pool.generation == newest]
+            pool = self._pool(pool_id, current)
             if pool is not None:
-                (with_conditions if _has_binding_conditions(pool) else plain).append(pool)
-        return (*plain, *with_conditions)
+                yield pool
 
     def _is_relevant(self, item: ResourceSlice, node: Node) -> bool:
         spec = item.spec
-        if not self._partitionable and (
-            spec.per_device_node_selection is not None or spec.shared_counters
-        ):
+        if not self._partitionable and spec.per_device_node_selection is not None:
             return False
-        if spec.shared_counters:
-            return True
         try:
             if spec.node_name or spec.all_nodes or spec.node_selector is not None:
                 return matches_node(spec, node)
@@ -233,15 +242,8 @@ class PoolIndex:
         )
 
 
-def _add_newest(gathered: dict[PoolID, list[ResourceSlice]], item: ResourceSlice) -> None:
-    """Add a slice; only slices of the highest generation are kept."""
-    spec = item.spec
-    found = gathered.setdefault((spec.driver, spec.pool.name), [])
-    if found and spec.pool.generation < found[0].spec.pool.generation:
-        return
-    if found and spec.pool.generation > found[0].spec.pool.generation:
-        found.clear()
-    found.append(item)
+def _pool_of(item: ResourceSlice) -> PoolID:
+    return item.spec.driver, item.spec.pool.name
 
 
 def _devices(slices: Iterable[ResourceSlice]) -> Iterable[Device]:

@@ -199,6 +199,16 @@ def test_selector_that_excludes_many_values_is_no_difference() -> None:
     assert difference[0] == selector_of([many])
 
 
+def test_narrow_selectors() -> None:
+    """The shortest list counts; a selector without a list is neither narrow nor wide."""
+    ten, eleven = (Requirement("a", "In", tuple(map(str, range(size)))) for size in (10, 11))
+    exists = Requirement("b", "Exists", ())
+    assert selector_of([ten, eleven]).is_narrow
+    assert selector_of([eleven, exists]).is_narrow is False
+    assert selector_of([exists]).is_narrow is None
+    assert NOTHING.is_narrow
+
+
 @pytest.mark.parametrize(
     ("text", "number"),
     [

@@ -29,7 +29,7 @@ _INTEGER_LENGTH_MAX: Final = 4_000
 _LISTING_OPERATORS: Final = frozenset((IN, EQUALS, DOUBLE_EQUALS))
 _EXCLUDING_OPERATORS: Final = frozenset((NOT_IN, NOT_EQUALS))
 # Looking up the pods of more values takes more time than comparing all pods with the requirement.
-_EXCLUDED_MAX: Final = 10
+_NARROW_MAX: Final = 10
 _SYMBOLS: Final = {IN: " in ", NOT_IN: " notin ", GREATER_THAN: ">", LESS_THAN: "<"}
 
 
@@ -173,6 +173,16 @@ class CompiledSelector(msgspec.Struct, frozen=True, gc=False):
         return fewest
 
     @property
+    def is_narrow(self) -> bool | None:
+        """Whether each match has one of at most ten needed labels; None if none are known."""
+        if self.is_nothing:
+            return True
+        listed = [
+            len(each.values) for each in self.requirements if each.operator in _LISTING_OPERATORS
+        ]
+        return min(listed) <= _NARROW_MAX if listed else None
+
+    @property
     def as_difference(self) -> "tuple[CompiledSelector, CompiledSelector] | None":
         """Two selectors: this one matches what the first matches, unless the second does too.
 
@@ -181,7 +191,7 @@ class CompiledSelector(msgspec.Struct, frozen=True, gc=False):
         """
         if self.needed_labels is None:
             for at, excluded in enumerate(self.requirements):
-                is_short = len(excluded.values) <= _EXCLUDED_MAX
+                is_short = len(excluded.values) <= _NARROW_MAX
                 if is_short and excluded.operator in _EXCLUDING_OPERATORS:
                     rest = CompiledSelector(self.requirements[:at] + self.requirements[at + 1 :])
                     included = Requirement(excluded.key, IN, excluded.values)

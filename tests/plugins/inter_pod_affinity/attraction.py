@@ -23,6 +23,9 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 FOO: Json = {"matchLabels": {"app": "foo"}}
 BAR: Json = {"matchLabels": {"app": "bar"}}
+MANY: Json = {
+    "matchExpressions": [{"key": "app", "operator": "In", "values": ["foo", *"abcdefghij"]}]
+}
 
 
 def term(selector: Json | None = FOO, key: str = "zone", **more: Any) -> Json:
@@ -199,6 +202,7 @@ expressions = st.sampled_from(
         None,
         {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["foo"]}]},
         {"matchExpressions": [{"key": "app", "operator": "Exists"}]},
+        MANY,
         {
             "matchExpressions": [
                 {"key": "app", "operator": "Exists"},

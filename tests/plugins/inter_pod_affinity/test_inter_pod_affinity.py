@@ -26,6 +26,7 @@ from .attraction import (
     BAR,
     EXISTING,
     FOO,
+    MANY,
     NAMESPACES,
     Json,
     Twin,
@@ -227,6 +228,16 @@ def test_skip_lasts_if_no_term_selects_the_pod(labels: dict[str, str], *, lasts:
     assert [(Code.SKIP, lasts)] * 2 == [
         (result.status.code, result.lasts) for result in (filtering, scoring)
     ]
+
+
+def test_terms_of_many_values_share_a_sum() -> None:
+    """It counts many pods, so pods that other terms select, too, have a second sum for these."""
+    far = preferred((1, term(MANY)))
+    snapshot, plugin = two_zones(a_pod("bar", far=preferred((2, term())), node="n0")), make_plugin()
+    sums = snapshot.nodes.groups
+    for app, expected in (("baz", 1), ("foo", 2), ("b", 2)):
+        scored(a_pod(app, far=far), snapshot, plugin=plugin)
+        assert expected == len(sums._sums)
 
 
 def test_namespaces_are_looked_up_again() -> None:

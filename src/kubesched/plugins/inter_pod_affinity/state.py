@@ -266,15 +266,14 @@ def weighing(
     `owned` are terms of pods on nodes that match the pod to place; a required affinity term among
     them weighs `hard_weight`.
 
-    Terms that need no labels are apart, because only their sums have to visit pods without regard
-    to labels, and many pods share them.
+    Terms that are not narrow are apart: their sums visit many pods, and many pods share them.
     """
     to_others, from_others = _by_place(incoming), _by_place(owned)
     found: list[KeyedSum] = []
     for place in dict.fromkeys((*to_others, *from_others)):
-        key, needs_labels = place
+        key, is_narrow = place
         ours, theirs = tuple(to_others.get(place, ())), frozenset(from_others.get(place, ()))
-        if ours and theirs and not needs_labels:
+        if ours and theirs and not is_narrow:
             found.append((key, _weighing(ours, frozenset(), hard_weight)))
             ours = ()
         found.append((key, _weighing(ours, theirs, hard_weight)))
@@ -284,11 +283,11 @@ def weighing(
 Term = TypeVar("Term", IncomingTerm, OwnedTerm)
 
 
-def _by_place(terms: Iterable[Term]) -> dict[tuple[str, bool], list[Term]]:
-    """Return terms by topology key, and by whether their selectors need labels."""
-    found: dict[tuple[str, bool], list[Term]] = {}
+def _by_place(terms: Iterable[Term]) -> dict[tuple[str, bool | None], list[Term]]:
+    """Return terms by topology key, and by how narrow their selectors are."""
+    found: dict[tuple[str, bool | None], list[Term]] = {}
     for term in terms:
-        place = term.topology_key, term.selector.needed_labels is not None
+        place = term.topology_key, term.selector.is_narrow
         found.setdefault(place, []).append(term)
     return found
 

@@ -200,9 +200,10 @@ class CompiledSelector(msgspec.Struct, frozen=True, gc=False):
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether `labels` satisfy all requirements."""
-        if self.is_nothing:
-            return False
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        for requirement in self.requirements:
+            if not requirement.matches(labels):
+                return False
+        return not self.is_nothing
 
     def with_requirements(self, requirements: Iterable[Requirement]) -> "CompiledSelector":
         """Return a selector with additional requirements."""

@@ -116,8 +116,7 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
     def _after_node_change(self, pod: Pod, old: object | None, new: object | None) -> bool:
         if not isinstance(new, Node):
             return True
-        fitted_before = isinstance(old, Node) and self._fits(old, pod)
-        return not fitted_before and self._fits(new, pod)
+        return self._fits(new, pod) and not (isinstance(old, Node) and self._fits(old, pod))
 
     @staticmethod
     def _after_pod_change(pod: Pod, old: object | None, new: object | None) -> bool:

@@ -57,11 +57,11 @@ _EVICTION_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
 _PERCENT: Final = re.compile(r"[0-9]+%")
 _FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(Scenario))
 NO_CHANGES: Final[Mapping[str, object]] = {}
-_TOO_SHORT: Final = "must be longer than nothing"
+_TOO_SHORT: Final = "must be greater than 0s"
 _PER_HOUR_MAX: Final = 3_600_000_000
 _TOO_OFTEN: Final = f"must be at most {_PER_HOUR_MAX}, which is one in a microsecond"
 _PRIORITY_MAX: Final = 1_000_000_000
-_TOO_LONG: Final = "a hundred years is as long as it gets"
+_TOO_LONG: Final = "must be at most 100 years"
 
 
 def load_scenario(
@@ -201,7 +201,7 @@ def _duration_errors(part: msgspec.Struct, path: str) -> Iterator[FieldError]:
 def _node_errors(group: NodeGroup, path: str) -> Iterator[FieldError]:
     if group.trace:
         if group != NodeGroup(trace=group.trace, at=group.at):
-            yield forbidden(path, "a trace says everything about its nodes, except `at`")
+            yield forbidden(path, "beside `trace`, only `at` can be set")
         return
     if not group.name:
         yield required(child(path, "name"))

@@ -39,6 +39,7 @@ from kubesched.answers.top import PendingRequests, ResourceRequests, TopGroup, T
 from kubesched.answers.trial import ChangeKind, SuggestedChange
 from kubesched.answers.whatif import MovedPod, WhatIfReport
 from kubesched.answers.why import Cause, CauseExample, LastAttempt, PodState, WhyReport
+from kubesched.api.field_errors import camel_case
 from kubesched.api.go_text import go_duration
 from kubesched.config.decoding import DURATION_FORMAT
 from kubesched.explain.decision_records import (
@@ -295,7 +296,7 @@ def _describe(part: dict[str, Any]) -> None:
     """Move the descriptions of attributes from the docstring to their properties."""
     summary, attributes = described(part.pop("description", ""))
     part["description"] = summary
-    texts = {_camel(name): text for name, text in attributes.items()}
+    texts = {camel_case(name): text for name, text in attributes.items()}
     for name, schema in part.get("properties", {}).items():
         if name in texts:
             # A reference may stand beside other keywords since draft 2019-09.
@@ -314,8 +315,3 @@ def described(docstring: str) -> tuple[str, dict[str, str]]:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return "".join([first, *(word.title() for word in others)])

@@ -414,7 +414,7 @@ class Refuser(PermitPlugin):
 def test_what_is_not_asked_is_named(tmp_path: Path) -> None:
     """Plugins at Permit may refuse a pod that fits, extenders a node."""
     objects = [node("a", "4"), pod("p", "1")]
-    note = "Refuser may still refuse it on the chosen node; `kubesched simulate` tells."
+    note = "Refuser may still refuse it on the chosen node; `kubesched simulate` shows whether."
     asked = Cluster.from_objects(objects, plugins=Refuser)
     assert ((note,), (note,)) == (asked.why("p").notes, asked.explain("p").notes)
     head = f"apiVersion: {API_VERSION}\nkind: {KIND}\n"

@@ -50,7 +50,7 @@ def test_a_shape_is_parsed() -> None:
         ("cpu=two", "cpu: 'two' is no quantity; write 2, 500m or 4Gi"),
         ("cpu=0", "cpu: 0 is not more than 0"),
         ("memory=-1Gi", "memory: -1Gi is not more than 0"),
-        ("cpu=1,cpu=2", "cpu stands twice; write it once"),
+        ("cpu=1,cpu=2", "cpu is given twice; write it once"),
         ("pods=3", "pods is what is counted; name what one pod requests"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from kubesched.answers.workload_pods import (
     Owners,
     Workload,
-    make,
+    new_pods,
     owns,
     read_manifests,
     replacement_of,
@@ -44,41 +44,41 @@ def owner_of(pod: Pod) -> tuple[str, str]:
 
 def test_a_deployment_has_a_replica_set_named_by_template_hash() -> None:
     """Its pods have the same hash."""
-    made = make(workload("Deployment", template=TEMPLATE), 2)
-    (replica_set,) = made.owners
+    new = new_pods(workload("Deployment", template=TEMPLATE), 2)
+    (replica_set,) = new.owners
     named = replica_set.metadata.labels["pod-template-hash"]
     assert replica_set.metadata.name == f"web-{named}"
-    assert {"app": "web", "pod-template-hash": named} == made.pods[0].metadata.labels
-    assert [("ReplicaSet", f"web-{named}")] * 2 == [owner_of(pod) for pod in made.pods]
-    assert f"web-{named}-" == made.pods[0].metadata.generate_name
+    assert {"app": "web", "pod-template-hash": named} == new.pods[0].metadata.labels
+    assert [("ReplicaSet", f"web-{named}")] * 2 == [owner_of(pod) for pod in new.pods]
+    assert f"web-{named}-" == new.pods[0].metadata.generate_name
 
 
 def test_a_stateful_set_fills_missing_ordinals() -> None:
     """Ordinals count from 0; each pod has its claims."""
     claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
-    made = make(
+    new = new_pods(
         workload("StatefulSet", template=TEMPLATE, volumeClaimTemplates=claims), 2, ["web-1"]
     )
-    assert ["web-0", "web-2"] == [pod.metadata.name for pod in made.pods]
-    assert ["data-web-0", "data-web-2"] == [claim.metadata.name for claim in made.claims]
-    (volume,) = made.pods[1].spec.volumes
+    assert ["web-0", "web-2"] == [pod.metadata.name for pod in new.pods]
+    assert ["data-web-0", "data-web-2"] == [claim.metadata.name for claim in new.claims]
+    (volume,) = new.pods[1].spec.volumes
     assert volume.persistent_volume_claim is not None
     assert volume.persistent_volume_claim.claim_name == "data-web-2"
-    assert owner_of(made.pods[0]) == ("StatefulSet", "web")
+    assert owner_of(new.pods[0]) == ("StatefulSet", "web")
 
 
 def test_ordinals_of_a_stateful_set_start_where_it_says() -> None:
     """The claims of pods before that number are not used."""
-    made = make(workload("StatefulSet", template=TEMPLATE, ordinals={"start": 5}), 2, ["web-6"])
-    assert ["web-5", "web-7"] == [pod.metadata.name for pod in made.pods]
+    new = new_pods(workload("StatefulSet", template=TEMPLATE, ordinals={"start": 5}), 2, ["web-6"])
+    assert ["web-5", "web-7"] == [pod.metadata.name for pod in new.pods]
 
 
 def test_a_daemon_set_has_a_pod_for_each_node_without_one() -> None:
     """Each pod requires its node by name."""
     nodes: list[Node] = [node("a"), node("b"), node("c")]
-    made = make(workload("DaemonSet", template=TEMPLATE), 0, ["b"], nodes)
+    new = new_pods(workload("DaemonSet", template=TEMPLATE), 0, ["b"], nodes)
     found: list[str] = []
-    for pod in made.pods:
+    for pod in new.pods:
         assert pod.spec.affinity is not None
         assert pod.spec.affinity.node_affinity is not None
         required = (
@@ -93,30 +93,30 @@ def test_a_cron_job_has_one_run() -> None:
     """Its job's pods name the job."""
     template = {"spec": {"parallelism": 3, "template": TEMPLATE}}
     item = workload("CronJob", "batch/v1", jobTemplate=template)
-    made = make(item, replicas_of(item))
-    assert ["Job"] == [owner.kind for owner in made.owners]
-    assert [("Job", "web-1")] * 3 == [owner_of(pod) for pod in made.pods]
-    assert made.pods[0].metadata.labels["job-name"] == "web-1"
+    new = new_pods(item, replicas_of(item))
+    assert ["Job"] == [owner.kind for owner in new.owners]
+    assert [("Job", "web-1")] * 3 == [owner_of(pod) for pod in new.pods]
+    assert new.pods[0].metadata.labels["job-name"] == "web-1"
 
 
 def test_the_pods_of_a_job_have_its_labels() -> None:
     """Affinity and spread may select them; indexes follow those of the pods that it has."""
     spec = {"parallelism": 2, "completions": 3, "completionMode": "Indexed"}
-    made = make(workload("Job", "batch/v1", template=TEMPLATE, **spec), 2, ["web-0-x"])
+    new = new_pods(workload("Job", "batch/v1", template=TEMPLATE, **spec), 2, ["web-0-x"])
     index = "batch.kubernetes.io/job-completion-index"
     named = {"batch.kubernetes.io/job-name": "web", "job-name": "web"}
     owned = {"batch.kubernetes.io/controller-uid": "u", "controller-uid": "u"}
     assert [{"app": "web", **named, **owned, index: at} for at in "12"] == [
-        pod.metadata.labels for pod in made.pods
+        pod.metadata.labels for pod in new.pods
     ]
 
 
 def test_copies_of_a_pod() -> None:
     """The first one has the pod's own name."""
     pod = make_pod("probe")
-    made = make(pod, 3)
-    assert ["probe", "", ""] == [one.metadata.name for one in made.pods]
-    assert ["", ""] == [one.metadata.name for one in make(pod, 2, ["probe"]).pods]
+    new = new_pods(pod, 3)
+    assert ["probe", "", ""] == [one.metadata.name for one in new.pods]
+    assert ["", ""] == [one.metadata.name for one in new_pods(pod, 2, ["probe"]).pods]
 
 
 @pytest.mark.parametrize(

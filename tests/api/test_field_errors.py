@@ -6,6 +6,7 @@ from kubesched.api.field_errors import (
     ConfigError,
     FieldError,
     aggregate,
+    camel_case,
     child,
     duplicate,
     forbidden,
@@ -81,3 +82,12 @@ def test_config_error_has_a_line_per_field_error() -> None:
     expected = "a: Required value\nb: Required value"
     assert expected == str(error)
     assert len(error.errors) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("at", "at"), ("host_port", "hostPort"), ("p50_seconds", "p50Seconds")],
+)
+def test_names_of_fields_in_json(name: str, expected: str) -> None:
+    """They are in camel case, as msgspec renames fields."""
+    assert expected == camel_case(name)

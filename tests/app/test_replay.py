@@ -38,7 +38,7 @@ def recorded(file: Path, given: Json) -> Path:
 def replayed(
     file: Path,
     configuration: Configuration | None = None,
-    goes_on: Callable[[], bool] = lambda: True,
+    may_continue: Callable[[], bool] = lambda: True,
 ) -> ReplayReport:
     """Replay a recording."""
 
@@ -48,7 +48,7 @@ def replayed(
             setup = in_tree_setup(gates, configuration)
             recorded_by = recording.header.recorded_by
             assert recorded_by is not None
-            return await replay.replayed(recorded_by, setup, 7, recording.events(), goes_on)
+            return await replay.replayed(recorded_by, setup, 7, recording.events(), may_continue)
 
     return virtual_loop.run(main())
 
@@ -139,5 +139,5 @@ def test_stopping(tmp_path: Path) -> None:
     """The report is partial."""
     file = recorded(tmp_path / "run.jsonl", small())
     answers = iter([True] * 3 + [False])
-    report = replayed(file, goes_on=lambda: next(answers))
+    report = replayed(file, may_continue=lambda: next(answers))
     assert (True, 0) == (report.partial, report.judged)

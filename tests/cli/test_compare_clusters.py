@@ -189,7 +189,7 @@ def test_a_plugin_that_is_interrupted(monday: Path, tuesday: Path, tmp_path: Pat
         (["monday.json", "monday.json", "--duration", "1h"], "--duration is for scenarios"),
         (["s.yaml", "s.yaml", "--complete"], "--complete is for clusters, and these are scenarios"),
         (["monday.json", "c.yaml"], "c.yaml: nothing to schedule was found, only objects of kind"),
-        (["-", "-"], "`-` stands twice, but standard input can be read only once"),
+        (["-", "-"], "`-` is given twice, but standard input can be read only once"),
     ],
 )
 def test_users_mistakes(

@@ -207,7 +207,7 @@ def test_stdin_and_compression(tmp_path: Path) -> None:
 def test_stdin_only_once() -> None:
     """Standard input cannot be both the cluster and the pods."""
     error = refused("simulate", "-", "--pods", "-", stdin="")
-    assert "`-` stands twice, but standard input can be read only once" == error
+    assert "`-` is given twice, but standard input can be read only once" == error
 
 
 def test_duplicates_are_an_error(tmp_path: Path) -> None:

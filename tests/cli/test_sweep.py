@@ -144,7 +144,9 @@ def test_interrupted_sweep(sent: signal.Signals, code: int, tmp_path: Path) -> N
         # The pipe ends when the last process that has it is gone.
         rest = b"".join(lines)
         assert code == process.wait(10)
-    kept = b"kubesched: interrupted; 2 of 4 runs are in a.csv.runs, and the same command goes on\n"
+    kept = (
+        b"kubesched: interrupted; 2 of 4 runs are in a.csv.runs, and the same command continues\n"
+    )
     assert (rest == kept) == (sent is signal.SIGINT)
     assert not Path("a.csv").exists()
     Path("gate").unlink()

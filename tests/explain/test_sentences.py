@@ -111,7 +111,7 @@ CANDIDATE = PreemptionCandidate("a", (Victim("x/y", 0), Victim("x/z", 0)))
                 ),
             ),
             "Pod shop/web-1 fits none of 2 nodes.",
-            "Evicting other pods was tried on 1 node, in vain.",
+            "Evicting other pods was tried on 1 node, without success.",
             id="in-vain",
         ),
         pytest.param(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kubesched.sweep.execution import SweepWorkers, workers_here
+from kubesched.sweep.execution import SweepWorkers, inline_workers
 from kubesched.sweep.plan import SweepPlan, plan_of
 from kubesched.sweep.spec import load_sweep
 
@@ -60,4 +60,4 @@ def planned(directory: Path) -> SweepPlan:
 @contextmanager
 def no_processes(_cores: int) -> Iterator[SweepWorkers]:
     """Stand in for `local_workers`."""
-    yield workers_here()
+    yield inline_workers()

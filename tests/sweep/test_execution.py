@@ -21,7 +21,7 @@ from kubesched.sweep.execution import (
     carry_out,
     carry_out_all,
     dask_workers,
-    workers_here,
+    inline_workers,
 )
 from kubesched.sweep.plan import SweepCell, SweepRun
 from kubesched.sweep.results import encoded, run_columns
@@ -122,7 +122,7 @@ def test_a_file_that_changes_meanwhile_ends_the_sweep(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     write(tmp_path, more=f"{CLUSTER}# changed")
     with pytest.raises(UserError, match=r"more.yaml .*: it has changed since the sweep began"):
-        carry_out_all(plan.runs(), workers_here(), lambda *_: None)
+        carry_out_all(plan.runs(), inline_workers(), lambda *_: None)
 
 
 SWEEP = """

@@ -116,7 +116,7 @@ class BudgetStatuses:
         name = pod.metadata.name
         return any(not (one.disruptions_allowed or name in one.disrupted_pods) for one in statuses)
 
-    def let_go(self, pod: Pod) -> bool:
+    def admit_eviction(self, pod: Pod) -> bool:
         """Return whether the budgets of a pod allow its eviction now; if so, charge them for it."""
         try:
             charged = grant(pod, self.covering(pod), self._server.timestamp())

@@ -237,7 +237,7 @@ class _DrainTrial:
         """Evict a pod unless budgets refuse; return whether it is gone."""
         found = self._cluster.pod(uid_of(pod))
         if found is not None:
-            if not self._cluster.budgets.let_go(found):
+            if not self._cluster.budgets.admit_eviction(found):
                 return False
             self._cluster.delete_pod(found)
         self._rounds[uid_of(pod)] = self._round

@@ -24,10 +24,10 @@ from kubesched.answers.pod_outcomes import (
 from kubesched.answers.room import WatchPods
 from kubesched.answers.trial_cluster import QuestionError, TrialCluster
 from kubesched.answers.workload_pods import (
-    Made,
+    NewPods,
     Scaled,
     Workload,
-    make,
+    new_pods,
     owns,
     replica_sets_of,
     replicas_of,
@@ -221,7 +221,7 @@ def create_all(
 ) -> list[AskedWorkload]:
     """Create the objects of manifests; return the workloads among them, with their pods.
 
-    `replicas` are as in a question. Raises QuestionError as `create_made` does.
+    `replicas` are as in a question. Raises QuestionError as `create_pods` does.
     """
     workloads: list[Workload] = []
     for item in items:
@@ -244,7 +244,7 @@ def create_all(
 def create_workload(
     cluster: TrialCluster, item: Workload, replicas: int | None, pods: Sequence[Pod]
 ) -> AskedWorkload:
-    """Create a workload, and the pods that it lacks; raises QuestionError as `create_made` does.
+    """Create a workload, and the pods that it lacks; raises QuestionError as `create_pods` does.
 
     `pods` are those of its namespace; `replicas` is None for the workload's own number.
     """
@@ -261,11 +261,11 @@ def create_workload(
         had = [pod for pod in pods if owns(item, pod, sets)]
     if isinstance(item, DaemonSet):
         taken = map(node_name_of, had)
-        made = make(item, 0, taken, cluster.server.all(Node))
-        wanted = len(had) + len(made.pods)
+        new = new_pods(item, 0, taken, cluster.server.all(Node))
+        wanted = len(had) + len(new.pods)
     else:
-        made = make(item, max(wanted - len(had), 0), [pod.metadata.name for pod in had])
-    return AskedWorkload(item, wanted, _keys(had), _keys(create_made(cluster, made)))
+        new = new_pods(item, max(wanted - len(had), 0), [pod.metadata.name for pod in had])
+    return AskedWorkload(item, wanted, _keys(had), _keys(create_pods(cluster, new)))
 
 
 def scaled(item: Scaled, number: int) -> Scaled:
@@ -282,18 +282,18 @@ def scaled(item: Scaled, number: int) -> Scaled:
             return replace(item, spec=replace(item.spec, replicas=number))
 
 
-def create_made(cluster: TrialCluster, made: Made) -> list[Pod]:
+def create_pods(cluster: TrialCluster, new: NewPods) -> list[Pod]:
     """Create what a controller makes; return the pods.
 
     Raises QuestionError if a pod of such a name belongs to something else.
     """
-    for owner in made.owners:
+    for owner in new.owners:
         cluster.add(owner)
-    for claim in made.claims:
+    for claim in new.claims:
         if cluster.server.store.find(key_of(claim)) is None:
             cluster.add(claim)
     try:
-        return [cluster.create_pod(pod) for pod in made.pods]
+        return [cluster.create_pod(pod) for pod in new.pods]
     except AlreadyExistsError as error:
         raise QuestionError(f"{error}, and belongs to something else; rename one") from error
 
@@ -338,7 +338,7 @@ async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) 
     stopped_by = None
     number = _MORE_FIRST
     while stopped_by is None and len(placed) < _MORE_MAX:
-        pods = create_made(cluster, make(asked.item, number, taken))
+        pods = create_pods(cluster, new_pods(asked.item, number, taken))
         await cluster.settle()
         outcomes = PodOutcomes(cluster)
         keys = _keys(pods)

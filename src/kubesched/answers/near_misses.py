@@ -36,7 +36,7 @@ NODE_STATE_TAINTS: Final = "node.kubernetes.io/"
 
 
 def near_misses(pod: Pod, nodes: NodeTable, objects: Objects) -> Iterator[str]:
-    """Yield a sentence for each thing that the pod asks for in vain: what it is, what exists."""
+    """Yield a sentence for each thing that the pod asks for and that is missing: what exists."""
     yield from _missing_objects(pod, objects)
     if not len(nodes):
         return
@@ -227,7 +227,7 @@ def _missing_neighbours(pod: Pod, nodes: NodeTable) -> Iterator[str]:
 
 
 def _missing(pod: Pod, objects: Objects) -> Iterator[tuple[type[KubeObject], str, list[str]]]:
-    """Yield kind and name of each object that is asked for in vain, and the names that exist."""
+    """Yield kind and name of each object that is asked for and missing, and existing names."""
     for kind, namespace, name in dict.fromkeys(_references(pod, objects)):
         if objects.get(kind, name, namespace) is None:
             yield kind, name, sorted(one.metadata.name for one in objects.list(kind, namespace))

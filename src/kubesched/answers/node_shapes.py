@@ -30,7 +30,7 @@ from kubesched.api.decode import load
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.names import PODS, is_counted_resource_name, label_key_errors, label_value_errors
 from kubesched.api.quantity import parse_quantity, resource_values
-from kubesched.api.tolerations import HARD_EFFECTS
+from kubesched.api.tolerations import EFFECTS
 from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.cluster.nodes import STATE_TAINTS
 from kubesched.explain.document import DocumentPart
@@ -40,7 +40,6 @@ from kubesched.snapshot.pod_info import PodInfo
 
 RESOURCES: Final = "cpu, memory, pods, ephemeral-storage, hugepages-SIZE, a resource with a domain"
 _PODS: Final = "110"
-_EFFECTS: Final = (*HARD_EFFECTS, "PreferNoSchedule")
 _OWN_LABELS: Final = {"kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux"}
 _EXAMPLE: Final = "cpu=8,memory=32Gi"
 
@@ -192,9 +191,9 @@ def parse_taint(text: str) -> Taint:
     """Return a taint from `KEY=VALUE:EFFECT` or `KEY:EFFECT`; raises ValueError for other texts."""
     rest, _, effect = text.rpartition(":")
     key, _, value = rest.partition("=")
-    if effect not in _EFFECTS or not key:
+    if effect not in EFFECTS or not key:
         raise ValueError(
-            f"{text}: write a taint as KEY=VALUE:EFFECT, with an effect of {', '.join(_EFFECTS)}"
+            f"{text}: write a taint as KEY=VALUE:EFFECT, with an effect of {', '.join(EFFECTS)}"
         )
     checked_label(key, value)
     return Taint(key=key, value=value, effect=effect)

@@ -27,6 +27,7 @@ from kubesched.api.core import (
     Toleration,
     TopologySpreadConstraint,
 )
+from kubesched.api.field_errors import camel_case, child
 from kubesched.api.meta import LabelSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.names import is_measured_in_bytes
 from kubesched.api.pod_requests import pod_request_amounts
@@ -66,14 +67,7 @@ def _with_value(item: T, path: Path, new: object) -> T:
 
 def _field_text(path: Path) -> str:
     """Return a path as Kubernetes writes it: `spec.containers[0].ports[1].hostPort`."""
-    text = ""
-    for step in path:
-        if isinstance(step, int):
-            text += f"[{step}]"
-        else:
-            first, *words = step.split("_")
-            text += f".{first}{''.join(map(str.title, words))}"
-    return text.removeprefix(".")
+    return child("", *(step if isinstance(step, int) else camel_case(step) for step in path))
 
 
 class ContainerRequest(NamedTuple):

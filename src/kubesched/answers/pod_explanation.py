@@ -65,7 +65,7 @@ def _later_notes(cluster: ClusterState, info: PodInfo) -> Iterator[str]:
     own = dict.fromkeys(plugin.name for plugin in later if not is_in_tree(type(plugin)))
     if own:
         who = names([*own])
-        yield f"{who} may still refuse it on the chosen node; `kubesched simulate` tells."
+        yield f"{who} may still refuse it on the chosen node; `kubesched simulate` shows whether."
 
 
 def _without_devices_and_claims(info: PodInfo, snapshot: Snapshot) -> Pod:

@@ -95,7 +95,7 @@ def parse_pod_shape(text: str) -> dict[str, int]:
         if name == "pods":
             raise ValueError("pods is what is counted; name what one pod requests")
         if name in shape:
-            raise ValueError(f"{name} stands twice; write it once")
+            raise ValueError(f"{name} is given twice; write it once")
         try:
             number = resource_value(name, amount)
         except QuantityError:

@@ -131,7 +131,7 @@ class ChangeTrial:
     def node_for_with(self, *items: KubeObject) -> str:
         """Return the node that the pod goes to if objects are added, or replace others.
 
-        An object replaces the one of its name. A node stands before the pods on it.
+        An object replaces the one of its name. Name a node before the pods on it.
         """
         with ExitStack() as undo:
             for item in items:

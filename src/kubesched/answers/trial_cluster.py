@@ -23,7 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.answers.budgets import BudgetStatuses
-from kubesched.answers.workload_pods import is_daemon, make, replacement_of
+from kubesched.answers.workload_pods import is_daemon, new_pods, replacement_of
 from kubesched.api.apps import DaemonSet
 from kubesched.api.core import Node, Pod, PodResourceClaimStatus
 from kubesched.api.errors import AlreadyExistsError
@@ -423,7 +423,7 @@ class TrialCluster:
             for published in published_by(node, like, objects):
                 self.server.create(published)
             for item in self.server.all(DaemonSet):
-                for pod in make(item, 0, nodes=[node]).pods:
+                for pod in new_pods(item, 0, nodes=[node]).pods:
                     self.create_pod(pod)
 
     def node(self, name: str) -> Node:

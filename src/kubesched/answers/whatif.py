@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, get_args
 from msgspec.structs import replace
 
 from kubesched.answers.drain import DrainedPod, PodFate, drain_nodes
-from kubesched.answers.fit import create_all, create_made, create_workload, scaled
+from kubesched.answers.fit import create_all, create_pods, create_workload, scaled
 from kubesched.answers.node_shapes import new_nodes, shape_of
 from kubesched.answers.plan import (
     AddNodes,
@@ -53,7 +53,7 @@ from kubesched.answers.trial_cluster import (
 from kubesched.answers.workload_pods import (
     Scaled,
     is_daemon,
-    make,
+    new_pods,
     ordinal_of,
     replacement_of,
     stateful_set_of,
@@ -449,7 +449,7 @@ class _PlanRun:
         if model.metadata.name:
             # Those of a StatefulSet have names and claims of their own.
             item = stateful_set_of(pods, self._cluster.server.all(PersistentVolumeClaim))
-            create_made(self._cluster, make(item, number, [pod.metadata.name for pod in pods]))
+            create_pods(self._cluster, new_pods(item, number, [pod.metadata.name for pod in pods]))
             return
         for _ in range(number):
             self._cluster.create_pod(model)

@@ -70,7 +70,7 @@ _Owner: TypeAlias = Deployment | ReplicaSet | ReplicationController | StatefulSe
 _Between = TypeVar("_Between", ReplicaSet, Job)
 
 
-class Made(NamedTuple):
+class NewPods(NamedTuple):
     """The pods that a workload's controller creates, and their claims and owners.
 
     Owners are ReplicaSets and Jobs between the workload and its pods; StatefulSets have claims.
@@ -127,23 +127,23 @@ def replica_sets_of(item: Workload, replica_sets: Iterable[ReplicaSet]) -> froze
     )
 
 
-def make(
+def new_pods(
     item: Workload, number: int, taken: Iterable[str] = (), nodes: Iterable[Node] = ()
-) -> Made:
+) -> NewPods:
     """Return further pods of a workload, whose uid names it as their owner.
 
     `taken` are the names of the pods that it has. For a DaemonSet they are the nodes that have one;
     then `nodes` are all nodes, and `number` is not read.
     """
     if isinstance(item, Pod):
-        return Made([], [], _copies(item, number, frozenset(taken)))
+        return NewPods([], [], _copies(item, number, frozenset(taken)))
     plain = _plain(item)
     between: list[ReplicaSet | Job] = []
     match item:
         case DaemonSet():
             found = daemons_of(plain, nodes).items()
             used = frozenset(taken)
-            return Made([], [], [_owned(plain, pod) for node, pod in found if node not in used])
+            return NewPods([], [], [_owned(plain, pod) for node, pod in found if node not in used])
         case StatefulSet():
             return _stateful(plain, number, frozenset(taken))
         case Deployment():
@@ -161,8 +161,8 @@ def make(
     if owner["spec"].get("completionMode") == "Indexed":
         first = len(list(taken))
         pods = [indexed_pod(owner, at, 0) for at in range(first, first + number)]
-        return Made(between, [], [_owned(owner, pod) for pod in pods])
-    return Made(between, [], [_owned(owner, pod_of(template, metadata["name"]))] * number)
+        return NewPods(between, [], [_owned(owner, pod) for pod in pods])
+    return NewPods(between, [], [_owned(owner, pod_of(template, metadata["name"]))] * number)
 
 
 def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:
@@ -172,17 +172,17 @@ def _copies(pod: Pod, number: int, taken: frozenset[str]) -> list[Pod]:
     return [*first, *[replace(pod, metadata=metadata)] * number][:number]
 
 
-def _stateful(owner: Plain, number: int, taken: frozenset[str]) -> Made:
+def _stateful(owner: Plain, number: int, taken: frozenset[str]) -> NewPods:
     name, start = owner["metadata"]["name"], owner["spec"].get("ordinals", {}).get("start", 0)
     missing = itertools.islice(
         (at for at in itertools.count(start) if f"{name}-{at}" not in taken), number
     )
-    made = Made([], [], [])
+    new = NewPods([], [], [])
     for at in missing:
         found = claims_of(owner, at)
-        made.claims.extend(msgspec.convert(claim, PersistentVolumeClaim) for claim in found)
-        made.pods.append(_owned(owner, pod_at(owner, at)))
-    return made
+        new.claims.extend(msgspec.convert(claim, PersistentVolumeClaim) for claim in found)
+        new.pods.append(_owned(owner, pod_at(owner, at)))
+    return new
 
 
 def stateful_set_of(pods: Iterable[Pod], claims: Iterable[PersistentVolumeClaim]) -> StatefulSet:

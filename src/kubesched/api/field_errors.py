@@ -106,6 +106,12 @@ def is_below(path: str, places: Iterable[str]) -> bool:
     return any(path == place or path.startswith((f"{place}.", f"{place}[")) for place in places)
 
 
+def camel_case(name: str) -> str:
+    """Return the name of a field in JSON, such as `hostPort` for `host_port`."""
+    first, *words = name.split("_")
+    return first + "".join(map(str.title, words))
+
+
 def child(path: str, *names: str | int) -> str:
     """Return the path of a field (a name) or of an element (an index) below `path`."""
     for name in names:

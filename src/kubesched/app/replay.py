@@ -113,20 +113,21 @@ async def replayed(
     setup: SchedulerSetup,
     seed: int,
     events: Iterable[tuple[float, RecordedEvent]],
-    goes_on: Callable[[], bool],
+    may_continue: Callable[[], bool],
 ) -> ReplayReport:
     """Replay events at their times on the clock of the loop, and return the report.
 
     The configuration has a profile for each scheduler of the recording; `seed` is of the random
-    source that breaks ties. Times are in seconds since the recording began. `goes_on` is called
-    before each event; False ends the replay. Raises ConfigError if that of a plugin is invalid.
+    source that breaks ties. Times are in seconds since the recording began. Before each event,
+    `may_continue` is called; False ends the replay. Raises ConfigError for wrong arguments of a
+    plugin.
     """
     new_watch = ShadowWatch if recorded_by is RecordedBy.SHADOW else ExactWatch
     watch: DecisionWatch = new_watch(setup, seed)
     loop = asyncio.get_running_loop()
     began, seconds, is_partial = loop.time(), 0.0, False
     for at, event in events:
-        is_partial = not goes_on()
+        is_partial = not may_continue()
         if is_partial:
             break
         delay_seconds = began + at - loop.time()

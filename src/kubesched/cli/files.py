@@ -24,7 +24,7 @@ def check_inputs(files: Iterable[Path | None]) -> None:
     """Check that files and directories can be read, except None, and `-` once; raises UserError."""
     given = [*files]
     if given.count(Path(STANDARD_INPUT)) > 1:
-        raise UserError("`-` stands twice, but standard input can be read only once")
+        raise UserError("`-` is given twice, but standard input can be read only once")
     messages = [
         f"{file}: {problem}"
         for file in dict.fromkeys(given)

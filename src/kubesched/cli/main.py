@@ -183,7 +183,7 @@ def main() -> None:
     try:
         kubesched.main()
     finally:
-        # The process ends, so a last collection would visit everything in vain.
+        # The process ends, so a last collection would free nothing.
         gc.freeze()
 
 

@@ -35,8 +35,8 @@ from kubesched.sweep.execution import (
     SweepWorkers,
     carry_out_all,
     dask_workers,
+    inline_workers,
     local_workers,
-    workers_here,
 )
 from kubesched.sweep.plan import SweepPlan, SweepRun, plan_of
 from kubesched.sweep.results import (
@@ -191,7 +191,7 @@ def _run(
                 carry_out_all(missing, workers, finished)
     except KeyboardInterrupt:
         words = f"{len(outcomes)} of {count(len(runs), 'run')} are in {printable(str(kept))}"
-        click.echo(f"kubesched: interrupted; {words}, and the same command goes on", err=True)
+        click.echo(f"kubesched: interrupted; {words}, and the same command continues", err=True)
         return EXIT_INTERRUPTED
     found = [(run, outcomes[run.key]) for run in runs]
     cells = summaries(found, plan.show)
@@ -210,7 +210,7 @@ def _workers(
         return dask_workers(address)
     if missing == 1:
         # To start another process would take half a second.
-        return nullcontext(workers_here())
+        return nullcontext(inline_workers())
     return local_workers(min(jobs or _cores(), missing))
 
 

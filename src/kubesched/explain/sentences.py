@@ -134,7 +134,8 @@ def preemption_sentence(preemption: PreemptionExplanation) -> str:
         return f"Evicting {victims} on {chosen.node} would make room for it."
     if not preemption.not_helped:
         return "Evicting other pods would help on no node."
-    return f"Evicting other pods was tried on {count(len(preemption.not_helped), 'node')}, in vain."
+    nodes = count(len(preemption.not_helped), "node")
+    return f"Evicting other pods was tried on {nodes}, without success."
 
 
 def choice_sentence(preemption: PreemptionExplanation) -> str:

@@ -69,7 +69,7 @@ class Play(NamedTuple):
     def changed(self, seed: int | None, duration_seconds: float | None) -> Play:
         """Return the same scenario with another seed and duration; None changes nothing.
 
-        Raises UserError if the duration is too long, or not longer than nothing.
+        Raises UserError if the duration is too long, or not longer than 0s.
         """
         scenario = self.scenario
         if duration_seconds is not None and duration_seconds > SECONDS_MAX:

@@ -17,8 +17,8 @@ outcomes:
 
 Pods on nodes stay there until they are deleted; nothing creates them again. Pods that are being
 deleted stay too, unless a pod of higher priority is nominated to their node: it waits for them.
-`settle` ends when the scheduler can do nothing more: waiting alone for five minutes, after which
-kube-scheduler tries every pod again, is no change.
+`settle` ends when the scheduler can do nothing more. That kube-scheduler tries every pod again
+after five minutes does not count.
 
 Upstream: pkg/scheduler/scheduler.go (v1.36)
 Invariants: the same objects, changes and seed give the same outcomes.
@@ -50,13 +50,13 @@ from kubesched.scheduler.decision import NOBODY_REJECTED, Decision, FailedAttemp
 from kubesched.scheduler.eviction import Preemption
 from kubesched.scheduler.loop import Scheduler
 from kubesched.scheduler.observer import Observer
-from kubesched.simulator.attempts_in_vain import AttemptsInVain
 from kubesched.simulator.defaults import with_uid
 from kubesched.simulator.instant_server import (
     InstantClaimWriter,
     InstantServer,
     InstantVolumeWriter,
 )
+from kubesched.simulator.livelock_guard import LivelockGuard
 from kubesched.simulator.report import Eviction, Gated, PodPlacement, Unplaced
 from kubesched.simulator.simulated_api import InstantApi
 from kubesched.simulator.virtual_loop import seconds_of
@@ -227,7 +227,7 @@ class Rehearsal:
         # Each pod is bound, and its victims are gone, before the next one is tried.
         self.scheduler.pods_per_slice = 1
         self.outcomes = Outcomes(self.scheduler, self.server)
-        AttemptsInVain(self.scheduler)
+        LivelockGuard(self.scheduler)
         self.server.connect(self._handlers)
         self._plugin_error: PluginError | None = None
         self._running: asyncio.Task[None] | None = None

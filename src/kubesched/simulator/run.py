@@ -36,8 +36,8 @@ from kubesched.scheduler.decision_recorder import DecisionRecorder
 from kubesched.scheduler.eventhandlers import EventHandlers
 from kubesched.scheduler.extenders import ExtenderTransport
 from kubesched.scheduler.observer import Observer
-from kubesched.simulator.attempts_in_vain import AttemptsInVain
 from kubesched.simulator.faults import RandomStreams
+from kubesched.simulator.livelock_guard import LivelockGuard
 from kubesched.simulator.playback import PlaybackRecorder
 from kubesched.simulator.pod_ledger import Checkers, PodLedger
 from kubesched.simulator.scenario import ExtenderSpec, Scenario
@@ -167,7 +167,7 @@ class _Simulation(Observer):
         if recording is not None:
             recording.connect(handlers, self._scheduler)
             self._handlers = recording
-        AttemptsInVain(self._scheduler)
+        LivelockGuard(self._scheduler)
         self._scheduler.records_events = False
         self._scheduler.queue.observers.append(self._timeline.moved)
         ledger = PodLedger(self._world.server, self._is_ours)

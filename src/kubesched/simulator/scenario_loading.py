@@ -18,6 +18,7 @@ from kubesched.api.codec import DecodeError
 from kubesched.api.field_errors import (
     ConfigError,
     FieldError,
+    camel_case,
     child,
     duplicate,
     duplicates,
@@ -57,11 +58,11 @@ _EVICTION_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
 _PERCENT: Final = re.compile(r"[0-9]+%")
 _FIELDS: Final = frozenset(field.encode_name for field in msgspec.structs.fields(Scenario))
 NO_CHANGES: Final[Mapping[str, object]] = {}
-_TOO_SHORT: Final = "must be longer than nothing"
+_TOO_SHORT: Final = "must be greater than 0s"
 _PER_HOUR_MAX: Final = 3_600_000_000
 _TOO_OFTEN: Final = f"must be at most {_PER_HOUR_MAX}, which is one in a microsecond"
 _PRIORITY_MAX: Final = 1_000_000_000
-_TOO_LONG: Final = "a hundred years is as long as it gets"
+_TOO_LONG: Final = "must be at most 100 years"
 
 
 def load_scenario(
@@ -168,17 +169,12 @@ def _errors(scenario: Scenario) -> Iterator[FieldError]:
     prefixes = [spec.url_prefix for spec in scenario.scheduler.extenders]
     yield from duplicates(prefixes, "scheduler.extenders", "urlPrefix")
     for name in ("resolution", "check_every"):
-        yield from _zero_error(getattr(scenario.report, name), child("report", _camel(name)))
+        yield from _zero_error(getattr(scenario.report, name), child("report", camel_case(name)))
 
 
 def _zero_error(seconds: float | None, path: str) -> Iterator[FieldError]:
     if seconds == 0:
         yield invalid(path, 0, _TOO_SHORT)
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
 
 
 def _duration_errors(part: msgspec.Struct, path: str) -> Iterator[FieldError]:
@@ -201,7 +197,7 @@ def _duration_errors(part: msgspec.Struct, path: str) -> Iterator[FieldError]:
 def _node_errors(group: NodeGroup, path: str) -> Iterator[FieldError]:
     if group.trace:
         if group != NodeGroup(trace=group.trace, at=group.at):
-            yield forbidden(path, "a trace says everything about its nodes, except `at`")
+            yield forbidden(path, "beside `trace`, only `at` can be set")
         return
     if not group.name:
         yield required(child(path, "name"))
@@ -264,7 +260,7 @@ def _budget_errors(budget: DisruptionBudget, path: str) -> Iterator[FieldError]:
         is_share = isinstance(amount, str) and _PERCENT.fullmatch(amount)
         if amount is not None and not is_share and (not isinstance(amount, int) or amount < 0):
             words = "must be a number of pods, or a percentage"
-            yield invalid(child(path, _camel(name)), amount, words)
+            yield invalid(child(path, camel_case(name)), amount, words)
     policy = budget.unhealthy_pod_eviction_policy
     if policy is not None and policy not in _EVICTION_POLICIES:
         place = child(path, "unhealthyPodEvictionPolicy")
@@ -273,9 +269,9 @@ def _budget_errors(budget: DisruptionBudget, path: str) -> Iterator[FieldError]:
 
 def _one_of(part: msgspec.Struct, path: str, names: Sequence[str]) -> Iterator[FieldError]:
     """Yield an error unless exactly one of some fields is set."""
-    given = [_camel(name) for name in names if getattr(part, name) not in (None, ())]
+    given = [camel_case(name) for name in names if getattr(part, name) not in (None, ())]
     if not given:
-        choices = [_camel(name) for name in names]
+        choices = [camel_case(name) for name in names]
         field_error = required(path, f"one of {', '.join(choices)}")
         paths = tuple(child(path, name) for name in choices)
         yield _NoneGivenError(path, field_error.message, choices=paths)

@@ -96,13 +96,15 @@ class SimulatedApi(InstantApi):
     ) -> None:
         super().__init__(server)
         self._latency_seconds = latencies.request
-        self._pace = random_streams.stream("request-latency")
+        self._latency_stream = random_streams.stream("request-latency")
         self._faults = {"bind": faults.bind, "status": faults.status, "delete": faults.delete}
-        self._fates = {kind: random_streams.stream(f"faults/{kind}") for kind in self._faults}
+        self._fault_streams = {
+            kind: random_streams.stream(f"faults/{kind}") for kind in self._faults
+        }
         self._deletions = random_streams.stream("faults/deleted-while-binding")
         self._deleted_while_binding = faults.deleted_while_binding
-        self.requests = dict.fromkeys(self._fates, 0)
-        self.failures = dict.fromkeys(self._fates, 0)
+        self.requests = dict.fromkeys(self._fault_streams, 0)
+        self.failures = dict.fromkeys(self._fault_streams, 0)
         self.on_unanswered: Callable[[str], None] = lambda _node_name: None
 
     async def bind(self, pod: Pod, node_name: str) -> None:
@@ -126,12 +128,12 @@ class SimulatedApi(InstantApi):
     ) -> None:
         """Send a request; raises ApiError if it was refused, with code 0 if the answer was lost."""
         self.requests[kind] += 1
-        faults, fates = self._faults[kind], self._fates[kind]
+        faults, stream = self._faults[kind], self._fault_streams[kind]
         is_conflict, is_error, is_lost, is_slow = (
-            fates.random() < share
+            stream.random() < share
             for share in (faults.conflict, faults.error, faults.unanswered, faults.slow)
         )
-        seconds = self._latency_seconds * self._pace.uniform(0.5, 1.5)
+        seconds = self._latency_seconds * self._latency_stream.uniform(0.5, 1.5)
         seconds += faults.slow_by if is_slow else 0.0
         await asyncio.sleep(seconds / 2)
         refusal: ApiError | None = None

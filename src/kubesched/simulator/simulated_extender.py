@@ -45,11 +45,11 @@ class SimulatedExtender:
         self._server = server
         self._faults = faults
         concern = f"extender/{configuration.url_prefix}"
-        self._pace = random_streams.stream(concern)
-        self._fates = random_streams.stream(f"faults/{concern}")
+        self._latency_stream = random_streams.stream(concern)
+        self._fault_stream = random_streams.stream(f"faults/{concern}")
         self._outage_begin = math.inf
         if faults.every:
-            self._outage_begin = self._fates.expovariate(1 / faults.every)
+            self._outage_begin = self._fault_stream.expovariate(1 / faults.every)
         self._answers = {
             configuration.filter_verb: self._filter,
             configuration.prioritize_verb: self._prioritize,
@@ -65,14 +65,14 @@ class SimulatedExtender:
         Raises ConnectionRefusedError during an outage, TimeoutError if the response takes too long.
         """
         self.requests += 1
-        faults, fates = self._faults, self._fates
+        faults, stream = self._faults, self._fault_stream
         if self._has_outage(asyncio.get_running_loop().time()):
             self.failures += 1
             raise ConnectionRefusedError("simulated: connection refused")
         is_error, is_lost, is_slow = (
-            fates.random() < share for share in (faults.error, faults.unanswered, faults.slow)
+            stream.random() < share for share in (faults.error, faults.unanswered, faults.slow)
         )
-        seconds = self._spec.latency * self._pace.uniform(0.5, 1.5)
+        seconds = self._spec.latency * self._latency_stream.uniform(0.5, 1.5)
         seconds += faults.slow_by if is_slow else 0.0
         if is_lost or seconds > timeout_seconds:
             self.failures += 1
@@ -86,7 +86,7 @@ class SimulatedExtender:
         """Draw outages up to now; return whether there is one."""
         faults = self._faults
         while now >= self._outage_begin + faults.outage:
-            self._outage_begin += faults.outage + self._fates.expovariate(1 / faults.every)
+            self._outage_begin += faults.outage + self._fault_stream.expovariate(1 / faults.every)
         return now >= self._outage_begin
 
     def _answer(self, url: str, body: bytes) -> tuple[int, bytes]:

@@ -47,7 +47,7 @@ _DISRUPTIONS: Final = (*(each.value for each in Disruption), "lost", "binding fa
 _QUEUE_PLACES: Final = (QueuePlace.ACTIVE, QueuePlace.BACKOFF, QueuePlace.UNSCHEDULABLE)
 
 
-class _Class:
+class _PriorityFigures:
     """Pods of one priority."""
 
     def __init__(self) -> None:
@@ -116,9 +116,9 @@ class Timeline(LedgerReader, Observer):
     def __init__(self, width_seconds: float) -> None:
         """Start at second 0, with bins of `width_seconds` for the series."""
         self._width_seconds = width_seconds
-        self._all = _Class()
-        self._classes: defaultdict[int, _Class] = defaultdict(_Class)
-        self._other = _Class()
+        self._all = _PriorityFigures()
+        self._classes: defaultdict[int, _PriorityFigures] = defaultdict(_PriorityFigures)
+        self._other = _PriorityFigures()
         self._resources: dict[str, _Resource] = {}
         self._moves: Counter[tuple[QueuePlace, QueuePlace, str]] = Counter()
         self._was_early = False
@@ -144,7 +144,7 @@ class Timeline(LedgerReader, Observer):
 
     # From the ledger.
 
-    def _classes_of(self, pod: Pod) -> tuple[_Class, _Class]:
+    def _classes_of(self, pod: Pod) -> tuple[_PriorityFigures, _PriorityFigures]:
         """Return the class of all pods, and the one of the pod's priority."""
         priority = pod.spec.priority or 0
         if priority in self._classes or len(self._classes) < _PRIORITIES_MAX:

@@ -157,7 +157,7 @@ class TraceRecord:
             raise self.error(column, f"a whole number is required, not {text[:40]!r}")
         found = int(text)
         if found > _AMOUNT_MAX:
-            raise self.error(column, f"{text} is more than anything has")
+            raise self.error(column, f"{text} is more than the largest amount, {_AMOUNT_MAX}")
         return found
 
     def seconds(self, column: str) -> int:

@@ -270,9 +270,9 @@ class World:
             self.informers[kind] = informer
             informer.start()
             if self._watch_faults.every:
-                self._lose_some_time(informer)
+                self._inject_watch_losses(informer)
 
-    def _lose_some_time(self, informer: SimulatedInformer) -> None:
+    def _inject_watch_losses(self, informer: SimulatedInformer) -> None:
         faults = self._watch_faults
         losses = self.random_streams.stream(f"faults/watch/{informer.kind}")
 

@@ -212,7 +212,7 @@ def carry_out_all(runs: Iterable[SweepRun], workers: SweepWorkers, finished: Fin
             except BrokenProcessPool:
                 broken.append(run)
             except InputChangedError as error:
-                words = "it has changed since the sweep began; the same command goes on"
+                words = "it has changed since the sweep began; the same command continues"
                 raise UserError(f"{error}: {words}") from error
             except Exception as error:  # noqa: BLE001 - Dask's, of a worker that died repeatedly
                 finished(run, _failed(f"{type(error).__name__}: {error}"), False)
@@ -233,7 +233,7 @@ def _failed(words: str) -> SweepOutcome:
 # This machine.
 
 
-class _Here(Executor):
+class _InlineExecutor(Executor):
     """Calls each function at once, in this process."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -245,9 +245,9 @@ class _Here(Executor):
         return future
 
 
-def workers_here() -> SweepWorkers:
+def inline_workers() -> SweepWorkers:
     """Return the workers that carry out each run at once, in this process."""
-    return SweepWorkers(_Here, lambda: 1)
+    return SweepWorkers(_InlineExecutor, lambda: 1)
 
 
 @contextmanager

@@ -205,7 +205,7 @@ def seeds_of(seeds: int | str | Sequence[int]) -> tuple[int, ...]:
     if not found or len(found) > _SEEDS_MAX:
         raise ValueError(f"there must be 1 to {_SEEDS_MAX} seeds")
     if len(set(found)) < len(found):
-        raise ValueError("a seed stands twice")
+        raise ValueError("a seed is given twice")
     if min(found) < 0:
         raise ValueError("a seed is not negative")
     return tuple(found)
@@ -232,7 +232,7 @@ def sweep_errors(spec: SweepSpec) -> Iterator[FieldError]:
     for i, parameter in enumerate(spec.parameters):
         yield from _parameter_errors(parameter, child("parameters", i), spec)
     if spec.duration is not None and spec.duration <= 0:
-        yield invalid("duration", spec.duration, "must be longer than nothing")
+        yield invalid("duration", spec.duration, "must be greater than 0s")
     yield from _seed_errors(spec)
     if spec.function:
         yield from _function_errors(spec)

@@ -1,4 +1,4 @@
-"""AttemptsInVain lets time pass where pods are tried again and again at the same time.
+"""LivelockGuard lets virtual time pass where pods are tried again and again at one moment.
 
 Otherwise the virtual clock would never move: with a Permit timeout of 0, for example, each attempt
 leads to the next one, as it does where a pod evicts others whose replacements are in its way.
@@ -23,16 +23,16 @@ _ATTEMPTS_MAX: Final = 10
 _PREEMPTIONS_MAX: Final = 100
 
 
-class AttemptsInVain(Observer):
+class LivelockGuard(Observer):
     """Counts attempts that changed nothing, and preemptions, by pod, at the current time."""
 
     def __init__(self, scheduler: Scheduler) -> None:
-        """Follow a scheduler, and let it wait after too many attempts."""
+        """Follow a scheduler, and let it wait for time to pass after too many attempts."""
         self._attempts: Counter[str] = Counter()
         self._preemptions: Counter[str] = Counter()
         self._failed_last = 0.0
         self._waits = False
-        self._preempts_in_vain = False
+        self._preempts_too_often = False
         self._now = scheduler.now
         scheduler.observers.append(self)
         scheduler.may_decide = self._may_decide
@@ -42,7 +42,7 @@ class AttemptsInVain(Observer):
         if now != self._failed_last:
             self._failed_last = now
             self._preemptions.clear()
-            self._preempts_in_vain = False
+            self._preempts_too_often = False
             self._restart()
         uid = attempt.queued.pod_info.uid
         self._attempts[uid] += 1
@@ -63,12 +63,12 @@ class AttemptsInVain(Observer):
         """Count the preemption."""
         uid = preemption.preemptor.uid
         self._preemptions[uid] += 1
-        self._preempts_in_vain |= self._preemptions[uid] >= _PREEMPTIONS_MAX
+        self._preempts_too_often |= self._preemptions[uid] >= _PREEMPTIONS_MAX
 
     def _restart(self) -> None:
         self._attempts.clear()
         self._waits = False
 
     def _may_decide(self) -> bool:
-        waits = self._waits or self._preempts_in_vain
+        waits = self._waits or self._preempts_too_often
         return not waits or self._now() != self._failed_last

@@ -20,7 +20,7 @@ from kubesched.framework import (
     unschedulable,
 )
 from kubesched.plugins.registry import in_tree_registry
-from kubesched.simulator.attempts_in_vain import AttemptsInVain
+from kubesched.simulator.livelock_guard import LivelockGuard
 from kubesched.simulator.rehearsal import Rehearsal
 from kubesched.simulator.run import simulate
 from kubesched.simulator.scenario_loading import load_scenario
@@ -123,12 +123,12 @@ def test_many_preemptions_stop_only_their_own_time() -> None:
     """Later a pod that fails does not keep the others from being tried."""
     clock = iter((1.0, 2.0, 2.0))
     scheduler: Any = SimpleNamespace(now=lambda: next(clock), observers=[])
-    in_vain = AttemptsInVain(scheduler)
+    guard = LivelockGuard(scheduler)
     attempt: Any = SimpleNamespace(queued=SimpleNamespace(pod_info=SimpleNamespace(uid="u")))
     preemption: Any = SimpleNamespace(preemptor=SimpleNamespace(uid="u"))
-    in_vain.failed(attempt, 1.0)
+    guard.failed(attempt, 1.0)
     for _ in range(100):
-        in_vain.preempted(preemption, 1.0, is_success=True)
+        guard.preempted(preemption, 1.0, is_success=True)
     assert [False, True] == [scheduler.may_decide() for _ in range(2)]
-    in_vain.failed(attempt, 2.0)
+    guard.failed(attempt, 2.0)
     assert scheduler.may_decide()

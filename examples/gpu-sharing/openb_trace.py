@@ -94,7 +94,7 @@ def read_pods(path: Path) -> list[PodRow]:
 def _records(path: Path, kind: type[Node | Pod]) -> Iterator[TraceRecord]:
     found, records = read_records(path.read_bytes(), str(path))
     if found is not kind:
-        raise TraceError(f"{path}: this is no list of {kind.__name__.lower()}s; pods come first")
+        raise TraceError(f"{path}: this is not a list of {kind.__name__.lower()}s; pods come first")
     return records
 
 

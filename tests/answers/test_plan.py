@@ -55,7 +55,7 @@ def test_steps_keep_their_order() -> None:
         ({"resize": {"nodes": "a", "capacity": {"cpu": "x"}}}, "steps[0].resize.capacity.cpu: "),
         (
             {"scale": {"workload": "web", "replicas": 1}},
-            "steps[0].scale.workload: web is no workload; write KIND/NAME",
+            "steps[0].scale.workload: web is not a workload; write KIND/NAME",
         ),
         (
             {"scale": {"workload": "deploy/web", "replica": 1}},
@@ -67,11 +67,11 @@ def test_steps_keep_their_order() -> None:
         ),
         (
             {"setBudget": {"name": "web", "minAvailable": "5"}},
-            'steps[0].setBudget.minAvailable: "5" is no number and no percentage',
+            'steps[0].setBudget.minAvailable: "5" is neither a number nor a percentage',
         ),
         (
             {"setBudget": {"name": "web", "maxUnavailable": "150%"}},
-            'steps[0].setBudget.maxUnavailable: "150%" is no number and no percentage',
+            'steps[0].setBudget.maxUnavailable: "150%" is neither a number nor a percentage',
         ),
         (
             {"setBudget": {"name": "web", "minAvailable": -1}},

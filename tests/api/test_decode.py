@@ -336,7 +336,7 @@ def test_text_with_a_mark_of_its_encoding(file: str, encoding: str) -> None:
 def test_compressed_nonsense_is_refused() -> None:
     """A truncated file is an error."""
     for data in (b"\x1f\x8bxxxxxxxxxxxx", gzip.compress(TEXT_A.encode())[:-4]):
-        with pytest.raises(DecodeError, match="it is no gzip"):
+        with pytest.raises(DecodeError, match="it is not gzip"):
             _names(data)
 
 

@@ -130,7 +130,7 @@ def _bomb(first: str, next_: str) -> str:
         pytest.param("a: !foo x", "could not determine a constructor", id="tag"),
         pytest.param("a: !!int x", "", id="no integer"),
         pytest.param("a: !!int [1]", "could not determine a constructor", id="list as integer"),
-        pytest.param("a: !!bool x", "is no boolean", id="no boolean"),
+        pytest.param("a: !!bool x", "is not a boolean", id="no boolean"),
         pytest.param("? [1]\n: x", "unhashable", id="key is a list"),
         pytest.param("~: x", "a key is null", id="key is null"),
         pytest.param("a: *b", "undefined alias", id="alias of nothing"),

@@ -172,7 +172,7 @@ def test_duplicates_are_owned_together() -> None:
         pytest.param(
             {"metadata": {"finalizers": [{}]}},
             ".metadata.finalizers: element 0: associative list without keys has an element "
-            "that is no scalar",
+            "that is not a scalar",
             id="an object in a set",
         ),
         pytest.param(

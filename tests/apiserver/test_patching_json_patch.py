@@ -62,7 +62,7 @@ def _pointer(path: tuple[str, ...]) -> str:
             {"a": 1}, {"op": "remove", "path": "ignored/a"}, {}, id="before the first slash"
         ),
         pytest.param({}, {"op": "test", "path": "/a", "value": None}, {}, id="missing is null"),
-        pytest.param({}, {"op": "test", "path": "/a"}, {}, id="missing is no value"),
+        pytest.param({}, {"op": "test", "path": "/a"}, {}, id="missing is not a value"),
         pytest.param({"": 1}, {"op": "remove", "path": "/"}, {}, id="an empty name"),
     ],
 )

@@ -62,7 +62,7 @@ def test_refused_patches_are_refused(record: dict[str, Any]) -> None:
 
 
 def _check(record: dict[str, Any], changed: Any) -> None:
-    """Refuse what is no object of its kind, as the server does with what a patch makes."""
+    """Refuse what is not an object of its kind, as the server does with what a patch makes."""
     object_type = type_of(record["current"]["apiVersion"], record["current"]["kind"])
     assert object_type is not None
     try:

@@ -78,13 +78,13 @@ _FIELD = "json: cannot unmarshal {} into Go struct field {} of type {}"
             _pod(overhead={"cpu": "much"}),
             "quantities must match the regular expression "
             "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-            id="a text that is no quantity",
+            id="a text that is not a quantity",
         ),
         pytest.param(
             "Pod",
             {"status": {"startTime": "2024-01-01"}},
             'parsing time "2024-01-01": it is none such as 2006-01-02T15:04:05Z',
-            id="a text that is no time",
+            id="a text that is not a time",
         ),
         pytest.param(
             "ConfigMap",

@@ -223,10 +223,10 @@ async def test_large_pages_hold_nothing_up() -> None:
     ("text", "status", "words"),
     [
         ("3", 200, "successfully set klog.logging.verbosity to 3"),
-        ("abc", 400, '"abc" is no number from 0 to 2147483647'),
-        ("", 400, '"" is no number from 0 to 2147483647'),
-        ("-1", 400, '"-1" is no number from 0 to 2147483647'),
-        ("3000000000", 400, '"3000000000" is no number from 0 to 2147483647'),
+        ("abc", 400, '"abc" is not a number from 0 to 2147483647'),
+        ("", 400, '"" is not a number from 0 to 2147483647'),
+        ("-1", 400, '"-1" is not a number from 0 to 2147483647'),
+        ("3000000000", 400, '"3000000000" is not a number from 0 to 2147483647'),
     ],
 )
 def test_verbosity_is_set_by_put(text: str, status: int, words: str) -> None:

@@ -88,7 +88,7 @@ def test_the_report(cluster: Path) -> None:
         (["alpa", "cluster.json"], "alpa: there is no such node; did you mean alpha?"),
         (
             ["deploy/web", "cluster.json"],
-            "deploy/web: it is no node, and there is no such file; name a node",
+            "deploy/web: it is not a node, and there is no such file; name a node",
         ),
         (["cluster.json"], "cluster.json: it is a file; name a node before it"),
         ([], "name a node, or give a --selector such as pool=a"),

@@ -184,7 +184,10 @@ def test_a_plugin_that_is_interrupted(monday: Path, tuesday: Path, tmp_path: Pat
         (["s.yaml", "monday.json"], "monday.json: this holds Kubernetes objects, not a scenario"),
         (["monday.json", "s.yaml"], "monday.json: this holds Kubernetes objects, not a scenario"),
         (["monday.json", "p.csv"], "p.csv: must be a scenario: a mapping with `version: 1`"),
-        (["s.yaml", "--context", "dev"], "s.yaml: this is no cluster; clusters are compared with"),
+        (
+            ["s.yaml", "--context", "dev"],
+            "s.yaml: this is not a cluster; clusters are compared with",
+        ),
         (["monday.json", "monday.json", "--html", "no/x"], "--html no/x: there is no directory no"),
         (["monday.json", "monday.json", "--duration", "1h"], "--duration is for scenarios"),
         (["s.yaml", "s.yaml", "--complete"], "--complete is for clusters, and these are scenarios"),

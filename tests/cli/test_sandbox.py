@@ -304,7 +304,7 @@ def test_a_scheduler_that_is_killed_ends_the_sandbox() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--node-cpu", "many"], "--node-cpu: 'many' is no quantity"),
+        (["--node-cpu", "many"], "--node-cpu: 'many' is not a quantity"),
         (["--node-label", "x"], "--node-label: 'x' has no name and value"),
         (["--node-taint", "x"], "--node-taint: 'x': write KEY=VALUE:EFFECT"),
         (["--node-template", "no.yaml"], "--node-template no.yaml: it cannot be read"),
@@ -378,7 +378,7 @@ def test_flags_become_a_template() -> None:
         ("--- {}\n--- {}\n", "holds 2 documents"),
         ("", "holds 0 documents"),
         ("kind: Pod", "is a Pod"),
-        ("spec: 1", "spec is no object"),
+        ("spec: 1", "spec is not an object"),
         ("metadata: {labels: [a]}", r"metadata\.labels: expected `object`"),
         ("status: {capacity: x}", r"status\.capacity: expected `object`"),
     ],

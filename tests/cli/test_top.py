@@ -120,7 +120,7 @@ def test_pools(tmp_path: Path) -> None:
         (["--sort-by", "x"], "--sort-by x: no node has and no pod requests it; there are cpu, me"),
         (["--sort-by", "room"], "--sort-by room: no room is counted; add --room or --room-like"),
         (["--room", "cpus=1"], "--room cpus: no node has and no pod requests it; did you"),
-        (["--room", "cpu=x"], "--room: cpu: 'x' is no quantity; write 2, 500m or 4Gi"),
+        (["--room", "cpu=x"], "--room: cpu: 'x' is not a quantity; write 2, 500m or 4Gi"),
         (["--room", "cpu=1", "--room-like", "web-1"], "--room and --room-like are two shapes"),
         (["owners", "--room", "cpu=1"], "--room is for nodes, pools and zones"),
         (["owners", "--room-like", "web-1"], "--room-like is for nodes, pools and zones"),

@@ -197,7 +197,7 @@ _EXEC = {
         (
             {"certificate-authority-data": "%"},
             {},
-            "clusters[c].cluster.certificate-authority-data: is no base64",
+            "clusters[c].cluster.certificate-authority-data: is not base64",
         ),
         (
             {"certificate-authority": "nothing"},
@@ -283,7 +283,7 @@ def test_missing_things_are_named_with_what_there_is(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("a: [", "error loading config file"),
-        ("- a", "it is no kubeconfig"),
+        ("- a", "it is not a kubeconfig"),
         ("clusters: 3", "Expected `array"),
         ("kind: Pod\napiVersion: v1", "it is a 'Pod' of 'v1', not a Config of v1"),
     ],

@@ -262,7 +262,7 @@ def test_watches_continue() -> None:
         pytest.param(
             ([], ("3", [], "")),
             ["0 initial", "0 list 500 from 0", "0 watch from 3"],
-            id="an empty stream is no list",
+            id="an empty stream is not a list",
         ),
         pytest.param(
             (FORBIDDEN, FORBIDDEN, FORBIDDEN, FORBIDDEN),

@@ -115,7 +115,7 @@ def test_unknown_paths() -> None:
         "workloads[db].pods: there is no element db; there is web, job",
         f"workloads[{large}]: there is no element {large}; there is web, job",
         "name.first: first would be a field of 'a', which has none",
-        "name[0]: [0] would be an element of something that is no list",
+        "name[0]: [0] would be an element of something that is not a list",
         "a..b: write a path such as workloads[0].pods.perHour",
         "write a path such as workloads[0].pods.perHour",
     ] == str(refused.value).splitlines()

@@ -120,7 +120,7 @@ def test_a_wrong_annotation_rejects_the_pod() -> None:
             assert {} == cluster.nodes
             return cluster.condition("p")[1]
 
-    assert f"annotation {GROUP}/min-available is no number" in run(main())
+    assert f"annotation {GROUP}/min-available is not a number" in run(main())
 
 
 def test_unknown_arguments_are_field_errors() -> None:

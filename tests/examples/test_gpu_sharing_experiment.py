@@ -117,7 +117,7 @@ def test_arrivals_request_130_percent(gpus: int, seed: int) -> None:
             "name,cpu_milli,memory_mib,num_gpu\nx,1,1,1\ny,1,-2,1\n",
             "line 3: column 3 (memory_mib): a whole number is required, not '-2'",
         ),
-        ("sn,cpu_milli,memory_mib,gpu\nx,1,1,1\n", "this is no list of pods; pods come first"),
+        ("sn,cpu_milli,memory_mib,gpu\nx,1,1,1\n", "this is not a list of pods; pods come first"),
     ],
 )
 def test_errors_name_file_line_and_column(text: str, problem: str, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_only_records_are_a_table() -> None:
     """Other fields are an error that names the field."""
     with pytest.raises(KeyError, match=r"Outcome has no field nope; its lists are .*parts"):
         OUTCOME.table("nope")
-    with pytest.raises(ValueError, match=r"Outcome\.names is no list of records"):
+    with pytest.raises(ValueError, match=r"Outcome\.names is not a list of records"):
         OUTCOME.table("names")
 
 

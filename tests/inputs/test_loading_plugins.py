@@ -195,8 +195,8 @@ def test_a_configuration_that_mentions_the_plugin_decides(
     ("name", "message"),
     [
         pytest.param("Nope", "there is no Nope; the module has NotBeta, Unfinished, Unfit, Sync, "),
-        pytest.param("NUMBER", "it is no class that inherits an extension point", id="value"),
-        pytest.param("np", "it is no class that inherits", id="module"),
+        pytest.param("NUMBER", "it is not a class that inherits an extension point", id="value"),
+        pytest.param("np", "it is not a class that inherits", id="module"),
         pytest.param("Unfinished", "the class does not implement filter", id="abstract"),
         pytest.param("Unfit", "filter(self, pod) is called as filter(self, state, pod, nodes)"),
         pytest.param("Sync", "bind must be `async def`"),

@@ -39,7 +39,7 @@ def test_a_change_has_the_previous_object(tmp_path: Path) -> None:
     assert call.deleted(node, is_final_state_known=True) == gone
 
 
-_NOT_ONE = "it is no recording; `kubesched shadow --record FILE` writes one"
+_NOT_ONE = "it is not a recording; `kubesched shadow --record FILE` writes one"
 _CUT_OFF = 'the recording is cut off here; make this line {"type":"END","at":0} to replay it'
 
 

@@ -143,7 +143,7 @@ class Witness(Observer):
         waiting = self.scheduler.queue.pods(QueuePlace.ACTIVE)
         offered = [p, *(S.pods[q.pod_info.key] for q in waiting if q.pod_info.key in S.pods)]
         step = allows(S, T, tried=p, offered=offered, ratings=self._ratings)
-        assert step is not None, f"{decision} is no step from {S}"
+        assert step is not None, f"{decision} is not a step from {S}"
         assert step.pod == key(p)
         assert step.action in actions
         assert step.node in ("", node_name)
@@ -225,7 +225,7 @@ class Ledger:
             words = f"{key(pod)} is nominated to {nominated_node_name}, out of {sorted(nominated)}"
             self._expect(nominated_node_name in nominated, words)
         if condition is not None and condition.type == "DisruptionTarget":
-            self._expect(uid in self._witness.condemned, f"{key(pod)} is no victim")
+            self._expect(uid in self._witness.condemned, f"{key(pod)} is not a victim")
         await self.api.patch_pod_status(pod, condition, nominated_node_name)
 
     async def patch_pod_group_status(self, group: PodGroup, condition: ConditionPatch) -> None:
@@ -234,7 +234,7 @@ class Ledger:
 
     async def delete_pod(self, pod: Pod) -> None:
         """Check that only victims are deleted."""
-        self._expect(pod.metadata.uid in self._witness.condemned, f"{key(pod)} is no victim")
+        self._expect(pod.metadata.uid in self._witness.condemned, f"{key(pod)} is not a victim")
         await self.api.delete_pod(pod)
 
     def record_event(self, event: Event) -> None:

@@ -30,7 +30,7 @@ from .clusters import node, rehearse
 
 
 class NoTime(PermitPlugin):
-    """Lets pods wait for no time: a timeout of 0 is no time, not any time."""
+    """Lets pods wait for no time: a timeout of 0 is not a time, not any time."""
 
     name: ClassVar = "NoTime"
 

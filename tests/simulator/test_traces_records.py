@@ -37,7 +37,7 @@ def test_blank_lines_are_skipped() -> None:
 
 
 def test_parquet_is_read_like_csv() -> None:
-    """Numbers that are whole are written without a fraction, and null is no value."""
+    """Numbers that are whole are written without a fraction, and null is not a value."""
     data = io.BytesIO()
     columns = {"name": ["a", "b"], "arrival": [0, 1], "duration": [60.0, None], "cpu": [1.0, 0.5]}
     pl.DataFrame(columns).write_parquet(data)
@@ -63,5 +63,5 @@ def test_files_that_are_no_tables(data: bytes) -> None:
 @pytest.mark.parametrize("name", ["none.csv", "no\0name.csv"])
 def test_files_that_cannot_be_read(name: str) -> None:
     """They are errors of the input."""
-    with pytest.raises(DecodeError, match=r"it cannot be read: No such file|it is no file name"):
+    with pytest.raises(DecodeError, match=r"it cannot be read: No such file|it is not a file name"):
         read_file(name)

@@ -62,7 +62,7 @@ def test_a_plugin_that_raises_is_an_outcome(tmp_path: Path) -> None:
 
 
 def test_functions(tmp_path: Path) -> None:
-    """Exceptions and invalid figures are outcomes; a figure that is no number is missing."""
+    """Exceptions and invalid figures are outcomes; a figure that is not a number is missing."""
     write(tmp_path, day=SCENARIO, functions=FUNCTION, sweep=OF_FUNCTION)
     found = [carry_out(run) for run in planned(tmp_path).runs()]
     expected = {"nodes": "day.yaml", "seed": 1, "none": None, "load": 5, "list": None}

@@ -148,7 +148,7 @@ def test_a_parameter_that_does_not_fit_names_its_value(tmp_path: Path) -> None:
     both = "Forbidden: there is every already, and only one may be"
     assert (
         f"{tmp_path}/day.yaml: workloads[0].pods.perHour: {both} (with load=1h)",
-        "input prod: it is no scenario, so it has no field to change (with load=1h)",
+        "input prod: it is not a scenario, so it has no field to change (with load=1h)",
     ) == refused.value.messages
 
 

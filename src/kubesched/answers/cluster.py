@@ -321,7 +321,7 @@ class Cluster:
             all_filters: Run every filter for every node, not only up to the first rejection.
 
         Raises:
-            DecodeError: It is no pod.
+            DecodeError: It is not a pod.
             UserError: It is invalid, or belongs to another scheduler.
         """
         (item,) = more_pods([pod], self.objects, self._options.profile)

@@ -172,7 +172,7 @@ class OfWorkload(PlanStep, frozen=True, kw_only=True):
         """Check that the kind is known."""
         if not workload_named(self.workload):
             raise ValueError(
-                f"workload: {self.workload} is no workload; write KIND/NAME, such as deploy/web"
+                f"workload: {self.workload} is not a workload; write KIND/NAME, such as deploy/web"
             )
 
     @property
@@ -223,7 +223,9 @@ class SetBudget(PlanStep, frozen=True):
             ("maxUnavailable", self.max_unavailable),
         ):
             if isinstance(amount, str) and not _PERCENTAGE.fullmatch(amount):
-                raise ValueError(f'{name}: "{amount}" is no number and no percentage such as 50%')
+                raise ValueError(
+                    f'{name}: "{amount}" is neither a number nor a percentage such as 50%'
+                )
 
 
 class ApplyManifest(PlanStep, frozen=True):
@@ -257,8 +259,8 @@ _HEADER: Final = ("apiVersion", "kind", "steps")
 class PlanInput(NamedTuple):
     """The steps of a plan, each with its path, and the objects of each file that a step applies.
 
-    `place` begins errors: the file and a colon, "" for a plan that is no file. `warnings` are about
-    the files that steps apply.
+    `place` begins errors: the file and a colon, "" for a plan that is not a file. `warnings` are
+    about the files that steps apply.
     """
 
     place: str

@@ -99,7 +99,9 @@ def parse_pod_shape(text: str) -> dict[str, int]:
         try:
             number = resource_value(name, amount)
         except QuantityError:
-            raise ValueError(f"{name}: {amount!r} is no quantity; write 2, 500m or 4Gi") from None
+            raise ValueError(
+                f"{name}: {amount!r} is not a quantity; write 2, 500m or 4Gi"
+            ) from None
         if number <= 0:
             raise ValueError(f"{name}: {amount} is not more than 0")
         shape[name] = number

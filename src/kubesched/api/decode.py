@@ -106,7 +106,7 @@ def decompressed(data: bytes, file: str) -> bytes:
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise DecodeError(Source(file, 0), f"it is no gzip: {error}") from None
+        raise DecodeError(Source(file, 0), f"it is not gzip: {error}") from None
 
 
 def unpacked(stream: BinaryIO) -> BinaryIO:

@@ -64,7 +64,7 @@ def duplicate(path: str, value: object, detail: str = "") -> FieldError:
 
 
 def duplicates(values: Sequence[object], path: str, field: str = "") -> Iterator[FieldError]:
-    """Yield an error for each value that is not the first of its kind; "" is no value.
+    """Yield an error for each value that is not the first of its kind; "" is not a value.
 
     `path` is that of the list; `field` is the value's field in an element, "" for the element.
     """

@@ -2,8 +2,8 @@
 
 Upstream: Go's strconv.{Quote,QuoteRune,ParseBool}, strconv.FormatFloat(f, 'g', -1, 64),
           time.Duration.String and time.ParseDuration
-Differs:  errors show what is no duration as strconv.Quote does, where Go escapes every byte outside
-          ASCII.
+Differs:  errors show what is not a duration as strconv.Quote does, where Go escapes every byte
+          outside ASCII.
 """
 
 from __future__ import annotations

@@ -47,7 +47,8 @@ def _check_struct(item: KubeStruct) -> FieldError | None:
     """Return the first invalid value, with its path relative to `item`, built only if needed."""
     read, fields = _reader(type(item))
     values = read(item)
-    # Most fields are absent, and absent ones need no check. An empty text is no quantity or time.
+    # Most fields are absent, and absent ones need no check. An empty text is neither a quantity nor
+    # a time.
     there = [value is not None for value in values] if "" in values else values
     for field, value in compress(zip(fields, values, strict=True), there):
         if (found := field.check(value)) is not None:

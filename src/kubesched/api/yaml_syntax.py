@@ -126,7 +126,7 @@ def _scalar(event: Any) -> Any:
             return None
         case "bool":
             if text not in _TRUE_WORDS | _FALSE_WORDS:
-                raise _error(event, f"{text!r} is no boolean")
+                raise _error(event, f"{text!r} is not a boolean")
             return text in _TRUE_WORDS
         case "int" | "float":
             number = _number(text)

@@ -83,7 +83,7 @@ def _collect(node: Any, path: Path, paths: list[Path]) -> None:
         if element == _MEMBER:
             continue
         if element[:2] not in ("f:", "k:", "v:", "i:"):
-            raise FieldSetError(f"{element!r} is no element of a path")
+            raise FieldSetError(f"{element!r} is not an element of a path")
         _collect(child, (*path, element), paths)
 
 
@@ -136,7 +136,7 @@ def entry_element(list_type: ListType, entry: Any) -> str:
     """Return the path element of a list entry; raises EntryError if it has none."""
     if list_type.is_set:
         if entry is None or isinstance(entry, dict | list):
-            raise EntryError("associative list without keys has an element that is no scalar")
+            raise EntryError("associative list without keys has an element that is not a scalar")
         return f"v:{_compact(entry)}"
     if not isinstance(entry, dict):
         raise EntryError("associative list with keys may not have non-map elements")

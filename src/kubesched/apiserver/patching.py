@@ -3,8 +3,8 @@
 Upstream: staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go,
           vendor/gopkg.in/evanphx/json-patch.v4/{merge,patch}.go (v1.36)
 Rejects:  400 if a JSON patch is not a list of operations; 413 if it has too many; 422 without a
-          reason if an operation does not apply; patches whose outcome is no object of its kind, or
-          that change the name.
+          reason if an operation does not apply; patches whose outcome is not an object of its
+          kind, or that change the name.
 Invariants: the object and the patch handed in are not changed.
 Differs:  the `test` of a JSON patch compares numbers by type and value; upstream compares their
           text. Messages do not show the outcome of a patch. Where a patch removes the version of

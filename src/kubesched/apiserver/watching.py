@@ -51,7 +51,7 @@ class WatchStream:
         presentation: Presentation,
         timeout_seconds: float,
     ) -> None:
-        """Choose where the watch begins; raises StatusError if the version is no number."""
+        """Choose where the watch begins; raises StatusError if the version is not a number."""
         version = exact_version(options.resource_version)
         self._store = store
         self._resource = resource

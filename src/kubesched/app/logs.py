@@ -218,7 +218,7 @@ def _parse_module(clause: str) -> tuple[str, int]:
 
 def _parse_verbosity(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) > _INT32_MAX:
-        raise ValueError(f"{go_quote(text)} is no number from 0 to {_INT32_MAX}")
+        raise ValueError(f"{go_quote(text)} is not a number from 0 to {_INT32_MAX}")
     return int(text)
 
 

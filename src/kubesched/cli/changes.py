@@ -80,7 +80,7 @@ def _nodes_and_source(
         raise UserError("name a node, or give a --selector such as pool=a")
     elif not first:
         if words[0] != STANDARD_INPUT and not Path(words[0]).exists():
-            raise UserError(f"{words[0]}: it is no node, and there is no such file; name a node")
+            raise UserError(f"{words[0]}: it is not a node, and there is no such file; name a node")
         raise UserError(f"{words[0]}: it is a file; name a node before it")
     if files and (source.kubeconfig or source.context):
         raise UserError(f"{files[0]}: there is a live cluster already; leave out one")

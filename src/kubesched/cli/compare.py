@@ -115,7 +115,7 @@ def _check_count(inputs: int, configs: int, sort: str) -> None:
 
 
 def _check_clusters(files: Sequence[Path], saved: Sequence[Path]) -> None:
-    """Raise UserError if a file is no cluster."""
+    """Raise UserError if a file is not a cluster."""
     if len(saved) < len(files):
         other = next(file for file in files if file not in saved)
         # These raise an error with the reason.
@@ -124,8 +124,8 @@ def _check_clusters(files: Sequence[Path], saved: Sequence[Path]) -> None:
         if saved:
             read_scenario(saved[0])
         raise UserError(
-            f"{other}: this is no cluster; clusters are compared with clusters, and scenarios with "
-            "scenarios"
+            f"{other}: this is not a cluster; clusters are compared with clusters, and scenarios "
+            "with scenarios"
         )
 
 

@@ -265,7 +265,7 @@ def _quantity(option: str, text: str) -> str:
     try:
         return canonical(text)
     except QuantityError:
-        raise UserError(f"{option}: {text!r} is no quantity; write 8, 500m or 32Gi") from None
+        raise UserError(f"{option}: {text!r} is not a quantity; write 8, 500m or 32Gi") from None
 
 
 def _pairs(option: str, texts: Iterable[str]) -> list[tuple[str, str]]:
@@ -301,7 +301,7 @@ def read_node(file: Path) -> Plain:
     for part, fields in _TAKEN.items():
         whole = node.get(part) or {}
         if not isinstance(whole, dict):
-            raise UserError(f"{file}: {part} is no object")
+            raise UserError(f"{file}: {part} is not an object")
         found[part] = {name: whole[name] for name in fields or whole if whole.get(name)}
     metadata = {**found["metadata"], "name": "template"}
     checked = {"apiVersion": "v1", "kind": "Node", **found, "metadata": metadata}

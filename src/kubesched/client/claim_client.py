@@ -118,7 +118,7 @@ def with_finalizers(body: bytes, finalizers: Iterable[str], resource_version: st
     ProtobufError if it is not such a body.
     """
     if not body.startswith(MAGIC):
-        raise ProtobufError("it is no object in protobuf form")
+        raise ProtobufError("it is not an object in protobuf form")
 
     def changed_metadata(metadata: bytes) -> bytes:
         replaced = {_FINALIZERS: [name.encode() for name in finalizers]}

@@ -130,7 +130,9 @@ class _Entry(msgspec.Struct):
         try:
             return base64.b64decode("".join(text.split()), validate=True)
         except (binascii.Error, ValueError):
-            raise self.error(field, "is no base64; encode the PEM text with `base64 -w0`") from None
+            raise self.error(
+                field, "is not base64; encode the PEM text with `base64 -w0`"
+            ) from None
 
 
 class Kubeconfig:
@@ -408,7 +410,7 @@ def _read(file: str) -> _File:
 
 def _file_of(document: object, file: str) -> _File:
     if not isinstance(document, dict):
-        raise SetupError(f"error loading config file {file!r}: it is no kubeconfig")
+        raise SetupError(f"error loading config file {file!r}: it is not a kubeconfig")
     try:
         content = msgspec.convert(without_nulls(document), _File)
     except msgspec.ValidationError as error:

@@ -169,7 +169,7 @@ def _replaced(value: Any, steps: Sequence[tuple[str, bool]], new: object) -> Any
 def _index(value: Any, step: str) -> int:
     """Return the index of an element that is named by its index or name."""
     if not isinstance(value, list | tuple):
-        raise _NoFieldError(f"[{step}] would be an element of something that is no list")
+        raise _NoFieldError(f"[{step}] would be an element of something that is not a list")
     names = [each.get("name") if isinstance(each, Mapping) else None for each in value]
     if step in names:
         return names.index(step)

@@ -43,7 +43,7 @@ class Document(DocumentPart, frozen=True):
 
         Raises:
             KeyError: There is no such field.
-            ValueError: It is no list of records.
+            ValueError: It is not a list of records.
         """
         fields = self.to_dict()
         if field not in fields:
@@ -51,7 +51,7 @@ class Document(DocumentPart, frozen=True):
             raise KeyError(f"{type(self).__name__} has no field {field}; its lists are {known}")
         records = fields[field]
         if not isinstance(records, list) or not all(isinstance(one, dict) for one in records):
-            raise ValueError(f"{type(self).__name__}.{field} is no list of records")
+            raise ValueError(f"{type(self).__name__}.{field} is not a list of records")
         return [dict(flat(one)) for one in records]
 
     def to_pandas(self, field: str) -> Any:

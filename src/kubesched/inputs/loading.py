@@ -396,7 +396,7 @@ def _plugin_class(module: ModuleType, name: str, option: str) -> type[Plugin]:
 def _checked(found: object, option: str) -> type[Plugin]:
     if not (inspect.isclass(found) and issubclass(found, Plugin)):
         hint = "such as FilterPlugin of kubesched.framework"
-        raise UserError(f"{option}: it is no class that inherits an extension point, {hint}")
+        raise UserError(f"{option}: it is not a class that inherits an extension point, {hint}")
     for problem in _problems_of(found):
         raise UserError(f"{option}: {problem}")
     return found

@@ -22,7 +22,7 @@ from kubesched.app.replay import RecordedEvent
 from kubesched.inputs.errors import UserError
 from kubesched.scheduler.decision_recorder import RECORDING_VERSION, LineType, RecordedLine
 
-_NOT_ONE: Final = "it is no recording; `kubesched shadow --record FILE` writes one"
+_NOT_ONE: Final = "it is not a recording; `kubesched shadow --record FILE` writes one"
 _CUT_OFF: Final = 'the recording is cut off here; make this line {"type":"END","at":0} to replay it'
 _CUT_OFF_GZIP: Final = (
     "the compressed recording is cut off here; `gzip -dc` unpacks what there is, and a replay of "
@@ -42,7 +42,7 @@ class RecordingInput:
     def __init__(self, file: Path) -> None:
         """Open a file, which may be compressed with gzip; `-` is standard input.
 
-        Raises UserError if it is no recording, and OSError.
+        Raises UserError if it is not a recording, and OSError.
         """
         if file.is_dir():
             raise UserError(f"{file}: it is a directory; name the file of a recording")

@@ -191,8 +191,8 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         no pod is left to place, gymnasium's ResetNeeded is raised.
 
         Raises:
-            ValueError: The action is no row.
-            TypeError: The reward is no number.
+            ValueError: The action is not a row.
+            TypeError: The reward is not a number.
             PluginError: A plugin of the scheduler raises, here or in `reset`.
         """
         if self._decision is None:

@@ -3,7 +3,7 @@
 Reads:    templates; traces of openb, and tables in CSV or Parquet with the columns `name` and
           `arrival`, and any of `duration`, `priorityClassName`, `cpu`, `memory`,
           `ephemeral-storage` and extended resources, such as `nvidia.com/gpu`; times are numbers,
-          requests quantities; an empty value is no value
+          requests quantities; an empty value is not a value
 Rejects:  templates that do not match the Kubernetes types; of tables other columns, names that are
           there twice, negative times and requests.
 """

@@ -61,7 +61,7 @@ def read_file(path: str) -> bytes:
     except OSError as error:
         raise DecodeError(Source(path, 0), f"it cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise DecodeError(Source(path, 0), f"it is no file name: {error}") from None
+        raise DecodeError(Source(path, 0), f"it is not a file name: {error}") from None
 
 
 def rows_of(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
@@ -327,7 +327,7 @@ class TracedPod(NamedTuple):
 
 
 def trace_nodes(path: str) -> list[Node]:
-    """Return the nodes of a trace; raises DecodeError if the file is no list of nodes."""
+    """Return the nodes of a trace; raises DecodeError if the file is not a list of nodes."""
     return [_node(record) for record in checked_once(_records(path, Node), "sn")]
 
 

@@ -105,7 +105,7 @@ class RowVersions:
 def fitted(kept: NDArray[Number], table: NodeColumns) -> NDArray[Number]:
     """Return the numbers that are kept per row, in the last axis, cut or extended to the table.
 
-    New rows get 0, which is no row's version.
+    New rows get 0, which is not a row's version.
     """
     added = len(table) - kept.shape[-1]
     if added > 0:

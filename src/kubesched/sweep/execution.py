@@ -137,7 +137,7 @@ def _cluster(files: tuple[str, ...], complete: bool) -> ClusterInput:
 
 
 def _checked(figures: Mapping[str, object]) -> Figures:
-    """Return the figures of a function as Python's own types; None for what is no number."""
+    """Return the figures of a function as Python's own types; None for what is not a number."""
     found: Figures = {}
     for name, value in figures.items():
         plain = value.item() if isinstance(value, np.generic) else value

@@ -292,7 +292,9 @@ class _Planner:
         changes = _changes("scenario.", chosen)
         play = self._play(given, changes)
         if play is None and changes:
-            raise UserError(f"input {given.name}: it is no scenario, so it has no field to change")
+            raise UserError(
+                f"input {given.name}: it is not a scenario, so it has no field to change"
+            )
         setup = self._scheduler(play, configuration, plugins, _changes("configuration.", chosen))
         encoded = encode_configuration(setup.configuration)
         gates = dict(setup.feature_gates.settings)

@@ -74,7 +74,7 @@ class BoundPod(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """A drawn budget for the pods of an app; "" is the empty selector, None is no selector."""
+    """A drawn budget for the pods of an app; "" is the empty selector, None is not a selector."""
 
     app: str | None
     allowed: int

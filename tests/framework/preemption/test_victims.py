@@ -27,7 +27,7 @@ from .cluster import NO_CPU, CpuFit, Fragile, ZoneCounts, question_of
     ],
 )
 def test_why_a_node_is_no_candidate(fails: str, priorities: list[int], expected: Status) -> None:
-    """A node that is no candidate has the reason as its status."""
+    """A node that is not a candidate has the reason as its status."""
     bound = [
         make_pod(f"v{at}", node_name="n1", priority=at, requests={"cpu": 2 - at // 20})
         for at in priorities

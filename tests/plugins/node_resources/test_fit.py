@@ -110,7 +110,9 @@ def test_overhead_counts() -> None:
         pytest.param({"ignoredResources": [GPU]}, {FPGA: 1}, False, id="another resource"),
         pytest.param({"ignoredResourceGroups": ["other.org"]}, {FPGA: 1}, True, id="group"),
         pytest.param({"ignoredResourceGroups": ["org"]}, {FPGA: 1}, False, id="part of the group"),
-        pytest.param({"ignoredResources": ["cpu"]}, {"cpu": 11}, False, id="cpu is no extension"),
+        pytest.param(
+            {"ignoredResources": ["cpu"]}, {"cpu": 11}, False, id="cpu is not an extension"
+        ),
         pytest.param({"ignoredResources": [HUGE]}, {HUGE: 6}, False, id="nor are huge pages"),
     ],
 )

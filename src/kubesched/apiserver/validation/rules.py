@@ -100,7 +100,7 @@ def check_rules(
 
 
 def _entries(value: Any, path: str) -> Iterator[tuple[Any, str]]:
-    """Yield the entries of a list, or a value that is no list, with their paths."""
+    """Yield the entries of a list, or a value that is not a list, with their paths."""
     if isinstance(value, list):
         for index, one in enumerate(value):
             yield one, f"{path}[{index}]"

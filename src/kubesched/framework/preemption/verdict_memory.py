@@ -53,7 +53,7 @@ class Verdicts:
     Attributes:
         found: The last verdict per row, a `Verdict`.
         costs: What evicting costs, int64, `CRITERIA` x rows; apart from the name's rank -1 where
-            the row is no candidate, or is unknown.
+            the row is not a candidate, or is unknown.
     """
 
     def __init__(

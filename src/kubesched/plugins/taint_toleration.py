@@ -8,7 +8,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 import numpy as np
@@ -94,18 +94,14 @@ class TaintToleration(FilterPlugin[None], PreScorePlugin[Tolerations], ScorePlug
         self, nodes: NodeTable, tolerations: Tolerations, effects: Collection[str]
     ) -> NDArray[np.int64]:
         """Return the number of taints with one of the effects that are not tolerated, per row."""
-
-        def counts(taint: Taint) -> bool:
-            return taint.effect in effects and not any(
-                tolerates(each, taint, self._comparison) for each in tolerations
-            )
-
         column, rows = nodes.taints, len(nodes)
+        asked = tolerations, effects, self._comparison
         if rows <= _FEW_ROWS:
-            return np.array([sum(map(counts, column[row])) for row in range(rows)], np.int64)
+            found = [[find_untolerated((t,), *asked) for t in column[row]] for row in range(rows)]
+            return np.array([len(each) - each.count(None) for each in found], np.int64)
         if self._lists is None or not self._lists.are_of(column.values):
             self._lists = _TaintLists(column.values)
-        return self._lists.sums(counts)[column.codes]
+        return self._lists.untolerated(*asked)[column.codes]
 
     def _first_untolerated(self, taints: Iterable[Taint], pod: Pod) -> Taint | None:
         return find_untolerated(taints, pod.spec.tolerations, comparison_operators=self._comparison)
@@ -137,12 +133,25 @@ class _TaintLists:
         ]
         self._owners, self._codes = np.array(pairs, np.intp).reshape(-1, 2).T
         self._taints = list(codes)
+        # By key and value; None is any value, or any taint.
+        self._filed: dict[tuple[str, str] | str | None, list[int]] = {None: []}
+        for taint, code in codes.items():
+            for place in ((taint.key, taint.value), taint.key, None):
+                self._filed.setdefault(place, []).append(code)
 
     def are_of(self, lists: list[tuple[Taint, ...]]) -> bool:
         """Whether these are the lists; a table's only grow, or are replaced."""
         return lists is self._lists and len(lists) == self._count
 
-    def sums(self, counts: Callable[[Taint], bool]) -> NDArray[np.int64]:
-        """Return, per list, how many of its taints count; each distinct taint is asked once."""
-        counted = np.array([counts(taint) for taint in self._taints], np.bool_)
+    def untolerated(
+        self, tolerations: Tolerations, effects: Collection[str], comparison: bool
+    ) -> NDArray[np.int64]:
+        """Return, per list, how many of its taints with one of the effects are not tolerated."""
+        counted = np.array([taint.effect in effects for taint in self._taints], np.bool_)
+        for each in tolerations:
+            is_equal = each.key and each.operator in ("", "Equal")
+            for code in self._filed.get(
+                (each.key, each.value) if is_equal else each.key or None, ()
+            ):
+                counted[code] &= not tolerates(each, self._taints[code], comparison)
         return np.bincount(self._owners[counted[self._codes]], minlength=self._count)

@@ -150,8 +150,7 @@ class _TaintLists:
         counted = np.array([taint.effect in effects for taint in self._taints], np.bool_)
         for each in tolerations:
             is_equal = each.key and each.operator in ("", "Equal")
-            for code in self._filed.get(
-                (each.key, each.value) if is_equal else each.key or None, ()
-            ):
+            place = (each.key, each.value) if is_equal else each.key or None
+            for code in self._filed.get(place, ()):
                 counted[code] &= not tolerates(each, self._taints[code], comparison)
         return np.bincount(self._owners[counted[self._codes]], minlength=self._count)

@@ -311,6 +311,33 @@ def test_new_pods_of_a_stateful_set_have_claims_of_their_own(has_set: bool) -> N
     ]
 
 
+@pytest.mark.parametrize("is_ending", [True, False])
+def test_a_pod_of_a_stateful_set_that_has_ended_gives_up_its_name(is_ending: bool) -> None:
+    """The controller deletes an evicted pod, or waits for its end, and creates it again."""
+    first, second = (running(f"web-{at}", "a", owner="web", kind="StatefulSet") for at in range(2))
+    if is_ending:
+        metadata = replace(first.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+        ended = replace(first, metadata=metadata)
+    else:
+        ended = replace(first, status=replace(first.status, phase="Failed"))
+    objects = [node("a", "2"), ended, second, workload("StatefulSet", replicas=2)]
+    report = planned(objects, {"scale": {"workload": "sts/web", "replicas": 2}})
+    assert report.works
+    assert [("default/web-0", "a")] == [(one.new_pod, one.new_node) for one in report.created]
+    assert not report.lost
+
+
+def test_a_pod_of_another_owner_keeps_its_name() -> None:
+    """It is in the way of the StatefulSet in the cluster, too."""
+    other = running("web-0", "a", owner="other", kind="StatefulSet")
+    ended = replace(other, status=replace(other.status, phase="Failed"))
+    with pytest.raises(QuestionError, match="belongs to something else; rename one"):
+        planned(
+            [node("a"), ended, workload("StatefulSet", replicas=0)],
+            {"scale": {"workload": "sts/web", "replicas": 1}},
+        )
+
+
 def test_a_no_execute_taint_evicts_regardless_of_budgets() -> None:
     """Upstream's taint manager does the same."""
     objects = [node("a"), node("b"), *web("a"), budget("web", "web", maxUnavailable=0)]

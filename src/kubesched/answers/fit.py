@@ -35,12 +35,14 @@ from kubesched.answers.workload_pods import (
 from kubesched.api.apps import CronJob, DaemonSet, Job, ReplicaSet
 from kubesched.api.core import Node, Pod
 from kubesched.api.errors import AlreadyExistsError
-from kubesched.api.meta import KubeObject
+from kubesched.api.meta import KubeObject, controller_of
+from kubesched.cluster.controllers.controller import is_active
 from kubesched.cluster.controllers.daemon_sets import node_name_of
 from kubesched.explain.document import Document, DocumentPart
 from kubesched.explain.report import Unknown
 from kubesched.explain.sentences import count, grouped_by, there_are
 from kubesched.inputs.errors import UserError, did_you_mean
+from kubesched.inputs.pod_names import belongs_to
 from kubesched.simulator.object_server import key_of
 from kubesched.snapshot.pod_info import uid_of
 
@@ -292,10 +294,22 @@ def create_pods(cluster: TrialCluster, new: NewPods) -> list[Pod]:
     for claim in new.claims:
         if cluster.server.store.find(key_of(claim)) is None:
             cluster.add(claim)
+    for pod in made.pods:
+        _remove_ended(cluster, pod)
     try:
         return [cluster.create_pod(pod) for pod in new.pods]
     except AlreadyExistsError as error:
         raise QuestionError(f"{error}, and belongs to something else; rename one") from error
+
+
+def _remove_ended(cluster: TrialCluster, pod: Pod) -> None:
+    """Remove the workload's pod of this name if it has ended or is ending, as controllers do."""
+    metadata, owner = pod.metadata, controller_of(pod.metadata)
+    known = cluster.server.pod(metadata.namespace, metadata.name)
+    if known is None or owner is None or is_active(known):
+        return
+    if belongs_to(known, owner.kind, owner.name):
+        cluster.delete_pod(known, for_good=True)
 
 
 def _keys(pods: Iterable[Pod]) -> dict[str, str]:

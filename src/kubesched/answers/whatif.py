@@ -210,7 +210,7 @@ class _Difference:
                 self._add(uid, last, found, was_first=was_first)
             elif uid in run.removed or last in run.removed:
                 self.removed.append(MovedPod(key, node, "", ""))
-            elif not (is_daemon(was) or was.metadata.deletion_timestamp):
+            elif is_active(was) and not is_daemon(was):
                 self.lost.append(MovedPod(key, node, "", ""))
         for uid, pod in now.items():
             key = pod.metadata.key

@@ -50,7 +50,9 @@ class Coscheduling(PreFilterPlugin[int], ReservePlugin, PermitPlugin):
         if not group:
             return PreFilterResult(0, SKIP)
         if not pod.pod.metadata.annotations.get(MIN_AVAILABLE, "1").isdecimal():
-            return PreFilterResult(status=unresolvable(f"annotation {MIN_AVAILABLE} is not a number"))
+            return PreFilterResult(
+                status=unresolvable(f"annotation {MIN_AVAILABLE} is not a number")
+            )
         placed = _members(namespace, group).over(snapshot.nodes.groups).column()
         return PreFilterResult(int(placed.sum()), SKIP)
 

@@ -45,8 +45,8 @@ def test_a_shape_is_parsed() -> None:
     ("text", "error"),
     [
         ("", "it asks for nothing; write cpu=2,memory=4Gi"),
-        ("cpu", "'cpu' is no RESOURCE=AMOUNT; write cpu=2,memory=4Gi"),
-        ("cpu=", "'cpu=' is no RESOURCE=AMOUNT; write cpu=2,memory=4Gi"),
+        ("cpu", "'cpu' is not a RESOURCE=AMOUNT; write cpu=2,memory=4Gi"),
+        ("cpu=", "'cpu=' is not a RESOURCE=AMOUNT; write cpu=2,memory=4Gi"),
         ("cpu=two", "cpu: 'two' is not a quantity; write 2, 500m or 4Gi"),
         ("cpu=0", "cpu: 0 is not more than 0"),
         ("memory=-1Gi", "memory: -1Gi is not more than 0"),

@@ -140,7 +140,7 @@ def test_null_in_a_map_is_empty() -> None:
     assert {"cpu": "0"} == pod.spec.containers[0].resources.requests
 
 
-_NO_JSON = "it is no JSON: "
+_NO_JSON = "it is not JSON: "
 
 
 def _spec(**spec: Any) -> str:
@@ -249,18 +249,18 @@ def test_errors_in_json(text: str, message: str) -> None:
         ),
         pytest.param(
             "b: [1\nc: 2\n",
-            "it is no YAML for JSON: did not find expected ',' or ']' at line 2, column 2",
+            "it is not YAML for JSON: did not find expected ',' or ']' at line 2, column 2",
             id="YAML",
         ),
         pytest.param(
             "a: 1\nb:\n\tc: 1\n",
-            "it is no YAML for JSON: found character that cannot start any token at "
+            "it is not YAML for JSON: found character that cannot start any token at "
             "line 3, column 1; indent with spaces instead of tabs",
             id="tabs",
         ),
         pytest.param(
             "{{ .Values.pods }}\n",
-            "it is no YAML for JSON: found unhashable key at line 1, column 2; it is a "
+            "it is not YAML for JSON: found unhashable key at line 1, column 2; it is a "
             "template: render it first",
             id="template",
         ),
@@ -287,7 +287,7 @@ def test_errors_in_json(text: str, message: str) -> None:
         ),
         pytest.param(
             "kind: List\nitems: []\nkind: List\nitems: []\n",
-            "it is no YAML for JSON: the key 'kind' is there twice;"
+            "it is not YAML for JSON: the key 'kind' is there twice;"
             " write --- between objects at line 3, column 1",
             id="two lists in one document",
         ),
@@ -387,7 +387,7 @@ def test_a_directory_that_holds_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["apiVersion: v1\n", "# a pod\nkind: Pod", "---\n", "- a: 1\n"])
 def test_yaml_with_the_name_of_json(text: str) -> None:
     """The file's name determines its format, so the error suggests another name."""
-    expected = "x.json: it is no JSON; if it is YAML, end its name in .yaml"
+    expected = "x.json: it is not JSON; if it is YAML, end its name in .yaml"
     assert expected == _error(text, "x.json")
 
 

@@ -50,7 +50,7 @@ def test_a_time_equals_datetime(naive: datetime, offset_minutes: int) -> None:
 )
 def test_invalid_times(text: str) -> None:
     """The message names the text."""
-    with pytest.raises(ValueError, match="is no RFC 3339 time"):
+    with pytest.raises(ValueError, match="is not an RFC 3339 time"):
         parse_time(text)
 
 

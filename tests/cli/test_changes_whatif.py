@@ -85,7 +85,7 @@ def test_wrong_plans(cluster: Path) -> None:
     [
         ("steps: [{drain: alpa}]", "steps[0].drain: alpa: there is no such node; did you mean"),
         ("steps: [{apply: none.yaml}]", "steps[0].apply.file: none.yaml: there is no such file"),
-        ("steps: [", "it is no YAML: "),
+        ("steps: [", "it is not YAML: "),
         ("steps: []\n---\nsteps: []", "a plan is one document, and there are 2"),
     ],
 )

@@ -90,12 +90,12 @@ def test_several_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "error"),
     [
-        pytest.param(b"nonsense", "it is no JSON: ", id="no-json"),
-        pytest.param(b"[[[", "it is no JSON: ", id="cut-off"),
+        pytest.param(b"nonsense", "it is not JSON: ", id="no-json"),
+        pytest.param(b"[[[", "it is not JSON: ", id="cut-off"),
         pytest.param(b"[" * 100_000, "it is nested too deeply", id="deep"),
         pytest.param(b'{"a":' * 100_000, "it is nested too deeply", id="deep-objects"),
-        pytest.param(b"\xff\xfe", "it is no UTF-8: ", id="no-utf-8"),
-        pytest.param(b'"\\ud800"', "it is no JSON: ", id="surrogate"),
+        pytest.param(b"\xff\xfe", "it is not UTF-8: ", id="no-utf-8"),
+        pytest.param(b'"\\ud800"', "it is not JSON: ", id="surrogate"),
         pytest.param(b"[]", "an object is required", id="array"),
         pytest.param(b"null", "an object is required", id="null"),
         pytest.param(b"{}", "scenario.name: a string is required", id="empty"),

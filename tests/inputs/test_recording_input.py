@@ -59,8 +59,8 @@ _CUT_OFF = 'the recording is cut off here; make this line {"type":"END","at":0} 
         pytest.param(HEAD, f"line 2: {_CUT_OFF}", id="head-only"),
         pytest.param(HEAD + ADDED, f"line 3: {_CUT_OFF}", id="no-end"),
         pytest.param(HEAD + ADDED[:40], f"line 2: {_CUT_OFF}", id="half-a-line"),
-        pytest.param(HEAD + b"{]\n" + END, "line 2: it is no JSON: ", id="no-json"),
-        pytest.param(HEAD + b"\xff\n" + END, "line 2: it is no JSON: ", id="no-utf-8"),
+        pytest.param(HEAD + b"{]\n" + END, "line 2: it is not JSON: ", id="no-json"),
+        pytest.param(HEAD + b"\xff\n" + END, "line 2: it is not JSON: ", id="no-utf-8"),
         pytest.param(
             HEAD + b'{"type":"LOST"}\n',
             "line 2: invalid enum value 'LOST' - at `$.type`",
@@ -93,7 +93,7 @@ _CUT_OFF = 'the recording is cut off here; make this line {"type":"END","at":0} 
         ),
         pytest.param(
             HEAD + ADDED.replace(b'"n1"', b'"\xff"'),
-            "line 2: it is no UTF-8: invalid start byte",
+            "line 2: it is not UTF-8: invalid start byte",
             id="not-utf-8",
         ),
         pytest.param(

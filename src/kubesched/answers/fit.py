@@ -294,7 +294,7 @@ def create_pods(cluster: TrialCluster, new: NewPods) -> list[Pod]:
     for claim in new.claims:
         if cluster.server.store.find(key_of(claim)) is None:
             cluster.add(claim)
-    for pod in made.pods:
+    for pod in new.pods:
         _remove_ended(cluster, pod)
     try:
         return [cluster.create_pod(pod) for pod in new.pods]

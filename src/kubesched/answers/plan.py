@@ -295,7 +295,7 @@ def _plan_in(file: Path, place: str) -> Any:
         data = sys.stdin.buffer.read() if str(file) == STANDARD_INPUT else file.read_bytes()
         documents = [value for _, value in load_documents(data.decode(), rejects_repeats=True)]
     except (YamlError, UnicodeDecodeError) as error:
-        raise UserError(f"{place}it is no YAML: {error}") from error
+        raise UserError(f"{place}it is not YAML: {error}") from error
     except OSError as error:
         raise UserError(f"{place}it cannot be read: {error.strerror}") from error
     if len(documents) != 1:

@@ -91,7 +91,7 @@ def parse_pod_shape(text: str) -> dict[str, int]:
     for word in filter(None, (part.strip() for part in text.split(","))):
         name, equals, amount = word.partition("=")
         if not (name and equals and amount):
-            raise ValueError(f"{word!r} is no RESOURCE=AMOUNT; write {_EXAMPLE}")
+            raise ValueError(f"{word!r} is not a RESOURCE=AMOUNT; write {_EXAMPLE}")
         if name == "pods":
             raise ValueError("pods is what is counted; name what one pod requests")
         if name in shape:

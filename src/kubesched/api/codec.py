@@ -405,15 +405,15 @@ _BYTE: Final = re.compile(r"^JSON is malformed: (?P<problem>.*) \(byte (?P<byte>
 def json_error(error: Exception, raw: Any, source: Source) -> DecodeError:
     """Return the error for malformed JSON, with line and column if they are known."""
     if isinstance(error, UnicodeDecodeError):
-        return DecodeError(source, f"it is no UTF-8: {error.reason}")
+        return DecodeError(source, f"it is not UTF-8: {error.reason}")
     match = _BYTE.match(str(error))
     if match is None:
-        return DecodeError(source, f"it is no JSON: {str(error).lower()}")
+        return DecodeError(source, f"it is not JSON: {str(error).lower()}")
     before = bytes(raw)[: int(match["byte"])]
     line = before.count(b"\n") + 1
     column = len(before) - before.rfind(b"\n")
     where = f"line {line}, column {column}"
-    return DecodeError(source, f"it is no JSON: {match['problem']} at {where}")
+    return DecodeError(source, f"it is not JSON: {match['problem']} at {where}")
 
 
 def empty_error(file: str) -> DecodeError:
@@ -446,7 +446,7 @@ def yaml_objects(
             return
         except YamlError as error:
             where = f" at line {error.line}, column {error.column}" if error.line else ""
-            problem = f"it is no YAML for JSON: {error}{where}{_yaml_hint(text, error.line)}"
+            problem = f"it is not YAML for JSON: {error}{where}{_yaml_hint(text, error.line)}"
             raise DecodeError(Source(file, error.document), problem) from None
         source = Source(file, number)
         if not isinstance(value, dict | list):

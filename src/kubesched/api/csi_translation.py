@@ -173,7 +173,7 @@ def is_migrated_on(plugin: InTreePlugin, csi_node: CSINode | None) -> bool:
 def csi_identity(
     source: Volume | PersistentVolumeSpec, labels: Mapping[str, str] = {}
 ) -> tuple[str, str] | None:
-    """Return the driver and handle of an in-tree volume; None if it is no CSI volume.
+    """Return the driver and handle of an in-tree volume; None if it is not a CSI volume.
 
     `labels` are those of the persistent volume. Raises TranslationError if the volume has no CSI
     counterpart.

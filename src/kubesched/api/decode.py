@@ -144,7 +144,7 @@ def _json_documents(data: bytes, file: str) -> Iterator[Any]:
     if not data.strip():
         raise empty_error(file)
     if _YAML_START.match(data):
-        raise DecodeError(Source(file, 0), "it is no JSON; if it is YAML, end its name in .yaml")
+        raise DecodeError(Source(file, 0), "it is not JSON; if it is YAML, end its name in .yaml")
     try:
         whole = msgspec.json.decode(data, type=msgspec.Raw)
     except msgspec.DecodeError as error:
@@ -202,7 +202,7 @@ def _concatenated(text: str, file: str, number: int, lines: int) -> Iterator[Any
         except json.JSONDecodeError as error:
             message = error.msg.removesuffix(" at")
             where = f"{message} at line {lines + error.lineno}, column {error.colno}"
-            raise DecodeError(source, f"it is no JSON: {where}") from None
+            raise DecodeError(source, f"it is not JSON: {where}") from None
         except (RecursionError, ValueError) as error:
             raise DecodeError(source, f"it cannot be read: {error}") from None
         yield _object_or_array(text[at:end].encode(), source)
@@ -226,12 +226,12 @@ def content_of(data: bytes, file: str) -> bytes:
         try:
             return data.decode("utf-16").encode()
         except UnicodeError as error:
-            raise DecodeError(source, f"it is no UTF-16: {error}") from None
+            raise DecodeError(source, f"it is not UTF-16: {error}") from None
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         if not data.isascii():
             data.decode()
     except UnicodeDecodeError as error:
         reason = f"{error.reason} (byte {error.start})"
-        raise DecodeError(source, f"it is no UTF-8: {reason}") from None
+        raise DecodeError(source, f"it is not UTF-8: {reason}") from None
     return data

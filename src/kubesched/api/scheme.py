@@ -175,7 +175,7 @@ def custom_resource(
 
     Raises:
         ValueError: The version has no group, or the kind is one of Kubernetes' own.
-        TypeError: The class is no KubeObject.
+        TypeError: The class is not a KubeObject.
     """
     group, _, version = api_version.rpartition("/")
 

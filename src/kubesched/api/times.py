@@ -27,17 +27,17 @@ def parse_time(text: str) -> int:
     """
     match = _TIME.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no RFC 3339 time")
+        raise ValueError(f"{text!r} is not an RFC 3339 time")
     date, clock, fraction, sign, hours, minutes = match.groups()
     try:
         whole = datetime.fromisoformat(f"{date}T{clock}+00:00") - EPOCH
     except ValueError as error:
-        raise ValueError(f"{text!r} is no RFC 3339 time: {error}") from None
+        raise ValueError(f"{text!r} is not an RFC 3339 time: {error}") from None
     offset_seconds = 0
     if sign:
         # The limits of Go's parser.
         if int(hours) > 24 or int(minutes) > 60:
-            raise ValueError(f"{text!r} is no RFC 3339 time: time zone offset out of range")
+            raise ValueError(f"{text!r} is not an RFC 3339 time: time zone offset out of range")
         offset_seconds = (int(hours) * 60 + int(minutes)) * (-60 if sign == "-" else 60)
     seconds = whole.days * 86_400 + whole.seconds - offset_seconds
     return seconds * _NANOSECONDS + int(f"{fraction or '0':0<9}"[:9])

@@ -288,7 +288,7 @@ def load_documents(text: str, *, rejects_repeats: bool = False) -> Iterator[tupl
             number += 1
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        message = error.problem or error.context or "it is no YAML"
+        message = error.problem or error.context or "it is not YAML"
         if mark is None:
             raise YamlError(message, number) from None
         raise YamlError(message, number, mark.line + 1, mark.column + 1) from None

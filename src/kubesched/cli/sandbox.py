@@ -292,7 +292,7 @@ def _taint(text: str) -> Plain:
 def read_node(file: Path) -> Plain:
     """Return the Node in a file, without the fields of one machine.
 
-    Raises UserError if it is no Node, DecodeError if a field has a value of another type.
+    Raises UserError if it is not a Node, DecodeError if a field has a value of another type.
     """
     node: Plain = read_document("--node-template", file, "Node")
     if (node.get("apiVersion", "v1"), node.get("kind", "Node")) != ("v1", "Node"):

@@ -241,7 +241,7 @@ class RunningScheduler:
     def __init__(self, source: ClusterSource, url: str, *, is_insecure: bool) -> None:
         """Take a URL such as `https://127.0.0.1:10259`, and whether any certificate is accepted.
 
-        Raises UserError if it is no URL, and what `live_target` raises.
+        Raises UserError if it is not a URL, and what `live_target` raises.
         """
         settings = live_target(source)[0]
         tls = replace(settings.tls, server_name="")
@@ -266,7 +266,7 @@ class RunningScheduler:
         except ApiError as error:
             reason = _REASONS.get(error.code) or _problem(error)
         except msgspec.DecodeError:
-            reason = "its answer is no DecisionRecords"
+            reason = "its answer is not a DecisionRecords document"
         return None, f"The scheduler at {self._settings.server} was not asked: {reason}."
 
     async def _ask(self, pod: str) -> DecisionRecords:

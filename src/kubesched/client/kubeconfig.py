@@ -399,7 +399,7 @@ def _read(file: str) -> _File:
         problem = f"error loading config file {file!r}: {error.strerror}"
         raise SetupError(problem) from None
     except UnicodeDecodeError:
-        raise SetupError(f"error loading config file {file!r}: it is no UTF-8 text") from None
+        raise SetupError(f"error loading config file {file!r}: it is not UTF-8 text") from None
     try:
         document: object = next((value for _, value in load_documents(text)), {})
     except YamlError as error:

@@ -126,7 +126,7 @@ class RecordingInput:
             if self._line == 1:
                 self._fail(_NOT_ONE)
             if not isinstance(error, msgspec.ValidationError):
-                self._fail(f"it is no JSON: {error}" if text.endswith(b"\n") else _CUT_OFF)
+                self._fail(f"it is not JSON: {error}" if text.endswith(b"\n") else _CUT_OFF)
             self._fail(f"{str(error)[:1].lower()}{str(error)[1:]}")
 
     def _event(self, line: RecordedLine) -> RecordedEvent | None:

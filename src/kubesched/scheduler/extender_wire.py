@@ -225,7 +225,7 @@ def _first_value(body: bytes) -> object:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 _JSON: Final = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_Decimal)

@@ -445,9 +445,9 @@ def _read(line: bytes) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
 def _message(error: Exception) -> str:
     match error:
         case UnicodeDecodeError():
-            return f"it is no UTF-8: {error.reason} (byte {error.start})"
+            return f"it is not UTF-8: {error.reason} (byte {error.start})"
         case msgspec.DecodeError():
-            return f"it is no JSON: {error}"
+            return f"it is not JSON: {error}"
         case RecursionError():
             return "it is nested too deeply"
         case ConfigError():

@@ -75,7 +75,7 @@ def rows_of(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
     try:
         text = decompressed(data, file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problem = f"it is no UTF-8: {error.reason} (byte {error.start})"
+        problem = f"it is not UTF-8: {error.reason} (byte {error.start})"
         raise DecodeError(Source(file, 0), problem) from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
@@ -96,7 +96,7 @@ def _parquet_rows(data: bytes, file: str) -> Iterator[tuple[int, list[str]]]:
     try:
         table = polars.read_parquet(io.BytesIO(data))
     except (polars.exceptions.PolarsError, OSError) as error:
-        raise DecodeError(Source(file, 0), f"it is no Parquet file: {error}") from None
+        raise DecodeError(Source(file, 0), f"it is not a Parquet file: {error}") from None
     yield 1, table.columns
     for line, values in enumerate(table.iter_rows(), 2):
         yield line, [_value_text(value) for value in values]

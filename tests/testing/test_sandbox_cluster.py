@@ -323,7 +323,9 @@ def test_plugins_and_configuration(kubesched_cluster_factory: Factory) -> None:
     [
         pytest.param({"config": "missing.yaml"}, "missing.yaml", id="file"),
         pytest.param({"config": {"profiles": 1}}, "profiles", id="field"),
-        pytest.param({"plugins": [str]}, "no class that inherits an extension point", id="class"),
+        pytest.param(
+            {"plugins": [str]}, "not a class that inherits an extension point", id="class"
+        ),
         pytest.param({"plugins": [Broken]}, "no such thing", id="constructor"),
         pytest.param({"feature_gates": "Nonsense=true"}, "Nonsense", id="gate"),
     ],

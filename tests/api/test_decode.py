@@ -1,5 +1,6 @@
 """Objects from files: all formats, all errors, and nothing raised but DecodeError."""
 
+import bz2
 import gzip
 import io
 import json
@@ -321,6 +322,14 @@ def test_text_is_utf_8(before: int) -> None:
     with pytest.raises(DecodeError, match=rf"invalid start byte \(byte {before + 1}\)"):
         _names(b" " * before + b'"\xff"')
     assert ["Pod a"] == _names(" " * before + TEXT_A.replace("Pod", "P\\u006fd") + " " * 3)
+
+
+def test_file_of_another_compression(tmp_path: Path) -> None:
+    """The error says which compression can be read."""
+    file = tmp_path / "cluster.json.bz2"
+    file.write_bytes(bz2.compress(TEXT_A.encode()))
+    with pytest.raises(DecodeError, match="of compressed files, only gzip can be read"):
+        list(load([file]))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])

@@ -233,5 +233,6 @@ def content_of(data: bytes, file: str) -> bytes:
             data.decode()
     except UnicodeDecodeError as error:
         reason = f"{error.reason} (byte {error.start})"
-        raise DecodeError(source, f"it is not UTF-8: {reason}") from None
+        remedy = "of compressed files, only gzip can be read"
+        raise DecodeError(source, f"it is not UTF-8: {reason}; {remedy}") from None
     return data

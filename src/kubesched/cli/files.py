@@ -44,7 +44,7 @@ def short_names(files: Iterable[Path]) -> list[str]:
 
 
 def check_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
-    """Check that output files can be written, and are no inputs, before the simulation runs.
+    """Check, before the simulation runs, that output files can be written and are not inputs.
 
     The files are given by the options that name them. Raises UserError with one line for each that
     cannot, and DecodeError if a directory cannot be read.

@@ -56,9 +56,9 @@ class Credentials:
         return self._credential
 
     async def renew(self, refused: Credential) -> Credential:
-        """Return a newer credential after the server refused one; the same if there is none.
+        """Return a newer credential after the server refused one; the same if none is newer.
 
-        Raises CredentialsError if there is none.
+        Raises as `get` does.
         """
         return await self.get()
 

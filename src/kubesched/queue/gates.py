@@ -102,9 +102,9 @@ class Gates:
                 yield staying
 
     def still_gated(self, gated: Sequence[QueuedPodInfo]) -> list[QueuedPodInfo]:
-        """Return those of some equal pods that the plugin that gates them still rejects.
+        """Return which of some equal pods are still rejected by the plugin that gates them.
 
-        Nothing changes.
+        The pods are not changed.
         """
         rules = self._rules_of(gated[0])
         ask = rules.still_gates.get(gated[0].gating_plugin)

@@ -295,7 +295,7 @@ class _PlanRun:
 
     @singledispatchmethod
     def _do(self, step: PlanStep) -> str:
-        raise NotImplementedError(type(step).__name__)
+        raise TypeError(f"{type(step).__name__} is not a step")
 
     @_do.register
     def _(self, step: CordonNodes | UncordonNodes) -> str:

@@ -83,7 +83,7 @@ _FIELD = "json: cannot unmarshal {} into Go struct field {} of type {}"
         pytest.param(
             "Pod",
             {"status": {"startTime": "2024-01-01"}},
-            'parsing time "2024-01-01": it is none such as 2006-01-02T15:04:05Z',
+            'parsing time "2024-01-01": it does not have the form of 2006-01-02T15:04:05Z',
             id="a text that is not a time",
         ),
         pytest.param(

@@ -56,6 +56,6 @@ def test_invalid_times(text: str) -> None:
 
 
 def test_microseconds_have_to_be_given() -> None:
-    """A time to the second is none to the microsecond."""
-    with pytest.raises(SchemaError, match=r"such as 2006-01-02T15:04:05\.000000Z"):
+    """A time in whole seconds does not have the form of one with microseconds."""
+    with pytest.raises(SchemaError, match=r"the form of 2006-01-02T15:04:05\.000000Z"):
         _read("MicroTime", "2024-01-02T03:04:05Z")

@@ -52,7 +52,7 @@ class ConditionPatch(msgspec.Struct, frozen=True):
     message: str
 
     def is_in(self, conditions: tuple[PodCondition, ...]) -> bool:
-        """Whether a pod has the condition already; a new generation alone is no change."""
+        """Whether a pod has the condition already; a new generation alone is not a change."""
         return any(
             one.type == self.type
             and one.status == self.status

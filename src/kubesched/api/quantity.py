@@ -252,7 +252,7 @@ def _binary_text(whole: int) -> str:
     while whole % 1024 == 0:
         whole //= 1024
         exponent += 10
-    # There is no suffix beyond Ei; upstream then writes none.
+    # There is no suffix beyond Ei; upstream then writes no suffix.
     return f"{whole}{_BINARY_NAMES.get(exponent, '')}"
 
 
@@ -265,12 +265,12 @@ def _decimal_text(amount: Amount) -> str:
     exponent -= exponent % 3
     if amount.format == DECIMAL_EXPONENT:
         return f"{unscaled}e{exponent}" if exponent else str(unscaled)
-    # There is no suffix beyond E; upstream then writes none.
+    # There is no suffix beyond E; upstream then writes no suffix.
     return f"{unscaled}{_DECIMAL_NAMES.get(exponent, '')}"
 
 
 def parse_quantity(quantity: Quantity) -> Amount:
-    """Return the exact number in a JSON string or number; raises QuantityError if it is none."""
+    """Return the exact number in a JSON string or number; raises QuantityError if it has none."""
     if isinstance(quantity, str):
         return _parse_text(quantity.strip())
     if isinstance(quantity, float):

@@ -264,7 +264,7 @@ def check_type(media_type: str, resource: Resource) -> None:
 
 
 def merge(current: Plain, patch: Any) -> Any:
-    """Return an object with a JSON merge patch (RFC 7386); raises StatusError if it is none."""
+    """Return an object with a JSON merge patch (RFC 7386); raises StatusError if it is invalid."""
     if patch is None:
         raise bad_request("Invalid JSON Patch")
     if not isinstance(patch, dict):

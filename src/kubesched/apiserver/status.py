@@ -167,7 +167,7 @@ def rejected_patch() -> StatusError:
 
 
 def unfit_patch(why: str) -> StatusError:
-    """The outcome of a patch is no valid object of its kind."""
+    """The outcome of a patch is not a valid object of its kind."""
     message = f"Invalid value: {why}"
     details = {"causes": [cause("FieldValueInvalid", "patch", message)]}
     return StatusError(422, "Invalid", f' "" is invalid: patch: {message}', details)

@@ -261,7 +261,7 @@ def _read_time(value: Any, place: Place | None, *, is_micro: bool = False) -> st
         moment = None
     if moment is None or (is_micro and _MICROSECONDS.search(value) is None):
         example = "2006-01-02T15:04:05.000000Z" if is_micro else "2006-01-02T15:04:05Z"
-        raise SchemaError(f'parsing time "{value}": it is none such as {example}')
+        raise SchemaError(f'parsing time "{value}": it does not have the form of {example}')
     return micro_time(moment) if is_micro else second_time(moment)
 
 

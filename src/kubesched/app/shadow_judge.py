@@ -552,7 +552,7 @@ def _place_of(pod: Pod, number: int) -> tuple[int, int]:
 
 
 def _explained(found: Disagreement, report: PodExplanation) -> Disagreement:
-    """Return a disagreement that is no tie, with its reasons."""
+    """Return a disagreement that is not a tie, with its reasons."""
     theirs, ours = found.their_node, found.our_node
     differences: tuple[ScoreDifference, ...] = ()
     if not theirs and ours:

@@ -27,7 +27,7 @@ class Semver(Opaque):
     """A semantic version without its build metadata, which comparisons ignore.
 
     Attributes:
-        is_release: Whether it is no prerelease; it is newer than its prereleases.
+        is_release: Whether it is not a prerelease; it is newer than its prereleases.
         prerelease: Its parts, each with whether it is a word: numbers sort before words.
     """
 

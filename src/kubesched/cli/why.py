@@ -1,6 +1,6 @@
 """`kubesched why`: ask the cluster and the running scheduler, write the answer.
 
-Rejects:  addresses that are no URL; certificates that cannot be read.
+Rejects:  addresses that are not URLs; certificates that cannot be read.
 """
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ class Reflector:
     async def _watch(self, opened: AsyncExitStack, stream: _Stream | None) -> None:
         """Watch until a new list is needed; raises ApiError if the server refuses to watch."""
         while True:
-            # Initial objects come in any order: their versions are no position to resume from.
+            # Initial objects come in any order: their versions are not positions to resume from.
             is_in_order = stream is not None or self._version not in ("", "0")
             if stream is None:
                 query = {"resourceVersion": self._version} if self._version else {}

@@ -44,7 +44,7 @@ def check_version(
 ) -> Mapping[str, Any]:
     """Return a document that is a mapping with this `version`.
 
-    Raises ConfigError if it is none: errors in the fields of another version would be noise.
+    Raises ConfigError if it is another: errors in the fields of another version would be noise.
     """
     if not isinstance(raw, Mapping):
         words = f"must be a {kind}: a mapping with `version: {version}`"

@@ -226,7 +226,7 @@ class PreFilterResult(msgspec.Struct, Generic[S], frozen=True):
         status: Success, Skip (do not call `filter`), or a rejection of the pod on all nodes.
         node_names: The nodes that are possible at all; None means all.
         lasts: Whether Skip holds for all pods of the template until an affinity term of a pod on a
-            node comes or goes, or any object changes that is no pod and no node.
+            node comes or goes, or any object changes that is neither a pod nor a node.
     """
 
     state: S | None = None

@@ -123,7 +123,7 @@ class PluginObserver:
         """Handle the end of a pod's wait; called for each device with binding conditions."""
 
     def volume_scheduling_failed(self, stage: VolumeSchedulingStage) -> None:
-        """Handle an error in a step of volume scheduling; a rejected node is no error."""
+        """Handle an error in a step of volume scheduling; a rejected node is not an error."""
 
 
 async def _refuse(pod: Pod, node_name: str) -> Status:

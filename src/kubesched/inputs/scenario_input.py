@@ -212,7 +212,7 @@ def _sorted_lists(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     for file in files:
         head = head_of(file)
         if not is_openb(head):
-            messages.append(f"{file}: --times is for openb lists (CSV), and this is none")
+            messages.append(f"{file}: --times is for openb lists (CSV), and this is not one")
         elif head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"sn,"):
             nodes.append(file)
         else:

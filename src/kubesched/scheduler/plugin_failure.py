@@ -67,7 +67,7 @@ def failure_of(method: str, plugin: str, text: str) -> Status:
 
 
 def failed_with(method: str, plugin: str, status: Status) -> Status:
-    """Return the failure of a plugin whose status is no success and no rejection."""
+    """Return the failure of a plugin whose status is neither a success nor a rejection."""
     text = status.message or f"the plugin returned {status.code.label} without a reason"
     return failure_of(method, plugin, text)
 

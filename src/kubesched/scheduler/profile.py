@@ -267,7 +267,7 @@ class Profile:
     def sort_key(self, queued: QueuedPodInfo) -> tuple[int | float, ...]:
         """Return the key of the QueueSort plugin.
 
-        Raises PluginError if the plugin raises, or its key is none: no order is left.
+        Raises PluginError if the plugin raises, or what it returns is not a key: no order is left.
         """
         plugin = self.queue_sort_plugin
         try:

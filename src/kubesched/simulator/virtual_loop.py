@@ -254,5 +254,5 @@ def _minute(minutes: int) -> str:
 
 
 def seconds_of(text: str) -> float:
-    """Return the virtual second of an RFC 3339 time; raises ValueError if it is none."""
+    """Return the virtual second of an RFC 3339 time; raises ValueError if it is not one."""
     return parse_time(text) / _NANOSECONDS - EPOCH.timestamp()

@@ -1,7 +1,7 @@
 """Figures: the numbers and texts of a report by names such as `resources.cpu.meanShare`.
 
 An element of a list is named by its resource or priority, as in `waits.all.p99Seconds`. Other
-lists, such as those of pods and series, are no figures.
+lists, such as those of pods and series, are not figures.
 """
 
 from __future__ import annotations

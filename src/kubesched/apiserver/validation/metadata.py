@@ -80,7 +80,7 @@ def _check_finalizers(finalizers: Sequence[str], errors: FieldErrors, *, is_plai
 
 
 def check_finalizer(name: str, path: str, errors: FieldErrors) -> None:
-    """Add a field error for a finalizer that has no domain and is none of Kubernetes' own."""
+    """Add a field error for a finalizer that has no domain and is not one of Kubernetes' own."""
     errors.each(path, name, label_key_errors(name))
     _check_standard_name(name, path, errors)
 

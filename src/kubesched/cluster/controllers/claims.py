@@ -525,7 +525,7 @@ class ResourceClaimController(Controller):
                 self.server.delete(key, claim["metadata"]["uid"])
 
     def _is_in_use(self, namespace: str, user: Plain) -> bool:
-        """Whether a user of a claim needs it; of users that are no pods, that is not known."""
+        """Whether a user of a claim needs it; of users that are not pods, that is not known."""
         if user["resource"] != "pods" or user.get("apiGroup"):
             return True
         pod = self.server.read(Pod, namespace, user["name"])

@@ -343,7 +343,7 @@ def _later(time: datetime, minutes: int) -> datetime:
 
 
 def parse_schedule(text: str) -> CronSchedule:
-    """Return the schedule of a text such as `*/5 * * * *`; raises ValueError if it is none."""
+    """Return the schedule of a text such as `*/5 * * * *`; raises ValueError if it is not one."""
     fields = _NAMED.get(text.strip(), text).split()
     if len(fields) != len(_FIELDS):
         raise ValueError("must have five fields, or be a word such as @daily")

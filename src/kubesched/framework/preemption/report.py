@@ -129,7 +129,7 @@ class PreemptionReport(msgspec.Struct, frozen=True, eq=False, dict=True):
         choice: The chosen candidate; None if there is none.
         ties: The candidates that tie after all criteria but the name, the choice among them.
         decided_by: The last criterion that excluded other candidates; None if there are none.
-        others: Why the other nodes tried are no candidates: an array of `Status`, or one
+        others: Why the other nodes tried are not candidates: an array of `Status`, or one
             rejection for all.
         other_rows: The rows of these nodes.
         names: The node names per row of the table.

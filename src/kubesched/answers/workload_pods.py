@@ -355,7 +355,7 @@ def read_manifests(
         if controller_of(item.metadata) is None
     ]
     if needs_workload and not any(isinstance(item, Workload) for item in own):
-        where = names([str(file) for file in files] or ["manifests"])
+        where = names([str(Source(str(file), 0)) for file in files] or ["manifests"])
         owners = [controller_of(item.metadata) for item in items if isinstance(item, Workload)]
         if (owner := next(filter(None, owners), None)) is not None:
             raise UserError(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubesched.answers.fit import FitQuestion, FitReport, fit, parse_question
 from kubesched.answers.node_shapes import MissingNodes, parse_shape
@@ -31,8 +32,9 @@ def workload(kind: str = "Deployment", cpu: str = "1", **spec: Any) -> KubeObjec
 
 
 def decoded(kind: str, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> KubeObject:
-    """Return an object of the group apps."""
-    raw = {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+    """Return a workload."""
+    group = "batch" if kind == "Job" else "apps"
+    raw = {"apiVersion": f"{group}/v1", "kind": kind, "metadata": metadata, "spec": spec}
     return decode_object(raw)
 
 
@@ -112,6 +114,28 @@ def test_existing_pods_of_a_workload_count() -> None:
     assert (found.wanted, found.existing, found.placed) == (3, 1, 3)
     assert placed(report) == {"a": 2}
     assert report.notes
+
+
+@pytest.mark.parametrize(
+    ("spec", "succeeded", "wanted"),
+    [
+        ({"parallelism": 4, "completions": 10}, (0, 1, 2, 4, 5, 6, 7), 3),
+        ({"parallelism": 4, "completions": 10}, range(3), 4),
+        ({"parallelism": 4, "completions": 10}, range(10), 1),
+        ({"parallelism": 4}, range(1), 1),
+        ({"parallelism": 4}, range(0), 4),
+    ],
+)
+def test_succeeded_pods_of_a_job_are_not_run_again(
+    spec: dict[str, Any], succeeded: Sequence[int], wanted: int
+) -> None:
+    """Its active pods stay."""
+    pods = [running(f"web-{at}-x", "a", owner="web", kind="Job") for at in (*succeeded, 11)]
+    done = [replace(one, status=replace(one.status, phase="Succeeded")) for one in pods[:-1]]
+    report = ask([node("a"), *done, pods[-1]], workload("Job", **spec))
+    (found,) = report.workloads
+    assert (found.wanted, found.existing, found.placed) == (wanted, 1, wanted)
+    assert any("succeeded already" in note for note in report.notes) == bool(done)
 
 
 def test_existing_pods_stay_if_a_workload_asks_for_fewer() -> None:

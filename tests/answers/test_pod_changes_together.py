@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.answers.pod_changes import changes_together
+from kubesched.answers.pod_changes_together import changes_together
 from kubesched.answers.trial import ChangeTrial
 from kubesched.api.core import Node, Pod
 from kubesched.testing.builders import make_node, make_pod
@@ -106,6 +106,43 @@ def test_all_rejecting_terms_are_dropped_at_once() -> None:
     pod = make_pod(pod_affinity={"requiredDuringSchedulingIgnoredDuringExecution": terms})
     assert together(pod, make_node("n", labels={"zone": "a"})) == [
         "drop all 2 required terms of pod affinity"
+    ]
+
+
+def test_changes_of_different_lists_with_the_same_words_are_told_apart() -> None:
+    """Their fields are those of the pod as it is when a change is made."""
+    terms = [
+        {"matchExpressions": [{"key": key, "operator": "Exists"} for key in keys]}
+        for keys in (("ssd", "x"), ("ssd", "zone"))
+    ]
+    affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    pod = make_pod(node_affinity=affinity, requests={"cpu": "2"})
+    node = make_node("n", labels={"zone": "a"}, allocatable={"cpu": "1", "pods": 5})
+    assert together(pod, node) == [
+        "drop the node affinity ssd Exists",
+        "lower the cpu request of container container from 2 to 1",
+    ]
+    found = changes_together(ChangeTrial(cluster_of(pod, node), pod))
+    assert any("nodeSelectorTerms[1].matchExpressions[0]" in change.field for change in found)
+
+
+def test_terms_of_other_pods_that_differ_in_namespaces_are_told_apart() -> None:
+    """Only the one that has no pod is dropped."""
+    term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
+    terms = [
+        {**term, "namespaceSelector": {}},
+        {**term, "namespaces": ["a", "b"], "namespaceSelector": {"matchLabels": {"team": "x"}}},
+    ]
+    pod = make_pod(
+        pod_affinity={"requiredDuringSchedulingIgnoredDuringExecution": terms},
+        requests={"cpu": "2"},
+    )
+    node = make_node("n", labels={"zone": "a"}, allocatable={"cpu": "1", "pods": 5})
+    db = make_pod("db", namespace="c", labels={"app": "db"}, node_name="n")
+    found = changes_together(ChangeTrial(cluster_of(db, pod, node), pod))
+    assert sorted(change.sentence for change in found) == [
+        "drop the pod affinity to app=db in a or b or namespaces with team=x by zone",
+        "lower the cpu request of container container from 2 to 1",
     ]
 
 

@@ -327,6 +327,16 @@ def test_a_pod_of_a_stateful_set_that_has_ended_gives_up_its_name(is_ending: boo
     assert not report.lost
 
 
+def test_a_scaled_stateful_set_keeps_its_first_ordinals() -> None:
+    """Also if the first one is missing: it has no more pods than before, but other ones."""
+    pods = [running(f"web-{at}", "a", owner="web", kind="StatefulSet") for at in (1, 2)]
+    objects = [node("a", "2"), *pods, workload("StatefulSet", replicas=3)]
+    report = planned(objects, {"scale": {"workload": "sts/web", "replicas": 2}})
+    assert ["scale sts/web from 3 to 2"] == list(report.steps)
+    assert ["default/web-2"] == [one.pod for one in report.removed]
+    assert ["default/web-0"] == [one.new_pod for one in report.created]
+
+
 def test_a_pod_of_another_owner_keeps_its_name() -> None:
     """It is in the way of the StatefulSet in the cluster, too."""
     other = running("web-0", "a", owner="other", kind="StatefulSet")

@@ -100,13 +100,14 @@ def test_a_cron_job_has_one_run() -> None:
 
 
 def test_the_pods_of_a_job_have_its_labels() -> None:
-    """Affinity and spread may select them; indexes follow those of the pods that it has."""
-    spec = {"parallelism": 2, "completions": 3, "completionMode": "Indexed"}
-    new = new_pods(workload("Job", "batch/v1", template=TEMPLATE, **spec), 2, ["web-0-x"])
+    """Affinity and spread may select them; indexes are those that its pods do not have."""
+    spec = {"parallelism": 2, "completions": 4, "completionMode": "Indexed"}
+    taken = ["web-0-x", "web-2-y"]
+    new = new_pods(workload("Job", "batch/v1", template=TEMPLATE, **spec), 2, taken)
     index = "batch.kubernetes.io/job-completion-index"
     named = {"batch.kubernetes.io/job-name": "web", "job-name": "web"}
     owned = {"batch.kubernetes.io/controller-uid": "u", "controller-uid": "u"}
-    assert [{"app": "web", **named, **owned, index: at} for at in "12"] == [
+    assert [{"app": "web", **named, **owned, index: at} for at in "13"] == [
         pod.metadata.labels for pod in new.pods
     ]
 

@@ -134,6 +134,8 @@ def test_wrong_manifests(cluster: Path, tmp_path: Path) -> None:
     file = written(tmp_path, service)
     error = refused("fit", file, "--cluster", cluster)
     assert error.startswith(f"{file}: no workload in it; ")
+    error = refused("fit", "-", "--cluster", cluster, stdin=json.dumps(service))
+    assert error.startswith("stdin: no workload in it; ")
     file = written(tmp_path, owned(pod("web-1-x"), "web-1"))
     words = "ReplicaSet web-1 creates what is in it; name a file with that workload"
     assert refused("fit", file, "--cluster", cluster).startswith(f"{file}: {words}")

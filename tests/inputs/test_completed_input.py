@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.cluster import Json, node, pod, run, write
 from tests.inputs.test_completed_input_unknown_kinds import classed, of
@@ -144,3 +146,21 @@ def test_files_of_further_pods_have_pods(tmp_path: Path) -> None:
     wrong = write(tmp_path, [node("beta")], "wrong.json")
     result = run("simulate", dump, "--pods", wrong)
     assert f"kubesched: warning: --pods {wrong}: it holds no Pods\n" in result.stderr
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+@pytest.mark.parametrize("others", [(), ("last",)])
+def test_a_page_of_a_list_is_a_part_unless_the_last_one_is_there(
+    tmp_path: Path, is_json: bool, others: tuple[str, ...]
+) -> None:
+    """`kubectl get --raw` prints pages if it is asked for a limit."""
+    write(tmp_path, [node("alpha")])
+    for name in ("first", *others):
+        metadata = {"continue": "abc"} if name == "first" else {"resourceVersion": "1"}
+        page = {"apiVersion": "v1", "kind": "PodList", "metadata": metadata, "items": [pod(name)]}
+        text = json.dumps(page)
+        (tmp_path / f"{name}.yaml").write_text(text if is_json else yaml.safe_dump(page))
+    result = run("simulate", tmp_path)
+    assert not result.exit_code, result.stderr
+    is_told = "v1/PodList: only a part of it is there, as its metadata.continue shows"
+    assert (is_told in result.stderr) == (not others)

@@ -27,6 +27,7 @@ from kubesched.answers.workload_pods import (
     NewPods,
     Scaled,
     Workload,
+    left_of,
     new_pods,
     owns,
     replica_sets_of,
@@ -152,13 +153,14 @@ class FitReport(Document, frozen=True, kw_only=True):
 class AskedWorkload(NamedTuple):
     """A workload as stored, how many pods it is to have, those it has, and those that were created.
 
-    Pods are `namespace/name` by uid.
+    Pods are `namespace/name` by uid. `succeeded` are those of a Job.
     """
 
     item: Workload
     wanted: int
     existing: dict[str, str]
     created: dict[str, str]
+    succeeded: dict[str, str]
 
     @property
     def pods(self) -> dict[str, str]:
@@ -177,7 +179,7 @@ async def fit(
     if watch is not None:
         outcomes_so_far.on_attempt = lambda: watch(len(outcomes_so_far.placements))
     asked = create_all(cluster, items, question.replicas)
-    cluster.notes |= dict.fromkeys(_existing_notes(asked))
+    cluster.notes |= dict.fromkeys([*_existing_notes(asked), *_succeeded_notes(asked)])
     await cluster.settle()
     outcomes = PodOutcomes(cluster)
     workloads = tuple(_fit_of(one, outcomes) for one in asked)
@@ -211,6 +213,17 @@ def _existing_notes(asked: Iterable[AskedWorkload]) -> list[str]:
     return [
         f"{type(one.item).__name__} {one.item.metadata.key} has {count(len(one.existing), 'pod')} "
         f"already: {rule}"
+        for one in found
+    ]
+
+
+def _succeeded_notes(asked: Iterable[AskedWorkload]) -> list[str]:
+    found = [one for one in asked if one.succeeded]
+    if len(found) > _NOTES_MAX:
+        return [f"{len(found)} of the Jobs have pods that succeeded: these are not run again."]
+    return [
+        f"{count(len(one.succeeded), 'pod')} of Job {one.item.metadata.key} succeeded already, and "
+        f"{'is' if len(one.succeeded) == 1 else 'are'} not run again."
         for one in found
     ]
 
@@ -253,21 +266,31 @@ def create_workload(
     wanted = replicas
     if wanted is None or isinstance(item, DaemonSet):
         wanted = replicas_of(item)
+    done: list[Pod] = []
     if isinstance(item, Pod):
         had = [pod for pod in pods if pod.metadata.name == item.metadata.name]
     else:
+        sets = replica_sets_of(item, cluster.server.all(ReplicaSet))
+        had = [pod for pod in pods if owns(item, pod, sets)]
+        if isinstance(item, Job):
+            done = [pod for pod in pods if _has_succeeded(item, pod)]
+            wanted = left_of(item, len(had), len(done)) if replicas is None else replicas
         if isinstance(item, Scaled):
             item = scaled(item, wanted)
         item = cluster.add(item)
-        sets = replica_sets_of(item, cluster.server.all(ReplicaSet))
-        had = [pod for pod in pods if owns(item, pod, sets)]
     if isinstance(item, DaemonSet):
         taken = map(node_name_of, had)
         new = new_pods(item, 0, taken, cluster.server.all(Node))
         wanted = len(had) + len(new.pods)
     else:
-        new = new_pods(item, max(wanted - len(had), 0), [pod.metadata.name for pod in had])
-    return AskedWorkload(item, wanted, _keys(had), _keys(create_pods(cluster, new)))
+        names = [pod.metadata.name for pod in (*had, *done)]
+        new = new_pods(item, max(wanted - len(had), 0), names)
+    created = _keys(create_pods(cluster, new))
+    return AskedWorkload(item, wanted, _keys(had), created, _keys(done))
+
+
+def _has_succeeded(job: Job, pod: Pod) -> bool:
+    return pod.status.phase == "Succeeded" and belongs_to(pod, "Job", job.metadata.name)
 
 
 def scaled(item: Scaled, number: int) -> Scaled:
@@ -345,7 +368,8 @@ async def _more(cluster: TrialCluster, asked: AskedWorkload, report: FitReport) 
     """Create pods in growing numbers until one does not fit."""
     if not report.fits:
         return MorePods(0, False, (), (), report.workloads[0].not_placed[0])
-    taken = [key.partition("/")[2] for key in asked.pods.values()]
+    used = (asked.pods | asked.succeeded).values()
+    taken = [key.partition("/")[2] for key in used]
     earlier = len(cluster.evictions)
     placed: list[PodOutcomeNow] = []
     created: dict[str, str] = {}

@@ -1,9 +1,8 @@
-"""Changes of a pod that make it fit: of one field each, or a few together if no single one does.
+"""Changes of a pod that make it fit, of one field each.
 
 Reads:    resources.requests of the pod and its containers; the fields of a pod that may keep it
           off a node
-Invariants: every change that is returned was tried and places the pod; of several together, the pod
-            does not fit without any one of them.
+Invariants: every change that is returned was tried and places the pod.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.answers.near_misses import NODE_STATE_TAINTS, near_labels
-from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
+from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange
 from kubesched.api.core import (
     Container,
     Pod,
@@ -134,7 +133,7 @@ def requests_of(pod: Pod) -> Iterator[ContainerRequest]:
                 yield ContainerRequest(field, container.name, resource, amount, paths)
 
 
-def _request_limits(pod: Pod) -> Iterator[ContainerRequest]:
+def request_limits(pod: Pod) -> Iterator[ContainerRequest]:
     """Yield, for each resource that several containers request, their requests together."""
     for resource, requests in grouped_by(requests_of(pod), lambda one: one.resource).items():
         if len(requests) > 1:
@@ -162,13 +161,13 @@ def _is_valid(request: ContainerRequest, pod: Pod, amount: Quantity) -> bool:
 def _lower_requests(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     """Yield the change of each request after which the pod is placed."""
     for request in (*requests_of(trial.pod), *_pod_level_requests(trial.pod)):
-        amount = _most_that_fits(trial, trial.pod, request)
+        amount = most_that_fits(trial, trial.pod, request)
         if amount is not None and (request.container or _is_valid(request, trial.pod, amount)):
             node = trial.node_for(request.put(trial.pod, amount))
             yield replace(request.lowered(trial.pod, amount), node=node)
 
 
-def _most_that_fits(trial: ChangeTrial, pod: Pod, request: ContainerRequest) -> Quantity | None:
+def most_that_fits(trial: ChangeTrial, pod: Pod, request: ContainerRequest) -> Quantity | None:
     """Return the largest amount below a request with which a pod fits, None if none does."""
     write, units = _in_units(request.resource, request.amount)
 
@@ -246,7 +245,7 @@ def _least_that_fits(first: int, last: int, fits: Callable[[int], object]) -> in
 _MAX_SKEW_TRIED: Final = 1 << 16
 
 
-class _Draft(NamedTuple):
+class Draft(NamedTuple):
     """A changed pod that is still to be tried."""
 
     change: SuggestedChange
@@ -255,7 +254,7 @@ class _Draft(NamedTuple):
 
 def pod_changes(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     """Yield the changes of one field of the pod after which it is placed."""
-    for draft in _drafts(trial.pod, trial.cluster.cache.nodes):
+    for draft in drafts(trial.pod, trial.cluster.cache.nodes):
         if node := trial.node_for(draft.pod):
             yield replace(draft.change, node=node)
     yield from _lower_requests(trial)
@@ -263,7 +262,7 @@ def pod_changes(trial: ChangeTrial) -> Iterator[SuggestedChange]:
     yield from _raise_max_skews(trial)
 
 
-def _drafts(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
+def drafts(pod: Pod, nodes: NodeTable) -> Iterator[Draft]:
     """Yield changes of one field that may help; amounts, which need a search, are left out."""
     yield from _without_gate(pod)
     yield from _with_tolerations(pod, nodes)
@@ -274,7 +273,7 @@ def _drafts(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
     yield from _without_host_ports(pod)
 
 
-def _draft_of(
+def draft_of(
     pod: Pod,
     path: Path,
     new: object,
@@ -285,25 +284,25 @@ def _draft_of(
     *,
     field: str = "",
     size: float = 0.0,
-) -> _Draft:
+) -> Draft:
     """Return a change of what is at a path; `field` is its name if it is only a part of that."""
     field = field or _field_text(path)
     change = SuggestedChange(
         kind, f"pod {pod.metadata.key}", field, before, after, sentence, size=size
     )
-    return _Draft(change, _with_value(pod, path, new))
+    return Draft(change, _with_value(pod, path, new))
 
 
 # Gates, tolerations.
 
 
-def _without_gate(pod: Pod) -> Iterator[_Draft]:
+def _without_gate(pod: Pod) -> Iterator[Draft]:
     for at, gate in enumerate(pod.spec.scheduling_gates):
         path, sentence = ("spec", "scheduling_gates", at), f"remove the scheduling gate {gate.name}"
-        yield _draft_of(pod, path, _REMOVED, ChangeKind.REMOVE_GATE, sentence, gate.name)
+        yield draft_of(pod, path, _REMOVED, ChangeKind.REMOVE_GATE, sentence, gate.name)
 
 
-def _with_tolerations(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
+def _with_tolerations(pod: Pod, nodes: NodeTable) -> Iterator[Draft]:
     """Yield a toleration for each taint that some node has and the pod does not tolerate.
 
     Taints that show a node's state, such as not-ready, are left out: a pod that tolerates them
@@ -321,13 +320,13 @@ def _with_tolerations(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
         new = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
         path, text = ("spec", "tolerations", len(pod.spec.tolerations)), taint_text(taint)
         sentence = f"tolerate the taint {text}"
-        yield _draft_of(pod, path, new, ChangeKind.ADD_TOLERATION, sentence, after=text)
+        yield draft_of(pod, path, new, ChangeKind.ADD_TOLERATION, sentence, after=text)
 
 
 # Selection of nodes.
 
 
-def _with_other_node_selector(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
+def _with_other_node_selector(pod: Pod, nodes: NodeTable) -> Iterator[Draft]:
     selector, path = pod.spec.node_selector or {}, ("spec", "node_selector")
     for key, wanted in sorted(selector.items()):
         field = f"{_field_text(path)}[{key}]"
@@ -337,9 +336,9 @@ def _with_other_node_selector(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
             after = near if near_key == key else f"{near_key}={near}"
             sentence = _correction(key, wanted, near_key, near)
             kind = ChangeKind.CORRECT_VALUE
-            yield _draft_of(pod, path, other, kind, sentence, wanted, after, field=field)
+            yield draft_of(pod, path, other, kind, sentence, wanted, after, field=field)
         sentence = f"drop the node selector {key}={wanted}"
-        yield _draft_of(pod, path, rest, ChangeKind.DROP_CONSTRAINT, sentence, wanted, field=field)
+        yield draft_of(pod, path, rest, ChangeKind.DROP_CONSTRAINT, sentence, wanted, field=field)
 
 
 def _correction(key: str, wanted: str, near_key: str, near: str) -> str:
@@ -351,7 +350,7 @@ _REQUIRED: Final = "required_during_scheduling_ignored_during_execution"
 _AFFINITY: Final = ("spec", "affinity")
 
 
-def _with_other_node_affinity(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
+def _with_other_node_affinity(pod: Pod, nodes: NodeTable) -> Iterator[Draft]:
     required = required_node_selector(pod.spec)
     if required is None:
         return
@@ -367,14 +366,14 @@ def _with_other_node_affinity(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
                     sentence = _correction(requirement.key, requirement.values[0], near_key, near)
                     after = _requirement_text(correct)
                     kind = ChangeKind.CORRECT_VALUE
-                    yield _draft_of(pod, path, correct, kind, sentence, text, after)
+                    yield draft_of(pod, path, correct, kind, sentence, text, after)
                 # A term without requirements matches no node.
                 if len(term.match_expressions) + len(term.match_fields) > 1:
                     sentence = f"drop the node affinity {text}"
-                    yield _draft_of(pod, path, _REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
+                    yield draft_of(pod, path, _REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
     text = " or ".join(_term_text(term) for term in required.node_selector_terms)
     sentence = f"drop the node affinity {text}"
-    yield _draft_of(pod, whole, None, ChangeKind.DROP_CONSTRAINT, sentence, text, size=0.5)
+    yield draft_of(pod, whole, None, ChangeKind.DROP_CONSTRAINT, sentence, text, size=0.5)
 
 
 def _near_labels_of(
@@ -404,7 +403,7 @@ def _term_text(term: NodeSelectorTerm) -> str:
 # Other pods.
 
 
-def _required_pod_terms(pod: Pod) -> Iterator[tuple[Path, str, tuple[PodAffinityTerm, ...]]]:
+def required_pod_terms(pod: Pod) -> Iterator[tuple[Path, str, tuple[PodAffinityTerm, ...]]]:
     """Yield the required terms of pod affinity and anti-affinity: path, words, and the terms."""
     affinity = pod.spec.affinity
     if affinity is None:
@@ -419,22 +418,31 @@ def _required_pod_terms(pod: Pod) -> Iterator[tuple[Path, str, tuple[PodAffinity
             yield (*_AFFINITY, attribute, _REQUIRED), words, terms
 
 
-def _with_fewer_pod_terms(pod: Pod) -> Iterator[_Draft]:
-    for path, words, terms in _required_pod_terms(pod):
+def _with_fewer_pod_terms(pod: Pod) -> Iterator[Draft]:
+    for path, words, terms in required_pod_terms(pod):
         for at, term in enumerate(terms):
             text = _pod_term_text(term)
             sentence = f"drop the {words} to {text}"
-            yield _draft_of(pod, (*path, at), _REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
+            yield draft_of(pod, (*path, at), _REMOVED, ChangeKind.DROP_CONSTRAINT, sentence, text)
 
 
 def _pod_term_text(term: PodAffinityTerm) -> str:
-    selector = term.label_selector or LabelSelector()
+    pods = "no pod" if term.label_selector is None else _selector_text(term.label_selector)
+    places = [*term.namespaces]
+    if term.namespace_selector is not None:
+        labels = _selector_text(term.namespace_selector)
+        places.append(f"namespaces with {labels}" if labels else "any namespace")
+    where = f" in {' or '.join(places)}" if places else ""
+    return f"{pods or 'any pod'}{where} by {term.topology_key}"
+
+
+def _selector_text(selector: LabelSelector) -> str:
     parts = [f"{key}={text}" for key, text in sorted(selector.match_labels.items())]
     parts += [
         f"{one.key} {one.operator.lower()} ({', '.join(one.values)})"
         for one in selector.match_expressions
     ]
-    return f"{', '.join(parts) or 'any pod'} by {term.topology_key}"
+    return ", ".join(parts)
 
 
 def _hard_spreads(pod: Pod) -> Iterator[tuple[Path, TopologySpreadConstraint]]:
@@ -443,17 +451,17 @@ def _hard_spreads(pod: Pod) -> Iterator[tuple[Path, TopologySpreadConstraint]]:
             yield ("spec", "topology_spread_constraints", at), constraint
 
 
-def _with_softer_spread(pod: Pod) -> Iterator[_Draft]:
+def _with_softer_spread(pod: Pod) -> Iterator[Draft]:
     for path, constraint in _hard_spreads(pod):
         hard, soft = constraint.when_unsatisfiable, "ScheduleAnyway"
         other = replace(constraint, when_unsatisfiable=soft, min_domains=None)
         field = _field_text((*path, "when_unsatisfiable"))
         kind, over = ChangeKind.DROP_CONSTRAINT, f"the spread over {constraint.topology_key}"
         sentence = f"make {over} a preference"
-        yield _draft_of(pod, path, other, kind, sentence, hard, soft, field=field)
+        yield draft_of(pod, path, other, kind, sentence, hard, soft, field=field)
         if constraint.min_domains is not None:
             sentence, before = f"drop minDomains of {over}", str(constraint.min_domains)
-            yield _draft_of(pod, (*path, "min_domains"), None, kind, sentence, before)
+            yield draft_of(pod, (*path, "min_domains"), None, kind, sentence, before)
 
 
 def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
@@ -482,105 +490,11 @@ def _raise_max_skews(trial: ChangeTrial) -> Iterator[SuggestedChange]:
 # Containers.
 
 
-def _without_host_ports(pod: Pod) -> Iterator[_Draft]:
+def _without_host_ports(pod: Pod) -> Iterator[Draft]:
     for place, container in _containers_of(pod):
         for at, port in enumerate(container.ports):
             if port.host_port:
                 path = (*place, "ports", at, "host_port")
                 sentence = f"drop the host port {port.host_port} of container {container.name}"
                 before = str(port.host_port)
-                yield _draft_of(pod, path, 0, ChangeKind.DROP_CONSTRAINT, sentence, before)
-
-
-# Several changes together.
-#
-# Each step takes the change after which the pod is rejected for the fewest reasons on its best
-# node; among equals, the smallest kind of change. Amounts are searched for at the end.
-
-_STEPS_MAX: Final = 5
-_NOTHING: Final = "0"
-
-
-def changes_together(trial: ChangeTrial) -> tuple[SuggestedChange, ...]:
-    """Return a few changes of the pod that place it together; none if they were not found."""
-    steps = _steps(trial)
-    if not steps:
-        return ()
-    kept = list(steps)
-    for step in steps[:-1]:
-        rest = [other for other in kept if other is not step]
-        if trial.node_for(_changed(trial, rest)):
-            kept = rest
-    return _with_amounts(trial, kept)
-
-
-def _steps(trial: ChangeTrial) -> list[SuggestedChange]:
-    steps: list[SuggestedChange] = []
-    pod, distance = trial.pod, trial.distance(trial.pod)
-    while distance and len(steps) < _STEPS_MAX:
-        found = [
-            (trial.distance(draft.pod), by_size(draft.change), draft)
-            for draft in _candidates(pod, trial.cluster.cache.nodes)
-        ]
-        if not found:
-            return []
-        nearest, _, draft = min(found, key=lambda one: one[:2])
-        if nearest >= distance:
-            return []
-        steps.append(draft.change)
-        pod, distance = draft.pod, nearest
-    return [] if distance else steps
-
-
-def _candidates(pod: Pod, nodes: NodeTable) -> Iterator[_Draft]:
-    yield from _drafts(pod, nodes)
-    yield from _without_all_terms(pod)
-    for request in _requests(pod):
-        yield _Draft(request.lowered(pod, _NOTHING), request.put(pod, _NOTHING))
-
-
-def _requests(pod: Pod) -> Iterator[ContainerRequest]:
-    yield from requests_of(pod)
-    yield from _request_limits(pod)
-
-
-def _without_all_terms(pod: Pod) -> Iterator[_Draft]:
-    """Yield the pod without the required terms of a kind: dropping one may change no reason."""
-    for path, words, terms in _required_pod_terms(pod):
-        if len(terms) > 1:
-            kind, before = ChangeKind.DROP_CONSTRAINT, f"{len(terms)} terms"
-            sentence = f"drop all {len(terms)} required terms of {words}"
-            yield _draft_of(pod, path, (), kind, sentence, before, size=1.0)
-
-
-def _changed(
-    trial: ChangeTrial, steps: list[SuggestedChange], amounts: dict[str, Quantity] | None = None
-) -> Pod:
-    """Return the pod after changes; they are found by sentence, as field paths may have changed."""
-    pod = trial.pod
-    requests = {request.field: request for request in _requests(pod)}
-    for step in steps:
-        if step.kind is ChangeKind.LOWER_REQUEST:
-            pod = requests[step.field].put(pod, (amounts or {}).get(step.field, _NOTHING))
-        else:
-            found = _candidates(pod, trial.cluster.cache.nodes)
-            pod = next(draft.pod for draft in found if draft.change.sentence == step.sentence)
-    return pod
-
-
-def _with_amounts(trial: ChangeTrial, steps: list[SuggestedChange]) -> tuple[SuggestedChange, ...]:
-    """Replace requests of 0 by the largest that fit, one after another."""
-    found: list[SuggestedChange] = []
-    requests = {request.field: request for request in _requests(trial.pod)}
-    for step in steps:
-        if step.kind is ChangeKind.LOWER_REQUEST:
-            request = requests[step.field]
-            rest = [other for other in steps if other is not step]
-            pod = _changed(trial, rest, {one.field: one.after for one in found})
-            amount = _most_that_fits(trial, pod, request)
-            assert amount is not None, "nothing was requested when it fitted"
-            found.append(request.lowered(trial.pod, amount))
-        else:
-            found.append(step)
-    node = trial.node_for(_changed(trial, steps, {one.field: one.after for one in found}))
-    return tuple(replace(step, node=node) for step in found)
+                yield draft_of(pod, path, 0, ChangeKind.DROP_CONSTRAINT, sentence, before)

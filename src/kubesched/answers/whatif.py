@@ -56,6 +56,7 @@ from kubesched.answers.workload_pods import (
     new_pods,
     ordinal_of,
     replacement_of,
+    replicas_of,
     stateful_set_of,
 )
 from kubesched.api.apps import CronJob, StatefulSet
@@ -420,6 +421,12 @@ class _PlanRun:
     def _(self, step: ScaleWorkload) -> str:
         pods = self._pods_of(step)
         item = self._workload(step)
+        before = len(pods) if item is None else replicas_of(item)
+        if isinstance(item, StatefulSet):
+            end = item.spec.ordinals.start + step.replicas
+            beyond = [pod for pod in pods if ordinal_of(pod) >= end]
+            self._shrink("StatefulSet", beyond, len(beyond))
+            pods = [pod for pod in pods if ordinal_of(pod) < end]
         missing = step.replicas - len(pods)
         if item is not None and (not pods or (missing > 0 and isinstance(item, StatefulSet))):
             # The pods of a StatefulSet are not copies: each has claims of its own.
@@ -430,7 +437,7 @@ class _PlanRun:
             self._shrink(step.kind_and_name[0], pods, -missing)
         if item is not None:
             self._cluster.add(scaled(item, step.replicas))
-        return f"scale {step.workload} from {len(pods)} to {step.replicas}"
+        return f"scale {step.workload} from {before} to {step.replicas}"
 
     def _shrink(self, kind: str, pods: Iterable[Pod], number: int) -> None:
         if kind == "StatefulSet":

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from kubesched.answers.cluster_changes import cluster_changes
 from kubesched.answers.near_misses import missing_objects, near_misses
-from kubesched.answers.pod_changes import changes_together, pod_changes
+from kubesched.answers.pod_changes import pod_changes
+from kubesched.answers.pod_changes_together import changes_together
 from kubesched.answers.pod_explanation import PlacedWithGang, explain_pod
 from kubesched.answers.trial import ChangeKind, ChangeTrial, SuggestedChange, by_size
 from kubesched.answers.workload_pods import LackedPodsError

@@ -97,6 +97,14 @@ def replicas_of(item: Workload) -> int:
             return 1 if item.spec.replicas is None else item.spec.replicas
 
 
+def left_of(job: Job, active: int, succeeded: int) -> int:
+    """Return how many pods a Job has at a time once some have succeeded."""
+    if job.spec.completions is None:
+        # One success means that the work is done: no more pods are created.
+        return min(replicas_of(job), active) if succeeded else replicas_of(job)
+    return max(min(replicas_of(job), job.spec.completions - succeeded), 0)
+
+
 def owns(item: Workload, pod: Pod, replica_sets: Container[str] = ()) -> bool:
     """Return whether a pod of the same namespace counts as a pod of a workload.
 
@@ -159,8 +167,10 @@ def new_pods(
         own = template.setdefault("metadata", {})
         own["labels"] = {**own.get("labels", {}), **named}
     if owner["spec"].get("completionMode") == "Indexed":
-        first = len(list(taken))
-        pods = [indexed_pod(owner, at, 0) for at in range(first, first + number)]
+        prefix = f"{metadata['name']}-"
+        indexes = {name.removeprefix(prefix).partition("-")[0] for name in taken}
+        free = (at for at in itertools.count() if str(at) not in indexes)
+        pods = [indexed_pod(owner, at, 0) for at in itertools.islice(free, number)]
         return NewPods(between, [], [_owned(owner, pod) for pod in pods])
     return NewPods(between, [], [_owned(owner, pod_of(template, metadata["name"]))] * number)
 
@@ -345,7 +355,7 @@ def read_manifests(
         if controller_of(item.metadata) is None
     ]
     if needs_workload and not any(isinstance(item, Workload) for item in own):
-        where = names([str(file) for file in files] or ["manifests"])
+        where = names([str(Source(str(file), 0)) for file in files] or ["manifests"])
         owners = [controller_of(item.metadata) for item in items if isinstance(item, Workload)]
         if (owner := next(filter(None, owners), None)) is not None:
             raise UserError(

@@ -29,6 +29,7 @@ _STREAMS: Final = {"": "input", "-": "stdin"}
 _ARRAY_START: Final = ord("[")
 _PATH: Final = re.compile(r"(?P<expected>.*) - at `(?:key in )?(?P<path>\$.*)`", re.DOTALL)
 _ENTRY: Final = "[...]"
+_PAGE, _LAST_PAGE = " with metadata.continue", " without metadata.continue"
 _STEP: Final = re.compile(r"\[[^]]*\]|\.[^.\[]+")
 _UNQUOTED: Final = re.compile(r"Expected `(?:.*\| )?str(?: \|.*)?`, got `(?:int|float|bool)`")
 _FAST_HEADER: Final = re.compile(
@@ -117,6 +118,7 @@ _NO_HEADER: Final = _Header()
 
 class _RawList(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
+    metadata: Any = None
 
 
 class _Name(msgspec.Struct):
@@ -158,8 +160,9 @@ def objects_in(
 ) -> Iterator[Loaded]:
     """Yield the object, or the objects of the list, in a document of JSON text or plain values.
 
-    `skipped` counts the `apiVersion/Kind` of objects of unknown kinds. Namespaced objects that name
-    no namespace get the given one. Raises DecodeError if something in it cannot be decoded.
+    `skipped` counts the `apiVersion/Kind` of objects of unknown kinds, of empty lists, and of pages
+    of lists (`parts_of_lists`). Namespaced objects that name no namespace get the given one. Raises
+    DecodeError if something in it cannot be decoded.
     """
     for item, place in _objects_in(raw, source, skipped, _NO_HEADER, 0):
         yield Loaded(_placed(item, namespace), place)
@@ -184,9 +187,12 @@ def _objects_in(
         if not name.endswith("List"):
             skipped[f"{api_version}/{name}"] += 1
             return
-        items = _list_items(raw, source)
+        items, metadata = _list_items(raw, source)
         if not items and name != "List":
             skipped[f"{api_version}/{name}"] += 1
+        elif find_kind(api_version, name.removesuffix("List")) is not None:
+            is_page = isinstance(metadata, dict) and metadata.get("continue")
+            skipped[f"{api_version}/{name}{_PAGE if is_page else _LAST_PAGE}"] += 1
         # The items of a PodList do not repeat their kind.
         of_items = _NO_HEADER if name == "List" else _Header(api_version, name.removesuffix("List"))
     for index, item in enumerate(items):
@@ -208,13 +214,21 @@ def _is_array(raw: Raw) -> bool:
     return bytes(raw[:64]).lstrip()[:1] == b"["
 
 
-def _list_items(raw: Any, source: Source) -> list[Any]:
+def parts_of_lists(skipped: Counter[str]) -> list[str]:
+    """Return the lists, such as `v1/PodList`, of which only pages before the last one were read."""
+    pages = (one.removesuffix(_PAGE) for one in skipped if one.endswith(_PAGE))
+    return [name for name in pages if name + _LAST_PAGE not in skipped]
+
+
+def _list_items(raw: Any, source: Source) -> tuple[list[Any], Any]:
+    """Return the items of a list, and its metadata."""
     if not isinstance(raw, dict):
-        return _json(_list_decoder, raw, source).items or []
+        found = _json(_list_decoder, raw, source)
+        return found.items or [], found.metadata
     items = raw.get("items")
     if items is not None and not isinstance(items, list):
         raise DecodeError(source, f"expected `array`, got `{_type(items)}`", path="$.items")
-    return items or []
+    return items or [], raw.get("metadata")
 
 
 def _header(raw: Raw, source: Source, inherited: _Header) -> tuple[str, str]:

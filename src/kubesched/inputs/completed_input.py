@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from kubesched.api.codec import parts_of_lists
 from kubesched.api.core import FINISHED, Node, Pod, PodSpec
 from kubesched.api.decode import content_of, files_in
 from kubesched.api.meta import KubeObject
@@ -99,6 +100,8 @@ def not_read(objects: Sequence[KubeObject], skipped: Counter[str]) -> Iterator[s
         hint = "; pass it with --config" if kinds.endswith(f"/{_CONFIGURATION}") else ""
         yield f"nothing to schedule was found, only objects of kind {kinds}{hint}"
         return
+    for name in parts_of_lists(skipped):
+        yield f"{name}: only a part of it is there, as its metadata.continue shows; add the rest"
     for name in sorted(skipped):
         api_version, _, kind = name.rpartition("/")
         if kind == _CONFIGURATION:

@@ -37,9 +37,9 @@ from kubesched.api.resource import (
 )
 from kubesched.framework.dra.claim_tracker import AllocatedState
 from kubesched.framework.dra.devices import DeviceClasses
+from kubesched.framework.dra.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher, Features
-from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.testing.builders import make_node
 
 DRIVER = "gpu.example.com"

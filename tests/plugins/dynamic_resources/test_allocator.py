@@ -13,9 +13,9 @@ from kubesched.api.resource import (
     OpaqueDeviceConfiguration,
     ResourceClaim,
 )
+from kubesched.framework.dra.pools import AllocationError
 from kubesched.plugins.dynamic_resources.allocator import NodeRejected, SearchExhausted
 from kubesched.plugins.dynamic_resources.node_devices import Features
-from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.testing.builders import make_node
 from tests.plugins.dynamic_resources.objects import (
     CLASS,

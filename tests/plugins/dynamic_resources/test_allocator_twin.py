@@ -18,7 +18,7 @@ from kubesched.api.resource import (
     ExactDeviceRequest,
     ResourceClaim,
 )
-from kubesched.plugins.dynamic_resources.requests import AllocationError
+from kubesched.framework.dra.pools import AllocationError
 from tests.plugins.dynamic_resources.objects import (
     DRIVER,
     TAINT,

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from kubesched.api.resource import Device, ResourceSlice
 from kubesched.client.watch_events import SharedParts
+from kubesched.framework.dra.pools import AllocationError
 from kubesched.plugins.dynamic_resources import node_devices
 from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher
-from kubesched.plugins.dynamic_resources.requests import AllocationError
 from tests.plugins.dynamic_resources.objects import device, selectors, slice_of
 
 DRIVERS = ("a.example.com", "b.example.com")

@@ -22,16 +22,15 @@ from kubesched.api.resource import Counter as SharedCounter
 from kubesched.client.watch_events import SharedParts
 from kubesched.framework.dra.claim_tracker import AllocatedState
 from kubesched.framework.dra.devices import DeviceClasses
+from kubesched.framework.dra.pools import AllocationError, PoolIndex
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected
 from kubesched.plugins.dynamic_resources.extended_resources import NO_CLAIM
 from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher, Features
-from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import (
     ClaimSearch,
     NodeResults,
     RememberedSearches,
 )
-from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.testing.builders import make_node
 from tests.plugins.dynamic_resources.objects import (
     CLASS,
@@ -160,6 +159,27 @@ def test_a_search_is_made_again_only_if_a_device_was_taken_or_given_back() -> No
     changed, *_ = allocating.answers([claim(request(), name="z")])
     assert isinstance(changed, tuple)
     assert first != changed
+
+
+def test_only_nodes_whose_slices_changed_are_searched_again() -> None:
+    """Also where the nodes of a group had the same devices."""
+    slices = _slices_of(DRIVER)
+    state, claims = AllocatedState(), [claim(request(), request("s"))]
+    one = allocator(slices, allocated=state)
+    searches = RememberedSearches(state, one.index)
+
+    def answers() -> list[Answer]:
+        search = ClaimSearch(NO_CLAIM, claims, searches.of(claims))
+        return [search.on(node, one) for node in NODES]
+
+    first = answers()
+    changed = slice_of(_devices("f", "aa"), "s2", pool="p2", node_name="n2", generation=2)
+    assert searches.update({"s2": changed}, len(NODES))
+    again = answers()
+    assert [True, False, True, True] == [a is b for a, b in zip(first, again, strict=True)]
+    new = allocator([slices[0], changed, *slices[2:]], allocated=state)
+    assert again == [new.allocate(node, claims) for node in NODES]
+    assert not searches.update({"s3": None}, len(NODES))
 
 
 def test_a_node_with_other_labels_is_searched_again() -> None:

@@ -34,7 +34,7 @@ from kubesched.api.resource import (
 )
 from kubesched.api.times import parse_time
 from kubesched.framework.plugin import NeededKind
-from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.objects import ObjectName, Objects
 from kubesched.snapshot.pod_info import PodInfo
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -168,6 +168,15 @@ def with_taints(
             yield replace(item, spec=replace(item.spec, devices=devices))
         else:
             yield item
+
+
+def slices_with_taints(
+    objects: Objects, names: Iterable[ObjectName], rules: Iterable[DeviceTaintRule]
+) -> dict[str, ResourceSlice | None]:
+    """Return what `with_taints` yields for slices, by name; None for those that are gone."""
+    found = {name: objects.get(ResourceSlice, name) for _, name in names}
+    existing = (item for item in found.values() if item is not None)
+    return found | {item.metadata.name: item for item in with_taints(existing, rules)}
 
 
 def _concerns(rule: DeviceTaintRule, item: ResourceSlice) -> bool:

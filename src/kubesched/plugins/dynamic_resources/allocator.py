@@ -19,6 +19,7 @@ from kubesched.api.core import Node
 from kubesched.api.resource import ALL, ALLOCATION_RESULTS_MAX, AllocationResult, ResourceClaim
 from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
 from kubesched.framework.dra.devices import DeviceClasses
+from kubesched.framework.dra.pools import AllocationError, CandidateDevice, PoolIndex
 from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt, GiveBack
 from kubesched.plugins.dynamic_resources.consumption import AvailableCounters, ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import (
@@ -28,8 +29,7 @@ from kubesched.plugins.dynamic_resources.node_devices import (
     UnusableDevices,
     Wanted,
 )
-from kubesched.plugins.dynamic_resources.pools import CandidateDevice, PoolIndex
-from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest, requests_of
+from kubesched.plugins.dynamic_resources.requests import ParsedRequest, requests_of
 from kubesched.plugins.dynamic_resources.results import allocation_result
 
 

@@ -16,14 +16,14 @@ from collections.abc import Callable, Sequence
 from kubesched.api.quantity import Quantity, nano_value
 from kubesched.api.resource import DeviceAttribute, DeviceConstraint, ResourceClaim
 from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
+from kubesched.framework.dra.pools import AllocationError, CandidateDevice, PoolID
 from kubesched.plugins.dynamic_resources.consumption import (
     ConsumedCounters,
     consumed_capacity,
     has_capacity,
 )
 from kubesched.plugins.dynamic_resources.node_devices import Features, Wanted
-from kubesched.plugins.dynamic_resources.pools import CandidateDevice, PoolID
-from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
+from kubesched.plugins.dynamic_resources.requests import ParsedRequest
 from kubesched.plugins.dynamic_resources.results import Chosen
 
 # Constraints on the devices of several requests of a claim.

@@ -20,7 +20,7 @@ from kubesched.api.resource import (
     DeviceCapacity,
 )
 from kubesched.framework.dra.claim_tracker import DeviceID
-from kubesched.plugins.dynamic_resources.pools import Pool
+from kubesched.framework.dra.pools import Pool
 
 _Counters = dict[str, dict[str, int]]
 """Counter set -> counter -> amount in 10^-9 units."""

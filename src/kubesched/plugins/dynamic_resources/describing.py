@@ -12,11 +12,11 @@ from kubesched.api.core import Node
 from kubesched.api.resource import ALL, AllocationResult, DeviceConstraint, ResourceClaim
 from kubesched.api.selector_text import describe_selector
 from kubesched.framework.dra.devices import matches_node_selector
+from kubesched.framework.dra.pools import CandidateDevice
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.claims import results_of, unmet_conditions
 from kubesched.plugins.dynamic_resources.extended_resources import is_in_memory
 from kubesched.plugins.dynamic_resources.node_devices import NodeDevices, Wanted
-from kubesched.plugins.dynamic_resources.pools import CandidateDevice
 from kubesched.plugins.dynamic_resources.requests import ParsedRequest, requests_of
 
 _FREE = ""

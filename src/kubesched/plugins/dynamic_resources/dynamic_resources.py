@@ -51,8 +51,10 @@ from kubesched.framework.dra.devices import (
     check_node_selector,
     device_classes_of,
     needed_classes,
+    slices_with_taints,
     with_taints,
 )
+from kubesched.framework.dra.pools import PoolIndex
 from kubesched.framework.handle import Handle
 from kubesched.framework.plugin import (
     UNSIGNED,
@@ -106,12 +108,12 @@ from kubesched.plugins.dynamic_resources.extended_resources import (
     requested_resources,
 )
 from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher, Features
-from kubesched.plugins.dynamic_resources.pools import PoolIndex
 from kubesched.plugins.dynamic_resources.remembered_searches import RememberedSearches
 from kubesched.plugins.dynamic_resources.results import number_shares
 from kubesched.plugins.dynamic_resources.state import ClaimInformation, DynamicResourcesState
+from kubesched.snapshot.changes import ChangeReader
 from kubesched.snapshot.node_table import NodeTable
-from kubesched.snapshot.objects import Objects
+from kubesched.snapshot.objects import ObjectName, Objects
 from kubesched.snapshot.pod_info import PodInfo, uid_of
 from kubesched.snapshot.snapshot import Snapshot
 
@@ -183,6 +185,7 @@ class DynamicResources(
         self._tracker = handle.services.claim_tracker
         # What searches read of the cluster, with the versions that it was made from.
         self._searched: tuple[object, RememberedSearches, DeviceMatcher] | None = None
+        self._changed_slices: ChangeReader[ObjectName] = ChangeReader()
 
     @property
     def _writer(self) -> ClaimWriter | None:
@@ -485,12 +488,16 @@ class DynamicResources(
         """Set the allocator, and what earlier searches among the same devices have found."""
         objects, nodes = snapshot.objects, len(snapshot.nodes)
         classes, allocated = device_classes_of(objects), self._tracker.allocated_state(objects)
-        versions = objects.version(ResourceSlice), objects.version(DeviceTaintRule)
-        stamp, known = (objects, versions, classes), self._searched
-        if known is None or known[0] != stamp or known[1].index.has_outgrown(nodes):
-            slices = objects.list(ResourceSlice)
-            if self._taint_rules:
-                slices = with_taints(slices, objects.list(DeviceTaintRule))
+        stamp, known = (objects, objects.version(DeviceTaintRule), classes), self._searched
+        names = self._changed_slices.read(objects.changes_of(ResourceSlice))
+        rules = objects.list(DeviceTaintRule) if self._taint_rules else ()
+        if (
+            known is None
+            or names is None
+            or known[0] != stamp
+            or not known[1].update(slices_with_taints(objects, names, rules), nodes)
+        ):
+            slices = with_taints(objects.list(ResourceSlice), rules)
             index = PoolIndex(slices, partitionable=self._features.partitionable_devices)
             known = self._searched = stamp, RememberedSearches(allocated, index), DeviceMatcher()
         _, searches, matcher = known

@@ -23,15 +23,16 @@ from kubesched.api.resource import (
 from kubesched.cel.values import CelError
 from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
 from kubesched.framework.dra.devices import DeviceClasses
-from kubesched.plugins.dynamic_resources.consumption import has_capacity
-from kubesched.plugins.dynamic_resources.pools import (
+from kubesched.framework.dra.pools import (
+    AllocationError,
     CandidateDevice,
     PoolID,
     PoolIndex,
     candidates_of,
     matches_node,
 )
-from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
+from kubesched.plugins.dynamic_resources.consumption import has_capacity
+from kubesched.plugins.dynamic_resources.requests import ParsedRequest
 
 _ANSWERS_MAX: Final = 1 << 20
 """About 200 bytes each."""
@@ -103,9 +104,9 @@ class UnusableDevices:
 class DeviceMatcher:
     """Evaluates selectors, and caches results per driver and Device object.
 
-    Drop it when slices change. The driver is part of the key because decoded objects share equal
-    parts, so that devices of two drivers may be one object. The key has the object's id; keeping
-    the object keeps the id unique.
+    Drop it when most slices have changed. The driver is part of the key because decoded objects
+    share equal parts, so that devices of two drivers may be one object. The key has the object's
+    id; keeping the object keeps the id unique.
     """
 
     def __init__(self) -> None:

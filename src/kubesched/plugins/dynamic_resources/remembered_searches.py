@@ -21,13 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kubesched.api.core import Node
-from kubesched.api.resource import FIRST_AVAILABLE_MAX, AllocationResult, ResourceClaim
+from kubesched.api.resource import (
+    FIRST_AVAILABLE_MAX,
+    AllocationResult,
+    ResourceClaim,
+    ResourceSlice,
+)
 from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
+from kubesched.framework.dra.pools import AllocationError, PoolIndex
 from kubesched.plugins.dynamic_resources.allocator import Allocator
 from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
 from kubesched.plugins.dynamic_resources.node_devices import UnusableDevices
-from kubesched.plugins.dynamic_resources.pools import PoolIndex
-from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.snapshot.changes import ChangeReader
 from kubesched.snapshot.node_columns import NodeColumns
 
@@ -136,15 +140,23 @@ class NodeResults:
         if group is not None:
             group.found = None
 
+    def forget_devices(self, name: str) -> None:
+        """Drop all that is known about a node, because its devices changed."""
+        self.forget(name)
+        self._group_of_node.pop(name, None)
+
     def outcomes(self, table: NodeColumns) -> NDArray[np.int32]:
         """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change."""
         if table is not self._table or table.labels_epoch != self._epoch:
             self._table, self._epoch = table, table.labels_epoch
-            known = {node.metadata.name: self.get(node) for node in table.nodes}
-            self._found = {name: found for name, found in known.items() if found is not None}
-            self._outcomes = np.full(len(table), NOT_SEARCHED, np.int32)
-            for name, found in self._found.items():
-                self._set_outcome(name, UNSOLVED if found.results is None else SOLVED)
+            known, self._found = self._found, {}
+            outcomes = [NOT_SEARCHED] * len(table)
+            for row, (name, node) in enumerate(zip(table.names, table.nodes, strict=True)):
+                found = known.get(name)
+                if found is not None and found.labels == node.metadata.labels:
+                    self._found[name] = found
+                    outcomes[row] = UNSOLVED if found.results is None else SOLVED
+            self._outcomes = np.array(outcomes, np.int32)
         return self._outcomes
 
     def _set_outcome(self, name: str, outcome: int) -> None:
@@ -231,7 +243,7 @@ class RememberedSearches:
     """Results by claims; the least recently used claims are dropped.
 
     Besides nodes and claims, searches read the allocated devices, the slices and the classes. The
-    results must be dropped when slices or classes change.
+    results must be dropped when classes change, or `update` returns False.
 
     Attributes:
         index: The slices.
@@ -242,6 +254,17 @@ class RememberedSearches:
         self._allocated = allocated
         self._by_claims: OrderedDict[bytes, NodeResults] = OrderedDict()
         self._changed: ChangeReader[DeviceID] = ChangeReader()
+
+    def update(self, changed: Mapping[str, ResourceSlice | None], nodes: int) -> bool:
+        """Replace slices, as `PoolIndex.update`; drop what is known about the nodes concerned.
+
+        Returns False if all results must be dropped.
+        """
+        concerned = self.index.update(changed, nodes)
+        for results in self._by_claims.values():
+            for name in concerned or ():
+                results.forget_devices(name)
+        return concerned is not None
 
     def of(self, claims: Sequence[ResourceClaim]) -> NodeResults:
         """Return the results for claims with equal specs; the caller adds to them."""

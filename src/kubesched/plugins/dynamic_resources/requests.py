@@ -23,10 +23,6 @@ from kubesched.api.resource import (
 from kubesched.api.tolerations import find_untolerated
 
 
-class AllocationError(Exception):
-    """A claim, class or device is invalid; the pod's scheduling cycle ends with an error."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedRequest:
     """A request, or one alternative of a request.

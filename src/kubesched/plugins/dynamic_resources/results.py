@@ -21,8 +21,8 @@ from kubesched.api.resource import (
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
-from kubesched.plugins.dynamic_resources.pools import CandidateDevice
-from kubesched.plugins.dynamic_resources.requests import AllocationError, ParsedRequest
+from kubesched.framework.dra.pools import AllocationError, CandidateDevice
+from kubesched.plugins.dynamic_resources.requests import ParsedRequest
 
 UNNUMBERED_SHARE = ""
 """The id of a share before the node is chosen."""

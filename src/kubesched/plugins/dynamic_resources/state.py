@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from kubesched.api.core import Node
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.framework.dra.devices import check_node_selector, matches_node_selector
+from kubesched.framework.dra.pools import AllocationError
 from kubesched.framework.status import SUCCESS, NodeToStatus, Status, failure, unresolvable
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected, SearchExhausted
 from kubesched.plugins.dynamic_resources.claims import BindingFailedError, is_ready_for_binding
@@ -44,7 +45,6 @@ from kubesched.plugins.dynamic_resources.remembered_searches import (
     RememberedSearches,
     alternatives_score,
 )
-from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.snapshot.node_selection import match_node_selector
 from kubesched.snapshot.node_table import NodeTable
 from kubesched.snapshot.snapshot import Snapshot

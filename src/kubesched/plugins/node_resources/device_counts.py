@@ -112,6 +112,8 @@ class BackingDevices:
         if not self.enabled or not snapshot.objects.any(DeviceClass):
             return demands
         classes = device_classes_of(snapshot.objects).by_resource
+        if classes.keys().isdisjoint(demands.scored.resources):
+            return demands
         self._update(snapshot)
         devices = {
             at: self._count_per_node(resource, classes[resource], snapshot, feasible)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kubesched.api.resource import Counter, CounterSet, DeviceCounterConsumption, ResourceSlice
-from kubesched.plugins.dynamic_resources.pools import Pool, PoolIndex
-from kubesched.plugins.dynamic_resources.requests import AllocationError
-from kubesched.testing.builders import make_node
+from kubesched.framework.dra.pools import AllocationError, NodePools, Pool, PoolIndex
+from kubesched.testing.builders import make_node, make_table
 from tests.plugins.dynamic_resources.objects import DRIVER, device, node_selector, slice_of
 
 NODE = make_node("n1", labels={"zone": "a"})
@@ -137,3 +141,104 @@ def test_unreadable_selector_is_an_error() -> None:
     broken = slice_of([device("x")], node_selector=node_selector("zone", operator="Near"))
     with pytest.raises(AllocationError, match=r"^failed to perform node selection for slice s1: "):
         pools(broken)
+
+
+# Three nodes with a label that slices may select.
+NODES = tuple(
+    make_node(f"n{at}", labels={"zone": zone}) for at, zone in enumerate(("a", "b", "b"), 1)
+)
+STOCK = (CounterSet(name="set", counters={"memory": Counter(value=1)}),)
+
+
+@st.composite
+def some_slices(draw: st.DrawFn, name: str) -> ResourceSlice:
+    """A slice, mostly one that names its node."""
+    fields: dict[str, Any] = draw(
+        st.sampled_from(
+            [
+                *({"node_name": f"n{at}"} for at in (1, 2, 3)),
+                *({"node_name": f"n{at}", "shared_counters": STOCK} for at in (1, 2)),
+                {"node_selector": node_selector("zone", "b", "c")},
+                {"node_selector": node_selector("zone", "a", operator="NotIn")},
+            ]
+        )
+    )
+    return slice_of(
+        () if "shared_counters" in fields else [device(draw(st.sampled_from("xy")))],
+        name,
+        driver=draw(st.sampled_from([DRIVER, "a.example.com"])),
+        pool=draw(st.sampled_from(["p1", "p2"])),
+        generation=draw(st.sampled_from([1, 1, 2])),
+        count=draw(st.sampled_from([1, 1, 2])),
+        **fields,
+    )
+
+
+changes = st.lists(
+    st.sampled_from("abcd").flatmap(
+        lambda name: st.tuples(st.just(name), st.none() | some_slices(name))
+    ),
+    max_size=3,
+)
+
+
+def sorted_pools(found: NodePools) -> list[tuple[Pool, set[str]]]:
+    """The pools without the order of slices elsewhere, which are only counted."""
+    return [
+        (replace(pool, slices_elsewhere=()), {one.metadata.name for one in pool.slices_elsewhere})
+        for pool in found.pools
+    ]
+
+
+@given(st.lists(changes, max_size=6), st.booleans())
+def test_an_updated_index_is_like_a_new_one(
+    story: list[list[tuple[str, ResourceSlice | None]]], partitionable: bool
+) -> None:
+    """It has the same pools, and those of nodes that are not concerned are as before."""
+    slices, table = dict[str, ResourceSlice | None](), make_table(NODES)
+    kept = PoolIndex((), partitionable=partitionable)
+    for step in story:
+        before = [kept.of(node) for node in NODES]
+        slices |= dict(step)
+        concerned = kept.update(dict(step), len(NODES))
+        stored = [item for item in slices.values() if item is not None]
+        new = PoolIndex(stored, partitionable=partitionable)
+        if concerned is None:
+            kept = new
+        for node, previous in zip(NODES, before, strict=True):
+            assert sorted_pools(new.of(node)) == sorted_pools(kept.of(node))
+            if concerned is not None and node.metadata.name not in concerned:
+                assert previous is kept.of(node)
+        assert new.shares_counters == kept.shares_counters
+        assert new.without_devices(table).tolist() == kept.without_devices(table).tolist()
+
+
+def test_nodes_with_devices_of_their_own_do_not_concern_others() -> None:
+    """They may come and go without a new index, until most of what it has is outdated."""
+    index = PoolIndex([slice_of([device("x")], "here", pool="p1", node_name="n1")])
+    known = index.of(NODE)
+    for at in range(500):
+        for new in (slice_of([device("y")], "there", pool="p2", node_name="n2"), None):
+            assert ["n2"] == list(index.update({"there": new}, 2) or ()), at
+    assert known is index.of(NODE)
+    there = slice_of([device("y")], "there", pool="p2", node_name="n2")
+    while index.update({"there": there}, 2):
+        at += 1
+    assert 505 > at
+
+
+def test_slices_that_select_their_nodes_are_found_by_label() -> None:
+    """Others are asked about each node. The order of pools stays."""
+    found = [
+        slice_of([device(value)], f"s{at}", pool=f"p{at}", node_selector=selector)
+        for at, (value, selector) in enumerate(
+            [
+                ("a", node_selector("zone", "a", "b")),
+                ("not-a", node_selector("zone", "a", operator="NotIn")),
+                ("b", node_selector("zone", "b", "b")),
+                ("other", node_selector("rack", "a")),
+            ]
+        )
+    ]
+    there = PoolIndex(found).of(make_node("n2", labels={"zone": "b"})).pools
+    assert ["a", "not-a", "b"] == [name for pool in there for name in names(pool)]

@@ -8,26 +8,33 @@ Invariants: pools are ordered by driver and name, those with binding conditions 
 Differs:  slices are indexed once for all nodes, and the pools of a node are cached.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final, NamedTuple
+from operator import itemgetter
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kubesched.api import selectors
 from kubesched.api.core import Node
 from kubesched.api.resource import CounterSet, Device, ResourceSlice, ResourceSliceSpec
 from kubesched.framework.dra.claim_tracker import DeviceID
 from kubesched.framework.dra.devices import NodeSelectorError, is_for_node
-from kubesched.plugins.dynamic_resources.requests import AllocationError
 from kubesched.snapshot.node_columns import NodeColumns
 
-# Fewer are not worth a new index.
-_NODES_GONE_MAX: Final = 1000
+# Fewer nodes that are gone, or updates, are not worth a new index.
+_OUTDATED_MAX: Final = 1000
+
+K = TypeVar("K")
 
 PoolID = tuple[str, str]
 """Driver and pool name."""
+
+
+class AllocationError(Exception):
+    """A claim, class or device is invalid; the pod's scheduling cycle ends with an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,34 +108,60 @@ class PoolIndex:
 
     def __init__(self, slices: Iterable[ResourceSlice], *, partitionable: bool = True) -> None:
         self._partitionable = partitionable
-        self._on_node: dict[str, list[ResourceSlice]] = {}
-        self._shared: list[ResourceSlice] = []
-        self._counters: dict[PoolID, list[ResourceSlice]] = {}
-        self._by_pool: dict[PoolID, list[ResourceSlice]] = {}
+        # The keys of inner dictionaries are names of slices.
+        self._slices: dict[str, ResourceSlice] = {}
+        self._on_node: dict[str, dict[str, ResourceSlice]] = {}
+        self._counters: dict[PoolID, dict[str, ResourceSlice]] = {}
+        self._by_pool: dict[PoolID, dict[str, ResourceSlice]] = {}
+        # A label that all nodes of a slice have, None if that is not known -> the slices that do
+        # not name their node, with their places among all slices.
+        self._shared: dict[tuple[str, str] | None, list[tuple[int, ResourceSlice]]] = {}
         self._known: dict[str, tuple[Node, NodePools]] = {}
         self._readers: dict[PoolID, dict[str, None]] = {}
+        self._updates = 0
         # A table and its epoch of labels -> what `without_devices` returned last.
         self._without: dict[tuple[NodeColumns, int], NDArray[np.bool_]] = {}
-        for item in slices:
-            spec, pool_id = item.spec, _pool_of(item)
-            self._by_pool.setdefault(pool_id, []).append(item)
-            if spec.shared_counters:
-                self._counters.setdefault(pool_id, []).append(item)
-            elif spec.node_name:
-                self._on_node.setdefault(spec.node_name, []).append(item)
-            else:
-                self._shared.append(item)
-        with_counters = [
-            name
-            for (_, name), found in self._by_pool.items()
-            if any(item.spec.shared_counters for item in found)
-        ]
-        self.shares_counters = len(set(with_counters)) != len(with_counters)
-        if not partitionable:
-            self._counters.clear()
+        for at, item in enumerate(slices):
+            self._put(item)
+            if not item.spec.node_name and not item.spec.shared_counters:
+                for label in _labels_of_nodes(item.spec):
+                    self._shared.setdefault(label, []).append((at, item))
+        self._shared_keys = {label[0] for label in self._shared if label is not None}
+        self.shares_counters = self._has_equal_names()
         # Shared counters make an unusable pool one of every node.
-        found = self._newest(self._counters)
-        self._unusable = [pool.id for pool in found if pool.is_incomplete or pool.is_invalid]
+        self._unusable = self._find_unusable(self._counters)
+
+    def update(
+        self, changed: Mapping[str, ResourceSlice | None], nodes: int
+    ) -> Collection[str] | None:
+        """Replace slices, given by name, None if they are gone; return the nodes concerned.
+
+        `nodes` is the number of nodes. Returns None if a new index is needed, because all nodes may
+        be concerned, or most of what is kept may be outdated.
+        """
+        self._updates += len(changed)
+        if max(self._updates - len(self._slices), len(self._known) - 2 * nodes) > _OUTDATED_MAX:
+            return None
+        if not changed:
+            return ()
+        before = [self._slices[name] for name in changed if name in self._slices]
+        after = [item for item in changed.values() if item is not None]
+        pools = {_pool_of(item) for item in (*before, *after)}
+        concerned = self._nodes_of(pools)
+        for item in before:
+            self._remove(item)
+        for item in after:
+            self._put(item)
+        concerned |= self._nodes_of(pools)
+        if "" in concerned or not pools.isdisjoint(self._unusable) or self._find_unusable(pools):
+            return None
+        counts = any(item.spec.shared_counters for item in (*before, *after))
+        if counts and self._has_equal_names() != self.shares_counters:
+            return None
+        for name in concerned:
+            self._known.pop(name, None)
+        self._without.clear()
+        return concerned
 
     def of(self, node: Node) -> NodePools:
         """Return the pools with devices for the node; cached per Node object.
@@ -148,10 +181,6 @@ class PoolIndex:
                     self._readers.setdefault(pool.id, {})[name] = None
         return known[1]
 
-    def has_outgrown(self, nodes: int) -> bool:
-        """Whether most of the nodes asked about are gone, given the number of nodes now."""
-        return len(self._known) > 2 * nodes + _NODES_GONE_MAX
-
     @property
     def has_shared(self) -> bool:
         """Whether a slice may be for several nodes."""
@@ -160,8 +189,8 @@ class PoolIndex:
     def without_devices(self, table: NodeColumns) -> NDArray[np.bool_]:
         """Return, as bool per row, whether no slice is for the node."""
         if (table, table.labels_epoch) not in self._without:
-            names = [not self._shared and name not in self._on_node for name in table.names]
-            self._without = {(table, table.labels_epoch): np.array(names, np.bool_)}
+            named = np.fromiter(map(self._on_node.__contains__, table.names), np.bool_)
+            self._without = {(table, table.labels_epoch): ~(named | self.has_shared)}
         return self._without[table, table.labels_epoch]
 
     def readers(self, pool: PoolID) -> Iterable[str]:
@@ -170,19 +199,64 @@ class PoolIndex:
 
     def _gather(self, node: Node) -> tuple[Pool, ...]:
         gathered: dict[PoolID, list[ResourceSlice]] = {pool_id: [] for pool_id in self._unusable}
-        for item in (*self._on_node.get(node.metadata.name, ()), *self._shared):
+        for item in self._for_node(node):
             if self._is_relevant(item, node):
                 gathered.setdefault(_pool_of(item), []).append(item)
         for pool_id in gathered:
-            gathered[pool_id] += self._counters.get(pool_id, ())
+            if self._partitionable:
+                gathered[pool_id] += self._counters.get(pool_id, {}).values()
         return tuple(sorted(self._newest(gathered), key=_has_binding_conditions))
+
+    def _for_node(self, node: Node) -> Iterator[ResourceSlice]:
+        """Yield the slices that may be for the node, those that name it first."""
+        name, labels = node.metadata.name, node.metadata.labels
+        yield from self._on_node.get(name, {}).values()
+        places = ((key, labels[key]) for key in self._shared_keys & labels.keys())
+        shared = chain.from_iterable(self._shared.get(place, ()) for place in (None, *places))
+        yield from map(itemgetter(1), sorted(shared, key=itemgetter(0)))
+
+    def _put(self, item: ResourceSlice) -> None:
+        name, pool_id = item.metadata.name, _pool_of(item)
+        self._slices[name] = self._by_pool.setdefault(pool_id, {})[name] = item
+        if item.spec.shared_counters:
+            self._counters.setdefault(pool_id, {})[name] = item
+        elif item.spec.node_name:
+            self._on_node.setdefault(item.spec.node_name, {})[name] = item
+
+    def _remove(self, item: ResourceSlice) -> None:
+        name, pool_id = item.metadata.name, _pool_of(item)
+        del self._slices[name]
+        _discard(self._by_pool, pool_id, name)
+        _discard(self._counters, pool_id, name)
+        _discard(self._on_node, item.spec.node_name or "", name)
+
+    def _nodes_of(self, pools: Iterable[PoolID]) -> set[str]:
+        """Return the nodes that slices of the pools name; "" if a slice may be for several."""
+        return {
+            item.spec.node_name or ""
+            for pool_id in pools
+            for item in self._by_pool.get(pool_id, {}).values()
+            if not item.spec.shared_counters
+        }
+
+    def _find_unusable(self, pools: Iterable[PoolID]) -> list[PoolID]:
+        """Return the pools of these that have shared counters and are incomplete or invalid."""
+        if not self._partitionable:
+            return []
+        counters = self._counters
+        found = {pool_id: [*counters[pool_id].values()] for pool_id in pools if pool_id in counters}
+        return [pool.id for pool in self._newest(found) if pool.is_incomplete or pool.is_invalid]
+
+    def _has_equal_names(self) -> bool:
+        """Whether pools with shared counters have the same name."""
+        return len({name for _, name in self._counters}) != len(self._counters)
 
     def _newest(self, gathered: Mapping[PoolID, Sequence[ResourceSlice]]) -> Iterator[Pool]:
         """Yield the pools of slices, of which those of the highest generation count."""
         for pool_id in sorted(gathered):
             newest = max(item.spec.pool.generation for item in gathered[pool_id])
             current = [each for each in gathered[pool_id] if each.spec.pool.generation == newest]
-            pool = self._pool(pool_id, current)
+            pool = self._pool(pool_id, sorted(current, key=_name_of))
             if pool is not None:
                 yield pool
 
@@ -206,7 +280,7 @@ class PoolIndex:
         first = found[0].spec.pool
         if len(found) == first.resource_slice_count:
             return self._build(pool_id, found, ())
-        siblings = self._by_pool[pool_id]
+        siblings = self._by_pool[pool_id].values()
         if any(item.spec.pool.generation > first.generation for item in siblings):
             return None
         current = [item for item in siblings if item.spec.pool.generation == first.generation]
@@ -219,17 +293,16 @@ class PoolIndex:
     def _build(
         self, pool_id: PoolID, found: list[ResourceSlice], elsewhere: Sequence[ResourceSlice]
     ) -> Pool:
-        ordered = sorted(found, key=lambda item: item.metadata.name)
         if not self._partitionable:
-            devices = tuple(ordered)
+            devices = tuple(found)
             return Pool(pool_id, is_invalid=_has_duplicates(devices), slices=devices)
-        devices = tuple(item for item in ordered if not item.spec.shared_counters)
-        sets = [counters for item in ordered for counters in item.spec.shared_counters]
+        devices = tuple(item for item in found if not item.spec.shared_counters)
+        sets = [counters for item in found for counters in item.spec.shared_counters]
         counter_sets = {counters.name: counters for counters in sets}
         invalid = (
             _has_duplicates(devices)
             or len(counter_sets) != len(sets)
-            or not _consumes_known(counter_sets, ordered)
+            or not _consumes_known(counter_sets, found)
             or not _consumes_known(counter_sets, elsewhere)
         )
         if invalid:
@@ -244,6 +317,29 @@ class PoolIndex:
 
 def _pool_of(item: ResourceSlice) -> PoolID:
     return item.spec.driver, item.spec.pool.name
+
+
+def _discard(slices: dict[K, dict[str, ResourceSlice]], key: K, name: str) -> None:
+    """Remove a slice by name, and the key if that was its last."""
+    if (found := slices.get(key, {})).pop(name, None) is not None and not found:
+        del slices[key]
+
+
+def _labels_of_nodes(spec: ResourceSliceSpec) -> Iterable[tuple[str, str] | None]:
+    """Return labels of which each node of the slice has one; None if that is not known."""
+    selector = None if spec.all_nodes else spec.node_selector
+    # The API server accepts no other number of terms.
+    if selector is None or len(selector.node_selector_terms) != 1:
+        return (None,)
+    term = selector.node_selector_terms[0]
+    chosen = next((one for one in term.match_expressions if one.operator == "In"), None)
+    if chosen is None or selectors.node_selector_errors(selector):
+        return (None,)
+    return dict.fromkeys((chosen.key, value) for value in chosen.values)
+
+
+def _name_of(item: ResourceSlice) -> str:
+    return item.metadata.name
 
 
 def _devices(slices: Iterable[ResourceSlice]) -> Iterable[Device]:

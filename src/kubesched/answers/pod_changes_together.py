@@ -33,10 +33,7 @@ _NOTHING: Final = "0"
 
 
 def changes_together(trial: ChangeTrial) -> tuple[SuggestedChange, ...]:
-    """Return a few changes of the pod that place it together, made in this order.
-
-    They are none if they were not found.
-    """
+    """Return a few changes that place the pod, made in this order; empty if none are found."""
     steps = _steps(trial)
     if not steps:
         return ()
@@ -106,10 +103,10 @@ def _made(
 
 
 def _likeness(one: SuggestedChange, other: SuggestedChange) -> tuple[bool, ...]:
-    """Return in what a change is the same as one that was made after other changes, or before.
+    """Return how alike two changes are, of which one may follow other changes of the pod.
 
-    Its field may have another index then, or its sentence another number. The sentence may be that
-    of changes of other lists, too.
+    The same change may have another index in its field then, or another number in its sentence.
+    Changes of different lists may have equal sentences.
     """
     lists = one.field.rpartition("[")[0], other.field.rpartition("[")[0]
     return one.sentence == other.sentence, lists[0] == lists[1], one.field == other.field

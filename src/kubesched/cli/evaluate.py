@@ -23,6 +23,7 @@ from kubesched.api.decode import unpacked
 from kubesched.cli.errors import EXIT_DIFFERENT, naming, write_errors
 from kubesched.cli.files import check_inputs
 from kubesched.cli.output import TextTable, Writer, write_line, writer
+from kubesched.cli.streams import stdout
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import EXIT_INPUT, UserError
 from kubesched.plugins.registry import in_tree_registry
@@ -67,7 +68,7 @@ def _print_answers(evaluator: Evaluator, files: Sequence[Path]) -> int:
             # Flushed at once: the writer of a pipe may be waiting for the answer.
             write_line(encoder.encode(answered.answer).decode())
             with naming("stdout"):
-                sys.stdout.flush()
+                stdout().flush()
     return EXIT_DIFFERENT if failed else 0
 
 

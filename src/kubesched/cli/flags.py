@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from kubesched.cli.errors import user_messages, write_slow_plugin
+from kubesched.cli.streams import printing_to_stderr
 from kubesched.inputs.errors import UserError, naming_slow_plugins
 
 EXIT_FAILED: Final = 1
@@ -227,11 +228,16 @@ def _gates_shown(text: str) -> str:
     return ",".join(sorted(shown, key=lambda gate: gate.partition(":")[0]))
 
 
-def _named_if_slow(
+def _with_care(
     context: click.Context, _parameter: click.Parameter, plugins: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Return the plugins; until the command ends, the user is warned of slow ones."""
+    """Return the plugins; until the command ends, the user is warned of slow ones.
+
+    What they print goes to stderr.
+    """
     context.with_resource(naming_slow_plugins(write_slow_plugin))
+    if plugins:
+        context.with_resource(printing_to_stderr())
     return plugins
 
 
@@ -266,7 +272,7 @@ _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "list": {"multiple": True, "default": (), "callback": comma_separated},
     "number": {},
     "path": {"type": FilePath(is_optional=True)},
-    "plugins": {"multiple": True, "callback": _named_if_slow},
+    "plugins": {"multiple": True, "callback": _with_care},
     "quantity": {"type": Parsed("quantity", _quantity)},
     "span": {"type": Parsed("duration", _some_seconds)},
     "switch": {"type": click.BOOL, "is_flag": False, "flag_value": True, "metavar": ""},

@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from kubesched.api.yaml_syntax import dump
 from kubesched.cli.errors import naming, printable
 from kubesched.cli.files import write_file
+from kubesched.cli.streams import stdout
 from kubesched.explain.document import Document
 
 D = TypeVar("D", bound=Document)
@@ -78,7 +79,7 @@ def write_line(text: str) -> None:
 
 def _write(text: str) -> None:
     with naming("stdout"):
-        sys.stdout.write(text)
+        stdout().write(text)
 
 
 class TextTable(NamedTuple):
@@ -125,7 +126,7 @@ class Writer:
         """Write a paragraph; what is indented hangs, so that items are told apart."""
         lines = textwrap.wrap(
             printable(text),
-            page_width() if sys.stdout.isatty() or _columns() else sys.maxsize,
+            page_width() if stdout().isatty() or _columns() else sys.maxsize,
             initial_indent=" " * indent,
             subsequent_indent=" " * (indent + ITEM if indent else 0),
             break_long_words=False,
@@ -175,7 +176,7 @@ class RichWriter(Writer):
     def __init__(self) -> None:
         from rich.console import Console
 
-        self._console = Console(highlight=False)
+        self._console = Console(file=stdout(), highlight=False)
 
     def table(self, table: TextTable, *, indent: int = ITEM) -> None:
         """Write a table."""
@@ -237,12 +238,12 @@ def is_colourful() -> bool:
     """Whether stdout is a terminal with colours."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
-    return sys.stdout.isatty()
+    return stdout().isatty()
 
 
 def page_width() -> int:
     """Return the columns of the terminal; elsewhere those of COLUMNS, or 80."""
-    if sys.stdout.isatty():
+    if stdout().isatty():
         return shutil.get_terminal_size().columns
     return _columns() or _PAGE_WIDTH
 

@@ -39,6 +39,7 @@ from kubesched.app.signals import STOPPING
 from kubesched.cli.files import check_outputs, write_file
 from kubesched.cli.flags import shown_flags
 from kubesched.cli.snapshot import recording_to
+from kubesched.cli.streams import stdout
 from kubesched.client.connect import find_settings, new_event_loop
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.config.load import encode_configuration
@@ -103,8 +104,8 @@ def run(**flags: Any) -> int | None:
     settings = find_settings(
         kubeconfig=configuration.client_connection.kubeconfig, master=options.master
     )
-    logs = Logs(_log_options(flags, options.feature_gates), sys.stderr, sys.stdout)
-    reports = ReportWriter(sys.stdout)
+    logs = Logs(_log_options(flags, options.feature_gates), sys.stderr, stdout())
+    reports = ReportWriter(stdout())
 
     async def main(recorder: DecisionRecorder | None) -> int:
         process = SchedulerProcess(
@@ -150,7 +151,7 @@ def _write_configuration(configuration: Configuration, file: Path) -> None:
         tls_of_extender(extender)
     text = dump(encode_configuration(configuration))
     if str(file) == "-":
-        sys.stdout.write(text)
+        stdout().write(text)
         return
     check_outputs({"--write-config-to": file}, ())
     write_file(file, text.encode())

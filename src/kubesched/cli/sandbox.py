@@ -23,6 +23,7 @@ from kubesched.apiserver.server import ApiServer
 from kubesched.app.collector import tune_collector
 from kubesched.cli.errors import write_errors
 from kubesched.cli.sandbox_scheduler import SchedulerChild, configuration_text, read_document
+from kubesched.cli.streams import stdout
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.config.feature_gates import FeatureGates
 from kubesched.inputs.errors import UserError, cannot_listen
@@ -185,7 +186,7 @@ class _Sandbox:
             "",
             "Ctrl-C ends it.",
         ]
-        click.echo("\n".join(lines))
+        click.echo("\n".join(lines), file=stdout())
 
     async def _run_command(self) -> int:
         # The command gets Ctrl-C too, and decides what it means.

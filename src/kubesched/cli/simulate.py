@@ -5,7 +5,6 @@ Simulations over time are in `timeline`.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from kubesched.cli.explain import write_unknown
 from kubesched.cli.files import check_inputs, check_outputs
 from kubesched.cli.flags import is_given
 from kubesched.cli.output import OutputFormat, TextTable, Writer, amount, write_answer
+from kubesched.cli.streams import stdout
 from kubesched.explain.sentences import count, grouped_by, largest_first, names
 from kubesched.framework.plugin import Decides
 from kubesched.inputs.errors import UserError
@@ -92,7 +92,7 @@ def _write_timing(report: SimulationReport, seconds: float) -> None:
     text = f"{report.summary.attempts} scheduling cycles in {seconds:.1f} s, {rate:.0f} per second"
     # Both may go to the same terminal, and the report comes first.
     with naming("stdout"):
-        sys.stdout.flush()
+        stdout().flush()
     click.echo(text, err=True)
 
 

@@ -26,6 +26,7 @@ from kubesched.cli.errors import (
 )
 from kubesched.cli.files import check_inputs, check_outputs, write_file
 from kubesched.cli.output import TextTable, Writer, in_parts, writer
+from kubesched.cli.streams import stdout
 from kubesched.explain.sentences import count
 from kubesched.inputs.errors import UserError
 from kubesched.inputs.loading import in_file
@@ -267,7 +268,7 @@ def _end(outcome: SweepOutcome) -> str:
 def _write_times(found: Outcomes) -> None:
     with naming("stdout"):
         # Both may go to the same terminal, and the table comes first.
-        sys.stdout.flush()
+        stdout().flush()
     total = sum(outcome.cpu_seconds for _, outcome in found)
     run, slowest = max(found, key=lambda pair: pair[1].cpu_seconds)
     click.echo(

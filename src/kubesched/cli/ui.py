@@ -23,6 +23,7 @@ from kubesched.app.signals import handled_signals
 from kubesched.cli.errors import printable, write_warnings
 from kubesched.cli.files import check_inputs
 from kubesched.cli.flags import is_given
+from kubesched.cli.streams import stdout
 from kubesched.client.connect import new_event_loop
 from kubesched.cluster.nodes import NodeTemplate
 from kubesched.framework.registry import SchedulerSetup
@@ -111,7 +112,7 @@ class _Ui:
             tune_collector()
             server = PageServer(shown)
             await opened.enter_async_context(server.listening(port))
-            click.echo(f"{printable(shown.title)}: {server.url}\nCtrl-C ends it.")
+            click.echo(f"{printable(shown.title)}: {server.url}\nCtrl-C ends it.", file=stdout())
             if opens and _has_browser():
                 self._open(server.url)
             await asyncio.Future()
@@ -156,7 +157,7 @@ class _Ui:
             opened,
             self._fail,
         )
-        click.echo(f"export KUBECONFIG={kubeconfig}")
+        click.echo(f"export KUBECONFIG={kubeconfig}", file=stdout())
         return ClusterSource(kubeconfig=kubeconfig)
 
     def _start(self, work: Coroutine[None, None, object], opened: AsyncExitStack) -> None:
@@ -192,4 +193,4 @@ async def _end(task: asyncio.Task[object]) -> None:
 
 def _has_browser() -> bool:
     is_graphical = sys.platform in ("darwin", "win32") or any(map(os.environ.get, _DISPLAYS))
-    return is_graphical and sys.stdout.isatty()
+    return is_graphical and stdout().isatty()

@@ -281,6 +281,8 @@ def _set_up_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     tune_collector()
+    # Stdout is for the results; plugins may print.
+    sys.stdout = sys.stderr
 
 
 def _end_with_parent() -> None:

@@ -26,7 +26,7 @@ class Chatty(PerRowFilter):
 
 
 @pytest.mark.parametrize("command", [["simulate"], ["explain", "a"], ["why", "a"], ["top"]])
-def test_what_a_plugin_prints_is_no_part_of_the_result(tmp_path: Path, command: list[str]) -> None:
+def test_what_a_plugin_prints_is_not_part_of_the_result(tmp_path: Path, command: list[str]) -> None:
     """It goes to stderr, and stdout is as before when the command has ended."""
     (tmp_path / "plugin").mkdir()
     plugin = tmp_path / "plugin" / "chatty.py"

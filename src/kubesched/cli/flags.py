@@ -228,7 +228,7 @@ def _gates_shown(text: str) -> str:
     return ",".join(sorted(shown, key=lambda gate: gate.partition(":")[0]))
 
 
-def _with_care(
+def _supervised(
     context: click.Context, _parameter: click.Parameter, plugins: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the plugins; until the command ends, the user is warned of slow ones.
@@ -272,7 +272,7 @@ _KINDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "list": {"multiple": True, "default": (), "callback": comma_separated},
     "number": {},
     "path": {"type": FilePath(is_optional=True)},
-    "plugins": {"multiple": True, "callback": _with_care},
+    "plugins": {"multiple": True, "callback": _supervised},
     "quantity": {"type": Parsed("quantity", _quantity)},
     "span": {"type": Parsed("duration", _some_seconds)},
     "switch": {"type": click.BOOL, "is_flag": False, "flag_value": True, "metavar": ""},

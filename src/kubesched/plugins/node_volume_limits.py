@@ -49,7 +49,7 @@ from kubesched.plugins.volumes.attachable import (
     add_volumes_of,
     may_attach,
 )
-from kubesched.plugins.volumes.claims import after_claim_change
+from kubesched.plugins.volumes.claims import BY_CLAIM, after_claim_change
 from kubesched.plugins.volumes.csi_nodes import CsiNodeColumns, CsiNodes, limits_of
 from kubesched.plugins.volumes.describing import kinds_of_claims, kinds_of_limits
 from kubesched.plugins.volumes.volumes_in_use import NodeVolumes, VolumesInUse
@@ -109,7 +109,7 @@ class NodeVolumeLimits(PreFilterPlugin[NewVolumes], FilterPlugin[NewVolumes]):
             retry_on(CSI_NODE, Action.ADD),
             retry_on(CSI_NODE, Action.UPDATE, after_csi_node_update),
             retry_on(POD, Action.DELETE, after_pod_deletion),
-            retry_on(PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_change),
+            retry_on(PERSISTENT_VOLUME_CLAIM, Action.ADD, after_claim_change, filing=BY_CLAIM),
             retry_on(VOLUME_ATTACHMENT, Action.DELETE, after_attachment_deletion),
         )
 

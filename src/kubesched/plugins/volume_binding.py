@@ -65,6 +65,7 @@ from kubesched.plugins.shared.score_curve import PERCENT, ScoreCurve
 from kubesched.plugins.volumes.assume_cache import AssumeError
 from kubesched.plugins.volumes.binder import BindingCheck, VolumeBinder, VolumeBindingError
 from kubesched.plugins.volumes.claims import (
+    BY_CLAIM,
     STORAGE,
     PodClaim,
     after_claim_change,
@@ -170,7 +171,7 @@ class VolumeBinding(
         add_update = Action.ADD | Action.UPDATE
         return (
             retry_on(STORAGE_CLASS, add_update, after_storage_class_change),
-            retry_on(PERSISTENT_VOLUME_CLAIM, add_update, after_claim_change),
+            retry_on(PERSISTENT_VOLUME_CLAIM, add_update, after_claim_change, filing=BY_CLAIM),
             retry_on(PERSISTENT_VOLUME, add_update),
             retry_on(NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             retry_on(CSI_NODE, add_update, after_csi_node_change),

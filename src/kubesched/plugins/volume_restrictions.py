@@ -45,7 +45,12 @@ from kubesched.framework.status import (
     unresolvable,
     unschedulable,
 )
-from kubesched.plugins.volumes.claims import after_named_claim_change, claim_not_found, named_claims
+from kubesched.plugins.volumes.claims import (
+    BY_CLAIM,
+    after_named_claim_change,
+    claim_not_found,
+    named_claims,
+)
 from kubesched.plugins.volumes.describing import kinds_of_pod
 from kubesched.snapshot.changes import RowVersions
 from kubesched.snapshot.node_columns import NodeColumns
@@ -120,7 +125,9 @@ class VolumeRestrictions(PreFilterExtensions[ClaimConflicts], FilterPlugin[Claim
         return (
             retry_on(POD, Action.DELETE, after_pod_deletion),
             retry_on(NODE, Action.ADD),
-            retry_on(PERSISTENT_VOLUME_CLAIM, Action.ADD, after_named_claim_change),
+            retry_on(
+                PERSISTENT_VOLUME_CLAIM, Action.ADD, after_named_claim_change, filing=BY_CLAIM
+            ),
         )
 
     def sign(self, pod: PodInfo) -> Hashable:

@@ -41,6 +41,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import NodeToStatus, unresolvable
 from kubesched.plugins.volumes.claims import (
+    BY_CLAIM,
     WAIT_FOR_FIRST_CONSUMER,
     after_named_claim_change,
     claim_not_found,
@@ -87,7 +88,9 @@ class VolumeZone(PreFilterPlugin[Topologies], FilterPlugin[Topologies]):
         return (
             retry_on(STORAGE_CLASS, Action.ADD, after_storage_class_addition),
             retry_on(NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            retry_on(PERSISTENT_VOLUME_CLAIM, add_update, after_named_claim_change),
+            retry_on(
+                PERSISTENT_VOLUME_CLAIM, add_update, after_named_claim_change, filing=BY_CLAIM
+            ),
             retry_on(PERSISTENT_VOLUME, add_update, after_volume_change),
         )
 

@@ -191,13 +191,18 @@ class QueueingHints:
     def strategies(self, change: ClusterChange) -> StrategyOf:
         """Return a function equal to `strategy` for one change, faster for many pods."""
         known: dict[PodKind | str, QueueingStrategy] = {}
+        shared: dict[tuple[str, frozenset[str], frozenset[str]], bool] = {}
 
         def strategy_of(queued: QueuedPodInfo) -> QueueingStrategy:
             kind = kind_of(queued)
             strategy = known.get(kind) or known.get(queued.key)
             if strategy is None:
                 strategy = self.strategy(queued, change)
-                known[kind if self.is_shared(queued, change) else queued.key] = strategy
+                rejected_by = queued.pod_info.scheduler_name, kind[1], kind[2]
+                is_shared = shared.get(rejected_by)
+                if is_shared is None:
+                    is_shared = shared[rejected_by] = self.is_shared(queued, change)
+                known[kind if is_shared else queued.key] = strategy
             return strategy
 
         return strategy_of

@@ -242,3 +242,16 @@ def test_slices_that_select_their_nodes_are_found_by_label() -> None:
     ]
     there = PoolIndex(found).of(make_node("n2", labels={"zone": "b"})).pools
     assert ["a", "not-a", "b"] == [name for pool in there for name in names(pool)]
+
+
+def test_nodes_with_the_same_slices_of_a_pool_share_it() -> None:
+    """Unless a slice or device names nodes."""
+    own = slice_of([device("a")], "a", pool="a", node_name="n1")
+    common, devices = slice_of([device("b")], "b", pool="b"), [device("c", all_nodes=True)]
+    choosing = slice_of(devices, "c", pool="c", per_device_node_selection=True)
+    index = PoolIndex([own, common, choosing])
+    here, there = (index.of(node) for node in NODES[:2])
+    assert [False, True, False] == [pool.is_common for pool in here.pools]
+    assert here.pools[1] is there.pools[0]
+    assert here.candidates[1] is there.candidates[0]
+    assert here.pools[2] is not there.pools[1]

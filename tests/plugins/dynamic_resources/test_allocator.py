@@ -14,7 +14,11 @@ from kubesched.api.resource import (
     ResourceClaim,
 )
 from kubesched.framework.dra.pools import AllocationError
-from kubesched.plugins.dynamic_resources.allocator import NodeRejected, SearchExhausted
+from kubesched.plugins.dynamic_resources.allocator import (
+    KnownDevices,
+    NodeRejected,
+    SearchExhausted,
+)
 from kubesched.plugins.dynamic_resources.node_devices import Features
 from kubesched.testing.builders import make_node
 from tests.plugins.dynamic_resources.objects import (
@@ -336,3 +340,19 @@ def test_configuration_of_class_and_claim() -> None:
     assert found is not None
     (config,) = found[0].devices.config
     assert ("FromClass", ("r1", "r2"), opaque) == (config.source, config.requests, config.opaque)
+
+
+def test_devices_of_common_pools_are_looked_at_once() -> None:
+    """What is known of a pool is used on all nodes that have it."""
+    own = slice_of([device("own", {"model": "a"})], "a", pool="p0", node_name="n1")
+    common = slice_of([device("x", {"model": "b"}), device("y", {"model": "c"})], "b")
+    one, known = allocator([own, common]), KnownDevices()
+    asked = [claim(request(selectors=selectors(f'device.attributes["{DRIVER}"].model == "b"')))]
+    nodes = [make_node(f"n{at}") for at in (1, 2)]
+    for node in nodes:
+        assert ((DRIVER, "p1", "x"),) == one.deciding_devices(node, asked, known)
+    ((at, (pool, _)),) = known.items()
+    known[at] = pool, ()
+    for node in nodes:
+        assert () == one.deciding_devices(node, asked, known)
+    assert one.deciding_devices(nodes[0], [claim(request())], KnownDevices()) is None

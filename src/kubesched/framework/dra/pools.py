@@ -9,7 +9,7 @@ Differs:  slices are indexed once for all nodes, and the pools of a node are cac
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import itemgetter
 from typing import Final, NamedTuple, TypeVar
@@ -48,6 +48,8 @@ class Pool:
         slices: The slices with devices for the node.
         slices_elsewhere: The slices with devices for other nodes, which may share counters.
         counter_sets: The pool's shared counters, by name.
+        is_common: Whether no slice or device names nodes, so that all nodes with these slices have
+            this very object.
     """
 
     id: PoolID
@@ -56,6 +58,12 @@ class Pool:
     slices: tuple[ResourceSlice, ...] = ()
     slices_elsewhere: tuple[ResourceSlice, ...] = ()
     counter_sets: dict[str, CounterSet] = field(default_factory=dict)
+    is_common: bool = False
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it is complete and valid."""
+        return not self.is_incomplete and not self.is_invalid
 
     @property
     def name(self) -> str:
@@ -116,6 +124,11 @@ class PoolIndex:
         # A label that all nodes of a slice have, None if that is not known -> the slices that do
         # not name their node, with their places among all slices.
         self._shared: dict[tuple[str, str] | None, list[tuple[int, ResourceSlice]]] = {}
+        # A pool and the names of its slices -> the common pool, None if there is none, with its
+        # devices. A change of such a slice needs a new index.
+        self._common: dict[
+            tuple[PoolID, tuple[str, ...]], tuple[Pool | None, Sequence[CandidateDevice]]
+        ] = {}
         self._known: dict[str, tuple[Node, NodePools]] = {}
         self._readers: dict[PoolID, dict[str, None]] = {}
         self._updates = 0
@@ -171,9 +184,9 @@ class PoolIndex:
         name = node.metadata.name
         known = self._known.get(name)
         if known is None or known[0] is not node:
-            pools = self._gather(node)
-            usable = (pool for pool in pools if not pool.is_incomplete and not pool.is_invalid)
-            candidates = tuple(chain.from_iterable(map(candidates_of, usable)))
+            gathered = self._gather(node)
+            pools = tuple(pool for pool, _ in gathered)
+            candidates = tuple(chain.from_iterable(devices for _, devices in gathered))
             known = self._known[name] = (node, NodePools(pools, candidates))
             for pool in pools:
                 # The devices of other pools cannot be allocated on the node.
@@ -197,7 +210,8 @@ class PoolIndex:
         """Return the names of the nodes asked about so far that can use devices of the pool."""
         return self._readers.get(pool, ())
 
-    def _gather(self, node: Node) -> tuple[Pool, ...]:
+    def _gather(self, node: Node) -> list[tuple[Pool, Sequence[CandidateDevice]]]:
+        """Return the pools of a node with their devices, in the order in which they are tried."""
         gathered: dict[PoolID, list[ResourceSlice]] = {pool_id: [] for pool_id in self._unusable}
         for item in self._for_node(node):
             if self._is_relevant(item, node):
@@ -205,7 +219,7 @@ class PoolIndex:
         for pool_id in gathered:
             if self._partitionable:
                 gathered[pool_id] += self._counters.get(pool_id, {}).values()
-        return tuple(sorted(self._newest(gathered), key=_has_binding_conditions))
+        return sorted(self._newest(gathered), key=lambda found: _has_binding_conditions(found[0]))
 
     def _for_node(self, node: Node) -> Iterator[ResourceSlice]:
         """Yield the slices that may be for the node, those that name it first."""
@@ -245,20 +259,32 @@ class PoolIndex:
             return []
         counters = self._counters
         found = {pool_id: [*counters[pool_id].values()] for pool_id in pools if pool_id in counters}
-        return [pool.id for pool in self._newest(found) if pool.is_incomplete or pool.is_invalid]
+        return [pool.id for pool, _ in self._newest(found) if not pool.is_usable]
 
     def _has_equal_names(self) -> bool:
         """Whether pools with shared counters have the same name."""
         return len({name for _, name in self._counters}) != len(self._counters)
 
-    def _newest(self, gathered: Mapping[PoolID, Sequence[ResourceSlice]]) -> Iterator[Pool]:
+    def _newest(
+        self, gathered: Mapping[PoolID, Sequence[ResourceSlice]]
+    ) -> Iterator[tuple[Pool, Sequence[CandidateDevice]]]:
         """Yield the pools of slices, of which those of the highest generation count."""
         for pool_id in sorted(gathered):
             newest = max(item.spec.pool.generation for item in gathered[pool_id])
             current = [each for each in gathered[pool_id] if each.spec.pool.generation == newest]
-            pool = self._pool(pool_id, sorted(current, key=_name_of))
+            current.sort(key=_name_of)
+            if any(each.spec.node_name or each.spec.per_device_node_selection for each in current):
+                pool, devices = _with_devices(self._pool(pool_id, current))
+            else:
+                key = pool_id, tuple(map(_name_of, current))
+                if key not in self._common:
+                    common = self._pool(pool_id, current)
+                    if common is not None:
+                        common = replace(common, is_common=True)
+                    self._common[key] = _with_devices(common)
+                pool, devices = self._common[key]
             if pool is not None:
-                yield pool
+                yield pool, devices
 
     def _is_relevant(self, item: ResourceSlice, node: Node) -> bool:
         spec = item.spec
@@ -317,6 +343,11 @@ class PoolIndex:
 
 def _pool_of(item: ResourceSlice) -> PoolID:
     return item.spec.driver, item.spec.pool.name
+
+
+def _with_devices(pool: Pool | None) -> tuple[Pool | None, Sequence[CandidateDevice]]:
+    """Return a pool with the devices that can be allocated."""
+    return pool, tuple(candidates_of(pool)) if pool is not None and pool.is_usable else ()
 
 
 def _discard(slices: dict[K, dict[str, ResourceSlice]], key: K, name: str) -> None:

@@ -14,12 +14,20 @@ Differs:  the search ends after a number of tries, where upstream uses the clock
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from operator import attrgetter
 
 from kubesched.api.core import Node
 from kubesched.api.resource import ALL, ALLOCATION_RESULTS_MAX, AllocationResult, ResourceClaim
 from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
 from kubesched.framework.dra.devices import DeviceClasses
-from kubesched.framework.dra.pools import AllocationError, CandidateDevice, PoolIndex
+from kubesched.framework.dra.pools import (
+    AllocationError,
+    CandidateDevice,
+    Pool,
+    PoolID,
+    PoolIndex,
+    candidates_of,
+)
 from kubesched.plugins.dynamic_resources.attempt import AllocationAttempt, GiveBack
 from kubesched.plugins.dynamic_resources.consumption import AvailableCounters, ConsumedCounters
 from kubesched.plugins.dynamic_resources.node_devices import (
@@ -31,6 +39,9 @@ from kubesched.plugins.dynamic_resources.node_devices import (
 )
 from kubesched.plugins.dynamic_resources.requests import ParsedRequest, requests_of
 from kubesched.plugins.dynamic_resources.results import allocation_result
+
+KnownDevices = dict[int, tuple[Pool, tuple[DeviceID, ...] | None]]
+"""Id of a common pool -> the pool, and the devices that certain claims may get; None: not sure."""
 
 
 class NodeRejected(Exception):  # noqa: N818 - a rejection, not a failure
@@ -96,16 +107,16 @@ class Allocator:
         return _Search(self, node, claims, unusable).run()
 
     def deciding_devices(
-        self, node: Node, claims: Sequence[ResourceClaim]
+        self, node: Node, claims: Sequence[ResourceClaim], known: KnownDevices
     ) -> tuple[DeviceID, ...] | None:
         """Return the devices that the claims may get on the node.
 
         On nodes with the same devices, a search finds the same. None if that is not sure: devices
         are the node's own or bind a pod to the node, pools are incomplete or invalid, or something
-        else is invalid.
+        else is invalid. `known` has the devices of common pools for equal claims; more are added.
         """
         try:
-            return _Search(self, node, claims).deciding_devices()
+            return _Search(self, node, claims).deciding_devices(known)
         except AllocationError:
             return None
 
@@ -141,10 +152,25 @@ class _Search:
             raise NodeRejected("invalid resource pools were encountered")
         return None
 
-    def deciding_devices(self) -> tuple[DeviceID, ...] | None:
-        node = self._devices_of_node
-        if any(pool.is_incomplete or pool.is_invalid for pool in node.pools):
+    def deciding_devices(self, known: KnownDevices) -> tuple[DeviceID, ...] | None:
+        pools, found = self._devices_of_node.pools, dict[PoolID, tuple[DeviceID, ...]]()
+        if not all(pool.is_usable for pool in pools):
             return None
+        # A device of the node's own ends this, so that the others are not looked at.
+        for pool in sorted(pools, key=attrgetter("is_common")):
+            if id(pool) not in known:
+                devices = self._deciding_devices_of(pool)
+                if pool.is_common:
+                    known[id(pool)] = pool, devices
+            else:
+                _, devices = known[id(pool)]
+            if devices is None:
+                return None
+            found[pool.id] = devices
+        return tuple(chain.from_iterable(found[pool.id] for pool in pools))
+
+    def _deciding_devices_of(self, pool: Pool) -> tuple[DeviceID, ...] | None:
+        node = self._devices_of_node
         requests = [
             (claim, wanted)
             for claim, every in zip(self._claims, self._wanted, strict=True)
@@ -152,7 +178,7 @@ class _Search:
         ]
         found = [
             candidate
-            for candidate in node.candidates
+            for candidate in candidates_of(pool)
             if any(node.is_selectable(claim, wanted, candidate) for claim, wanted in requests)
         ]
         if any(one.slice.spec.node_name or one.device.binds_to_node for one in found):

@@ -29,7 +29,7 @@ from kubesched.api.resource import (
 )
 from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
 from kubesched.framework.dra.pools import AllocationError, PoolIndex
-from kubesched.plugins.dynamic_resources.allocator import Allocator
+from kubesched.plugins.dynamic_resources.allocator import Allocator, KnownDevices
 from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
 from kubesched.plugins.dynamic_resources.node_devices import UnusableDevices
 from kubesched.snapshot.changes import ChangeReader
@@ -72,11 +72,13 @@ class NodeResults:
     """The results for claims with equal specs, by node.
 
     Attributes:
+        deciding: The devices of common pools that the claims may get.
         unusable: Devices that no search for these claims can use.
         need_devices: Whether nodes without devices have no result; None if that is not known.
     """
 
     def __init__(self) -> None:
+        self.deciding: KnownDevices = {}
         self.unusable = UnusableDevices()
         self.need_devices: bool | None = None
         self._found: dict[str, Found] = {}
@@ -212,7 +214,9 @@ class ClaimSearch:
             return found.results
         if not allocator.index.has_shared:
             return self._put(node, allocator.allocate(node, self.claims)).results
-        group = kept.group_of(node, lambda: allocator.deciding_devices(node, self.claims))
+        group = kept.group_of(
+            node, lambda: allocator.deciding_devices(node, self.claims, kept.deciding)
+        )
         if group is not None and group.found is not None:
             return kept.put(node, group.found.results, group.found.score).results
         found = self._put(node, allocator.allocate(node, self.claims, kept.unusable))

@@ -8,6 +8,7 @@ Differs:  nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -17,6 +18,7 @@ from kubesched.api.meta import controller_of
 from kubesched.api.storage import StorageClass
 from kubesched.api.volume import PersistentVolume, PersistentVolumeClaim, Volume
 from kubesched.api.well_known import BETA_STORAGE_CLASS, BIND_COMPLETED
+from kubesched.framework.cluster_event import Filing
 from kubesched.snapshot.objects import Objects
 
 STORAGE: Final = "storage"
@@ -81,6 +83,18 @@ def _is_among(names: list[str], pod: Pod, claim: object | None) -> bool:
         return True
     metadata = claim.metadata
     return metadata.namespace == pod.metadata.namespace and metadata.name in names
+
+
+def _names_of_claims(pod: Pod) -> Iterator[str]:
+    return (f"{pod.metadata.namespace}/{used.name}" for used in claims_of(pod))
+
+
+def _name_of_claim(_old: object | None, new: object | None) -> tuple[str] | None:
+    return (new.metadata.key,) if isinstance(new, PersistentVolumeClaim) else None
+
+
+BY_CLAIM: Final = Filing(_names_of_claims, _name_of_claim)
+"""Indexes pods by their claims, which the hints above read."""
 
 
 def ownership_error(pod: Pod, claim: PersistentVolumeClaim) -> str:

@@ -81,14 +81,15 @@ class Scene:
     """Evictions of some victims on one node."""
 
     def __init__(self, api: SlowApi, *names: str, in_background: bool = False) -> None:
-        cache = Cache()
+        self.cache = cache = Cache()
         cache.add_node(make_node("n"))
+        self.nominator = Nominator()
         self.activated: list[str] = []
         self.outcomes = Outcomes()
         self.evictions = Evictions(
             api,
             cache,
-            Nominator(),
+            self.nominator,
             WaitingPods(),
             StatusWriter(api, UnansweredWrites()),
             lambda pods: self.activated.extend(pod.name for pod in pods),
@@ -142,6 +143,31 @@ async def test_a_victim_that_is_not_found_counts_as_evicted() -> None:
     await scene.evictions.drain()
     assert ([True], []) == (scene.outcomes.seen, scene.activated)
     assert ["patch b", "patch c", "delete c", "patch last", "delete last"] == api.answered
+
+
+@on_virtual_time
+async def test_pods_nominated_after_the_decision_keep_their_nominations() -> None:
+    """They left room for the preemptor, and may be decided before its evictions begin."""
+    api = SlowApi({})
+    scene = Scene(api, "last", in_background=True)
+    scene.nominator.add(PodInfo(make_pod("before", priority=1, nominated_node_name="n")))
+    await scene.evictions.carry_out(scene.preemption)
+    scene.nominator.add(PodInfo(make_pod("after", priority=1, nominated_node_name="n")))
+    await scene.evictions.drain()
+    assert ["patch before", "patch last", "delete last"] == api.answered
+
+
+@on_virtual_time
+async def test_a_victim_that_goes_while_the_pod_is_held_back_activates_it() -> None:
+    """The last victim may be one of another preemption; its deletion moves only pods not held."""
+    api = SlowApi({"patch last": 0.0}, {"patch last": GONE})
+    scene = Scene(api, "a", "last", in_background=True)
+    await scene.evictions.carry_out(scene.preemption)
+    await asyncio.sleep(1.5)
+    assert scene.evictions.is_running(PREEMPTOR.uid)
+    scene.cache.remove_pod(scene.preemption.victims[1].uid)
+    await scene.evictions.drain()
+    assert ([True], ["boss"]) == (scene.outcomes.seen, scene.activated)
 
 
 @on_virtual_time

@@ -3,7 +3,8 @@
 Upstream: pkg/scheduler/framework/preemption/executor.go (v1.36)
 Invariants: a pod whose preemption runs is held back until its last victim is seen terminating.
 Differs:  all victims are evicted concurrently; upstream limits this to the `parallelism` of the
-          configuration.
+          configuration. A pod whose last victim is gone before its turn, because another preemption
+          has evicted it, is activated; upstream's waits for another event.
 """
 
 from __future__ import annotations
@@ -137,7 +138,9 @@ class Evictions:
             return
         self._notify_preempting(preemption)
         self._running[preemption.preemptor.uid] = None
-        task = asyncio.ensure_future(self._run(preemption, victims))
+        # Pods that are decided before the task begins keep their nominations.
+        lower = self._lower_nominations(preemption)
+        task = asyncio.ensure_future(self._run(preemption, victims, lower))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -153,7 +156,7 @@ class Evictions:
         self._notify_preempting(preemption)
         victims = [v for v in preemption.victims if not self._is_terminating(v)]
         await _all(self._evict(victim, preemption) for victim in victims)
-        await self.clear_lower_nominations(preemption)
+        await self._clear_nominations(self._lower_nominations(preemption))
 
     async def drain(self) -> None:
         """Wait until nothing runs."""
@@ -163,14 +166,18 @@ class Evictions:
         known = self._cache.get_pod(victim.uid)
         return known is None or known.is_terminating
 
-    async def _run(self, preemption: Preemption, victims: list[PodInfo]) -> None:
+    async def _run(
+        self, preemption: Preemption, victims: list[PodInfo], lower: list[PodInfo]
+    ) -> None:
         uid = preemption.preemptor.uid
         started = asyncio.get_running_loop().time()
+        is_missed = False
         try:
-            is_success = await self.clear_lower_nominations(preemption)
+            is_success = await self._clear_nominations(lower)
             *others, last = victims
             await _all(self._evict(victim, preemption) for victim in others)
             self._running[uid] = last.uid
+            is_missed = self._cache.get_pod(last.uid) is None
             await self._evict(last, preemption)
         except ApiError as error:
             log.warning("Preemption for %s failed: %s", preemption.preemptor.key, error)
@@ -179,17 +186,19 @@ class Evictions:
             self._running.pop(uid, None)
         for observer in self._observers:
             observer.preempted(preemption, started, is_success=is_success)
-        if not is_success:
-            # The event that would have requeued it may never come.
+        if is_missed or not is_success:
+            # The event that would have requeued it came while it was held back, or may never come.
             self._activate(preemption.preemptor.pods)
 
-    async def clear_lower_nominations(self, preemption: Preemption) -> bool:
-        """Clear lower-priority nominations to the node; return whether every write succeeded."""
-        requests = [
-            self.status_writer.write(other.pod, nominated_node_name="")
-            for other in self._nominator.on_node(preemption.node_name)
-            if other.priority < preemption.preemptor.priority
-        ]
+    def _lower_nominations(self, preemption: Preemption) -> list[PodInfo]:
+        priority = preemption.preemptor.priority
+        nominated = self._nominator.on_node(preemption.node_name)
+        return [other for other in nominated if other.priority < priority]
+
+    async def _clear_nominations(self, pods: Sequence[PodInfo]) -> bool:
+        """Clear the nominations of pods; return whether every write succeeded."""
+        write = self.status_writer.write
+        requests = [write(pod.pod, nominated_node_name="") for pod in pods]
         return all(await asyncio.gather(*requests))
 
     async def _evict(self, victim: PodInfo, preemption: Preemption) -> None:

@@ -158,6 +158,7 @@ def some_slices(draw: st.DrawFn, name: str) -> ResourceSlice:
             [
                 *({"node_name": f"n{at}"} for at in (1, 2, 3)),
                 *({"node_name": f"n{at}", "shared_counters": STOCK} for at in (1, 2)),
+                {"all_nodes": True, "shared_counters": STOCK},
                 {"node_selector": node_selector("zone", "b", "c")},
                 {"node_selector": node_selector("zone", "a", operator="NotIn")},
             ]
@@ -211,6 +212,14 @@ def test_an_updated_index_is_like_a_new_one(
                 assert previous is kept.of(node)
         assert new.shares_counters == kept.shares_counters
         assert new.without_devices(table).tolist() == kept.without_devices(table).tolist()
+
+
+def test_all_nodes_are_concerned_if_a_pool_becomes_incomplete() -> None:
+    """Here the pool's counters name no node, and its devices do."""
+    counters = slice_of((), "counters", count=2, all_nodes=True, shared_counters=STOCK)
+    index = PoolIndex([counters, slice_of([device("x")], "there", count=2, node_name="n1")])
+    assert index.of(NODES[1]).pools == ()
+    assert index.update({"there": None}, len(NODES)) is None
 
 
 def test_nodes_with_devices_of_their_own_do_not_concern_others() -> None:

@@ -124,10 +124,10 @@ class PoolIndex:
         # A label that all nodes of a slice have, None if that is not known -> the slices that do
         # not name their node, with their places among all slices.
         self._shared: dict[tuple[str, str] | None, list[tuple[int, ResourceSlice]]] = {}
-        # A pool and the names of its slices -> the common pool, None if there is none, with its
-        # devices. A change of such a slice needs a new index.
+        # The inner keys are the names of slices that nodes have of a pool; the values are the common
+        # pool, None if there is none, with its devices.
         self._common: dict[
-            tuple[PoolID, tuple[str, ...]], tuple[Pool | None, Sequence[CandidateDevice]]
+            PoolID, dict[tuple[str, ...], tuple[Pool | None, Sequence[CandidateDevice]]]
         ] = {}
         self._known: dict[str, tuple[Node, NodePools]] = {}
         self._readers: dict[PoolID, dict[str, None]] = {}
@@ -165,6 +165,8 @@ class PoolIndex:
             self._remove(item)
         for item in after:
             self._put(item)
+        for pool_id in pools:
+            self._common.pop(pool_id, None)
         concerned |= self._nodes_of(pools)
         if "" in concerned or not pools.isdisjoint(self._unusable) or self._find_unusable(pools):
             return None
@@ -276,13 +278,13 @@ class PoolIndex:
             if any(each.spec.node_name or each.spec.per_device_node_selection for each in current):
                 pool, devices = _with_devices(self._pool(pool_id, current))
             else:
-                key = pool_id, tuple(map(_name_of, current))
-                if key not in self._common:
+                known, key = self._common.setdefault(pool_id, {}), tuple(map(_name_of, current))
+                if key not in known:
                     common = self._pool(pool_id, current)
                     if common is not None:
                         common = replace(common, is_common=True)
-                    self._common[key] = _with_devices(common)
-                pool, devices = self._common[key]
+                    known[key] = _with_devices(common)
+                pool, devices = known[key]
             if pool is not None:
                 yield pool, devices
 

@@ -124,8 +124,8 @@ class PoolIndex:
         # A label that all nodes of a slice have, None if that is not known -> the slices that do
         # not name their node, with their places among all slices.
         self._shared: dict[tuple[str, str] | None, list[tuple[int, ResourceSlice]]] = {}
-        # The inner keys are the names of slices that nodes have of a pool; the values are the common
-        # pool, None if there is none, with its devices.
+        # The inner keys are the names of slices that nodes have of a pool; the values, the common
+        # pool or None, with its devices.
         self._common: dict[
             PoolID, dict[tuple[str, ...], tuple[Pool | None, Sequence[CandidateDevice]]]
         ] = {}

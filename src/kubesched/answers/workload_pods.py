@@ -30,7 +30,7 @@ from kubesched.api.apps import (
     StatefulSetOrdinals,
     StatefulSetSpec,
 )
-from kubesched.api.codec import Loaded, Source, objects_in
+from kubesched.api.codec import Loaded, Source, kinds_with_containers, objects_in
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import CoreEvent, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
 from kubesched.api.decode import load
@@ -60,6 +60,10 @@ _JOB_LABELS: Final = {
     "uid": ("batch.kubernetes.io/controller-uid", "controller-uid"),
 }
 _ONE_RUN: Final = "1"
+_WORKLOADS: Final = (
+    "Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, ReplicaSets, ReplicationControllers or "
+    "Pods"
+)
 _LIMITS: Final = ("v1/LimitRange", "v1/ResourceQuota")
 
 Scaled: TypeAlias = Deployment | ReplicaSet | StatefulSet | ReplicationController | Job | CronJob
@@ -362,10 +366,12 @@ def read_manifests(
                 f"{where}: {owner.kind} {owner.name} creates what is in it; name a file with that "
                 "workload, or with the one that creates it"
             )
-        raise UserError(
-            f"{where}: no workload in it; name files with Deployments, StatefulSets, DaemonSets, "
-            "Jobs, CronJobs, ReplicaSets, ReplicationControllers or Pods"
-        )
+        if custom := kinds_with_containers(skipped):
+            raise UserError(
+                f"{where}: no workload in it that is known, only {_counted(custom)}, whose "
+                f"controllers create pods; write these as {_WORKLOADS}"
+            )
+        raise UserError(f"{where}: no workload in it; name files with {_WORKLOADS}")
     specs = (
         item.spec if isinstance(item, Pod) else _template(item)[1]
         for item in own
@@ -377,11 +383,20 @@ def read_manifests(
 
 def _limits(skipped: Counter[str]) -> Iterator[str]:
     """Yield warnings about skipped objects that limit or raise the number of pods."""
+    if custom := kinds_with_containers(skipped):
+        remedy = "write their pods as Deployments, Jobs or Pods to count them"
+        yield f"not read: {_counted(custom)}, whose controllers create pods; {remedy}"
     found = [name.partition("/")[2] for name in _LIMITS if skipped[name]]
     if found:
         yield f"not read: {names(found)}, which may keep pods from being created"
     if any(name.endswith("/HorizontalPodAutoscaler") for name in skipped):
         yield "not read: HorizontalPodAutoscaler, which may want more pods; give their number"
+
+
+def _counted(kinds: Mapping[str, int]) -> str:
+    """Return kinds with their numbers, such as `1 RayCluster of ray.io/v1`."""
+    parts = ((name.rpartition("/"), number) for name, number in sorted(kinds.items()))
+    return names([f"{count(number, kind)} of {version}" for (version, _, kind), number in parts])
 
 
 def decoded(

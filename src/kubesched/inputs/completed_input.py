@@ -96,7 +96,7 @@ def listed_kinds(skipped: Iterable[str]) -> tuple[type, ...]:
 def not_read(objects: Sequence[KubeObject], skipped: Counter[str]) -> Iterator[str]:
     """Yield warnings about skipped objects that the user may have meant to be read."""
     if skipped and not objects:
-        kinds = ", ".join(sorted(skipped))
+        kinds = ", ".join(sorted(name for name in skipped if " " not in name))
         hint = "; pass it with --config" if kinds.endswith(f"/{_CONFIGURATION}") else ""
         yield f"nothing to schedule was found, only objects of kind {kinds}{hint}"
         return

@@ -132,7 +132,7 @@ def test_wrong_arguments(cluster: Path, tmp_path: Path, arguments: list[str], me
 def test_the_pods_of_custom_resources_are_not_counted(
     cluster: Path, tmp_path: Path, is_json: bool
 ) -> None:
-    """Only their controllers know how many there are; resources without containers are no matter."""
+    """Only their controllers know how many; resources without containers do not matter."""
     container = {"name": "main", "image": "train"}
     worker = {"replicas": 2, "template": {"spec": {"containers": [container]}}}
     custom: Json = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "ray"}}

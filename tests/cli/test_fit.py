@@ -128,6 +128,14 @@ def test_wrong_arguments(cluster: Path, tmp_path: Path, arguments: list[str], me
     assert refused("fit", file, "--cluster", cluster, *arguments).startswith(message)
 
 
+def test_unknown_fields_of_stdin(cluster: Path) -> None:
+    """As of files: helm prints there."""
+    item = manifest("Deployment")
+    item["spec"]["replica"] = 2
+    result = run("fit", "-", "--cluster", cluster, stdin=yaml.safe_dump(item))
+    assert "stdin: Deployment shop/web: unknown field spec.replica\n" in result.stderr
+
+
 @pytest.mark.parametrize("is_json", [True, False])
 def test_the_pods_of_custom_resources_are_not_counted(
     cluster: Path, tmp_path: Path, is_json: bool

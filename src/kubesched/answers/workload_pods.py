@@ -12,6 +12,7 @@ Differs:  all pods of a StatefulSet are created at once; a CronJob stands for on
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,7 +34,7 @@ from kubesched.api.apps import (
 from kubesched.api.codec import Loaded, Source, kinds_with_containers, objects_in
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import CoreEvent, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
-from kubesched.api.decode import load
+from kubesched.api.decode import STANDARD_INPUT, load, load_bytes
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.api.scheme import kind_of
 from kubesched.api.volume import PersistentVolumeClaim
@@ -346,7 +347,13 @@ def read_manifests(
     skipped: Counter[str] = Counter()
     files = [one for one in manifests if isinstance(one, Path)]
     objects = [one for one in manifests if not isinstance(one, Path)]
-    loaded = [*load(files, skipped, namespace=namespace)]
+    stdin = sys.stdin.buffer.read() if Path(STANDARD_INPUT) in files else b""
+    loaded: list[Loaded] = []
+    for file in files:
+        if str(file) == STANDARD_INPUT:
+            loaded += load_bytes(stdin, STANDARD_INPUT, skipped, namespace=namespace)
+        else:
+            loaded += load([file], skipped, namespace=namespace)
     loaded += decoded(objects, skipped, namespace)
     items = distinct_objects(loaded)
     errors = [error for found in loaded for error in _errors_of(found)]
@@ -377,7 +384,7 @@ def read_manifests(
         for item in own
         if isinstance(item, Workload)
     )
-    warnings = [*unknown_fields(files), *not_read(own, skipped), *_limits(skipped)]
+    warnings = [*unknown_fields(files, stdin), *not_read(own, skipped), *_limits(skipped)]
     return own, [*warnings, *on_runtime_classes(specs)]
 
 

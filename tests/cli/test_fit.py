@@ -128,6 +128,44 @@ def test_wrong_arguments(cluster: Path, tmp_path: Path, arguments: list[str], me
     assert refused("fit", file, "--cluster", cluster, *arguments).startswith(message)
 
 
+def test_unknown_fields_of_stdin(cluster: Path) -> None:
+    """As of files: helm prints there."""
+    item = manifest("Deployment")
+    item["spec"]["replica"] = 2
+    result = run("fit", "-", "--cluster", cluster, stdin=yaml.safe_dump(item))
+    assert "stdin: Deployment shop/web: unknown field spec.replica\n" in result.stderr
+
+
+@pytest.mark.parametrize("is_json", [True, False])
+def test_the_pods_of_custom_resources_are_not_counted(
+    cluster: Path, tmp_path: Path, is_json: bool
+) -> None:
+    """Only their controllers know how many; resources without containers do not matter."""
+    container = {"name": "main", "image": "train"}
+    worker = {"replicas": 2, "template": {"spec": {"containers": [container]}}}
+    custom: Json = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "ray"}}
+    custom["spec"] = {"workerGroupSpecs": [worker]}
+    rule: Json = {"apiVersion": "example.com/v1", "kind": "Rule", "metadata": {"name": "rule"}}
+    rule["spec"] = {"container": "main", "containers": ["main"]}
+
+    def of(*items: Json) -> str:
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        return text if is_json else yaml.safe_dump(json.loads(text))
+
+    result = run("fit", "-", "--cluster", cluster, stdin=of(manifest("Deployment"), custom, rule))
+    assert not result.exit_code
+    assert result.stderr == (
+        "kubesched: warning: not read: 1 RayCluster of ray.io/v1, whose controllers create pods; "
+        "write their pods as Deployments, Jobs or Pods to count them\n"
+    )
+    error = refused("fit", "-", "--cluster", cluster, stdin=of(custom))
+    assert error.startswith(
+        "stdin: no workload in it that is known, only 1 RayCluster of ray.io/v1"
+    )
+    result = run("simulate", "-", stdin=of(custom))
+    assert "only objects of kind ray.io/v1/RayCluster\n" in result.stderr
+
+
 def test_wrong_manifests(cluster: Path, tmp_path: Path) -> None:
     """Errors name the file, the document and the field."""
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}

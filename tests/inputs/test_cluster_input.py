@@ -82,3 +82,14 @@ def test_progress_of_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert ["", "Reading: 1 object", "Reading: 2 objects", ""] == stream.getvalue().split(
         "\r\x1b[K"
     )
+
+
+def test_a_large_file_is_named_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first object may be there only minutes later."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(cluster_input, "_LARGE_MB", 0)
+    read_cluster(ClusterSource(files=(write(tmp_path, [node("n")], "c.json"),)))
+    assert "\r\x1b[KReading c.json (0 MB)\r\x1b[K" == stream.getvalue()

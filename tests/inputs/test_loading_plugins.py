@@ -199,7 +199,7 @@ def test_a_configuration_that_mentions_the_plugin_decides(
         pytest.param("np", "it is not a class that inherits", id="module"),
         pytest.param("Unfinished", "the class does not implement filter", id="abstract"),
         pytest.param("Unfit", "filter(self, pod) is called as filter(self, state, pod, nodes)"),
-        pytest.param("Sync", "bind must be `async def`"),
+        pytest.param("Sync", "bind must be `async def`, not `def`"),
         pytest.param("Scoped", "scope and score_scope must be members of Scope"),
         pytest.param("Signing", "signed_kinds must be a tuple of classes, such as (Namespace,)"),
         pytest.param("Scores", "score is not called, because Scores does not inherit ScorePlugin"),

@@ -341,6 +341,26 @@ def test_a_profile_needs_queue_sort_and_bind() -> None:
     ] == _errors(Plugins())
 
 
+class _Forgetful(Toy, FilterPlugin[None]):
+    """Does not call the `__init__` of its base class."""
+
+    name: ClassVar = "Forgetful"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        pass
+
+
+def test_a_plugin_has_its_handle_in_any_case() -> None:
+    """Also if its own `__init__` has not called that of Plugin."""
+    configuration = ProfileConfiguration(
+        scheduler_name="s",
+        plugins=_plugins(filter=["Forgetful"]),
+    )
+    profile = Profile(configuration, Registry(Sort, Bind, _Forgetful), GATES, random=Random(0))
+    (plugin,) = profile.filter_plugins
+    assert plugin.handle.feature_gates is GATES
+
+
 def test_field_errors_of_construction_are_collected() -> None:
     """Wrong arguments of one plugin do not hide that another one cannot be built."""
     plugins = _plugins(filter=["Explodes", "FewestFast"])

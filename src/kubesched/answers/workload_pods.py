@@ -12,6 +12,7 @@ Differs:  all pods of a StatefulSet are created at once; a CronJob stands for on
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,10 +31,10 @@ from kubesched.api.apps import (
     StatefulSetOrdinals,
     StatefulSetSpec,
 )
-from kubesched.api.codec import Loaded, Source, objects_in
+from kubesched.api.codec import Loaded, Source, kinds_with_containers, objects_in
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import CoreEvent, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
-from kubesched.api.decode import load
+from kubesched.api.decode import STANDARD_INPUT, load, load_bytes
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference, controller_of
 from kubesched.api.scheme import kind_of
 from kubesched.api.volume import PersistentVolumeClaim
@@ -60,6 +61,10 @@ _JOB_LABELS: Final = {
     "uid": ("batch.kubernetes.io/controller-uid", "controller-uid"),
 }
 _ONE_RUN: Final = "1"
+_WORKLOADS: Final = (
+    "Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, ReplicaSets, ReplicationControllers or "
+    "Pods"
+)
 _LIMITS: Final = ("v1/LimitRange", "v1/ResourceQuota")
 
 Scaled: TypeAlias = Deployment | ReplicaSet | StatefulSet | ReplicationController | Job | CronJob
@@ -342,7 +347,13 @@ def read_manifests(
     skipped: Counter[str] = Counter()
     files = [one for one in manifests if isinstance(one, Path)]
     objects = [one for one in manifests if not isinstance(one, Path)]
-    loaded = [*load(files, skipped, namespace=namespace)]
+    stdin = sys.stdin.buffer.read() if Path(STANDARD_INPUT) in files else b""
+    loaded: list[Loaded] = []
+    for file in files:
+        if str(file) == STANDARD_INPUT:
+            loaded += load_bytes(stdin, STANDARD_INPUT, skipped, namespace=namespace)
+        else:
+            loaded += load([file], skipped, namespace=namespace)
     loaded += decoded(objects, skipped, namespace)
     items = distinct_objects(loaded)
     errors = [error for found in loaded for error in _errors_of(found)]
@@ -362,26 +373,37 @@ def read_manifests(
                 f"{where}: {owner.kind} {owner.name} creates what is in it; name a file with that "
                 "workload, or with the one that creates it"
             )
-        raise UserError(
-            f"{where}: no workload in it; name files with Deployments, StatefulSets, DaemonSets, "
-            "Jobs, CronJobs, ReplicaSets, ReplicationControllers or Pods"
-        )
+        if custom := kinds_with_containers(skipped):
+            raise UserError(
+                f"{where}: no workload in it that is known, only {_counted(custom)}, whose "
+                f"controllers create pods; write these as {_WORKLOADS}"
+            )
+        raise UserError(f"{where}: no workload in it; name files with {_WORKLOADS}")
     specs = (
         item.spec if isinstance(item, Pod) else _template(item)[1]
         for item in own
         if isinstance(item, Workload)
     )
-    warnings = [*unknown_fields(files), *not_read(own, skipped), *_limits(skipped)]
+    warnings = [*unknown_fields(files, stdin), *not_read(own, skipped), *_limits(skipped)]
     return own, [*warnings, *on_runtime_classes(specs)]
 
 
 def _limits(skipped: Counter[str]) -> Iterator[str]:
     """Yield warnings about skipped objects that limit or raise the number of pods."""
+    if custom := kinds_with_containers(skipped):
+        remedy = "write their pods as Deployments, Jobs or Pods to count them"
+        yield f"not read: {_counted(custom)}, whose controllers create pods; {remedy}"
     found = [name.partition("/")[2] for name in _LIMITS if skipped[name]]
     if found:
         yield f"not read: {names(found)}, which may keep pods from being created"
     if any(name.endswith("/HorizontalPodAutoscaler") for name in skipped):
         yield "not read: HorizontalPodAutoscaler, which may want more pods; give their number"
+
+
+def _counted(kinds: Mapping[str, int]) -> str:
+    """Return kinds with their numbers, such as `1 RayCluster of ray.io/v1`."""
+    parts = ((name.rpartition("/"), number) for name, number in sorted(kinds.items()))
+    return names([f"{count(number, kind)} of {version}" for (version, _, kind), number in parts])
 
 
 def decoded(

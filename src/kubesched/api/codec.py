@@ -30,6 +30,7 @@ _ARRAY_START: Final = ord("[")
 _PATH: Final = re.compile(r"(?P<expected>.*) - at `(?:key in )?(?P<path>\$.*)`", re.DOTALL)
 _ENTRY: Final = "[...]"
 _PAGE, _LAST_PAGE = " with metadata.continue", " without metadata.continue"
+_CONTAINERS_IN_IT: Final = " with containers"
 _STEP: Final = re.compile(r"\[[^]]*\]|\.[^.\[]+")
 _UNQUOTED: Final = re.compile(r"Expected `(?:.*\| )?str(?: \|.*)?`, got `(?:int|float|bool)`")
 _FAST_HEADER: Final = re.compile(
@@ -160,9 +161,9 @@ def objects_in(
 ) -> Iterator[Loaded]:
     """Yield the object, or the objects of the list, in a document of JSON text or plain values.
 
-    `skipped` counts the `apiVersion/Kind` of objects of unknown kinds, of empty lists, and of pages
-    of lists (`parts_of_lists`). Namespaced objects that name no namespace get the given one. Raises
-    DecodeError if something in it cannot be decoded.
+    `skipped` counts the `apiVersion/Kind` of objects of unknown kinds and of empty lists, and what
+    `parts_of_lists` and `kinds_with_containers` return. Namespaced objects that name no namespace
+    get the given one. Raises DecodeError if something in it cannot be decoded.
     """
     for item, place in _objects_in(raw, source, skipped, _NO_HEADER, 0):
         yield Loaded(_placed(item, namespace), place)
@@ -185,7 +186,8 @@ def _objects_in(
             yield _decode(raw, kind, source), source
             return
         if not name.endswith("List"):
-            skipped[f"{api_version}/{name}"] += 1
+            found = ("", _CONTAINERS_IN_IT) if _has_containers(raw, api_version) else ("",)
+            skipped.update(f"{api_version}/{name}{suffix}" for suffix in found)
             return
         items, metadata = _list_items(raw, source)
         if not items and name != "List":
@@ -212,6 +214,43 @@ def _is_array(raw: Raw) -> bool:
     if isinstance(raw, msgspec.Raw):
         return memoryview(raw)[0] == _ARRAY_START
     return bytes(raw[:64]).lstrip()[:1] == b"["
+
+
+def kinds_with_containers(skipped: Counter[str]) -> dict[str, int]:
+    """Return the skipped kinds of custom resources with containers, and how many there are."""
+    return {
+        name.removesuffix(_CONTAINERS_IN_IT): number
+        for name, number in skipped.items()
+        if name.endswith(_CONTAINERS_IN_IT)
+    }
+
+
+def _has_containers(raw: Raw, api_version: str) -> bool:
+    """Whether a custom resource describes containers, as for pods that its controller creates."""
+    group = api_version.rpartition("/")[0]
+    if "." not in group or group.endswith(".k8s.io"):
+        return False
+    if isinstance(raw, dict):
+        return _describes_containers(raw)
+    text = bytes(raw)
+    if b'"container' not in text:
+        return False
+    try:
+        return _describes_containers(msgspec.json.decode(text))
+    except _MALFORMED:
+        return False
+
+
+def _describes_containers(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_describes_containers, value))
+    if not isinstance(value, dict):
+        return False
+    one, several = value.get("container"), value.get("containers")
+    described = [one, *(several if isinstance(several, list) else ())]
+    if any(isinstance(each, dict) and "image" in each for each in described):
+        return True
+    return any(map(_describes_containers, value.values()))
 
 
 def parts_of_lists(skipped: Counter[str]) -> list[str]:

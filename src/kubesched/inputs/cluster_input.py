@@ -23,7 +23,7 @@ from kubesched.api.core import Pod, ReplicationController
 from kubesched.api.decode import STANDARD_INPUT, load, load_bytes, unpacked
 from kubesched.api.meta import KubeObject
 from kubesched.api.selectors import matches_label_selector, matches_set
-from kubesched.explain.sentences import count
+from kubesched.explain.sentences import count, names
 from kubesched.inputs.completed_input import (
     ClusterInput,
     all_kinds,
@@ -39,6 +39,7 @@ from kubesched.simulator.traces import is_openb, read_openb
 
 _HEAD_BYTES: Final = 256
 _SHOWN_EVERY: Final = 1_000
+_LARGE_MB: Final = 10
 
 
 def read_cluster(
@@ -57,7 +58,7 @@ def read_cluster(
     skipped: Counter[str] = Counter()
     if source.files:
         known = ClusterInput([], [], (), _name(source.files))
-        cluster = list(_counted(_load(source.files, skipped)))
+        cluster = list(_counted(source.files, _load(source.files, skipped)))
     else:
         # Imported late: files need no HTTP client.
         from kubesched.inputs.live_cluster import read_live
@@ -127,9 +128,14 @@ def _is_table(file: Path) -> bool:
     return file.name.removesuffix(".gz").endswith(".csv")
 
 
-def _counted(found: Iterable[Loaded]) -> Iterator[Loaded]:
+def _counted(files: Iterable[Path], found: Iterable[Loaded]) -> Iterator[Loaded]:
     """Show how many objects were read so far."""
     with StatusLine() as status:
+        sizes = {file.name: file.stat().st_size >> 20 for file in files if file.is_file()}
+        large = [f"{name} ({size} MB)" for name, size in sizes.items() if size >= _LARGE_MB]
+        if large:
+            # A document is parsed as a whole, before its first object is there.
+            status.show_before(f"Reading {names(large)}")
         for number, one in enumerate(found):
             if not number % _SHOWN_EVERY:
                 status.show(partial(_reading, number + 1))

@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kubesched.api.codec import parts_of_lists
+from kubesched.api.codec import Source, parts_of_lists
 from kubesched.api.core import FINISHED, Node, Pod, PodSpec
-from kubesched.api.decode import content_of, files_in
+from kubesched.api.decode import STANDARD_INPUT, content_of, files_in
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheduling import PriorityClass
 from kubesched.api.scheme import KINDS, find_kind, known_kinds
@@ -96,7 +96,7 @@ def listed_kinds(skipped: Iterable[str]) -> tuple[type, ...]:
 def not_read(objects: Sequence[KubeObject], skipped: Counter[str]) -> Iterator[str]:
     """Yield warnings about skipped objects that the user may have meant to be read."""
     if skipped and not objects:
-        kinds = ", ".join(sorted(skipped))
+        kinds = ", ".join(sorted(name for name in skipped if " " not in name))
         hint = "; pass it with --config" if kinds.endswith(f"/{_CONFIGURATION}") else ""
         yield f"nothing to schedule was found, only objects of kind {kinds}{hint}"
         return
@@ -149,29 +149,43 @@ def on_runtime_classes(specs: Iterable[PodSpec]) -> Iterator[str]:
 _BYTES_MAX: Final = 256 << 10
 
 
-def unknown_fields(paths: Iterable[Path]) -> list[str]:
-    """Return a line for each unknown field of objects without a uid; skip unreadable files."""
+def unknown_fields(paths: Iterable[Path], stdin: bytes = b"") -> list[str]:
+    """Return a line for each unknown field of objects without a uid; skip unreadable files.
+
+    `stdin` is what was read there, if the paths name it.
+    """
+    files = [file for path in paths for file in files_in(path)]
+    texts = ((Source(str(file), 0), _small(file, stdin)) for file in files)
     found = [
-        f"{file}: {kind} {name}: unknown field {field}"
-        for path in paths
-        for file in files_in(path)
-        for item in _items(file)
+        f"{source}: {kind} {name}: unknown field {field}"
+        for source, text in texts
+        for item in _items(text)
         for kind, name, field in _of_object(item)
     ]
     return first_of(found, "unknown fields")
 
 
-def _items(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a small file; nothing if it cannot be parsed."""
+def _small(file: Path, stdin: bytes) -> bytes:
+    """Return the content of a small file; nothing of a large one, or one that cannot be read."""
+    if str(file) == STANDARD_INPUT:
+        return stdin if len(stdin) <= _BYTES_MAX else b""
     try:
         if not file.is_file() or file.stat().st_size > _BYTES_MAX:
-            return
-        text = content_of(file.read_bytes(), str(file))
+            return b""
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+def _items(data: bytes) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file; nothing if it cannot be parsed."""
+    try:
+        text = content_of(data, "")
         if text.lstrip()[:1] in (b"{", b"["):
             documents: list[Any] = [msgspec.json.decode(text)]
         else:
             documents = [document for _, document in load_documents(text.decode())]
-    except (OSError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         return
     for document in documents:
         for item in document if isinstance(document, list) else [document]:

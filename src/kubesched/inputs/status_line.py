@@ -30,6 +30,11 @@ class StatusLine:
         if self._is_shown:
             _write(_CLEAR)
 
+    def show_before(self, text: str) -> None:
+        """Show a text at once, before work that shows none for long."""
+        self._due = 0.0
+        self.show(lambda: text)
+
     def show(self, text: Callable[[], str]) -> None:
         """Show a text if the line is due; call it often."""
         if self._is_watched and (now := time.perf_counter()) >= self._due:

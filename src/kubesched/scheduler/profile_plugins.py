@@ -161,6 +161,9 @@ def _build(
         try:
             decoded = registry[name].decode_args(raw, handle, place)
             plugin = registry[name](decoded, handle)
+            if not hasattr(plugin, "handle"):
+                # An `__init__` of its own has not called that of Plugin.
+                plugin.handle = handle
             check_events(plugin.events_to_register())
             plugins[name] = plugin
         except ConfigError as error:

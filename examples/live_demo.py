@@ -15,7 +15,6 @@ import tempfile
 import textwrap
 import time
 from asyncio.subprocess import DEVNULL, Process
-from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -130,7 +129,7 @@ class Story:
 
 async def create(rest: Rest, file: str) -> None:
     """Create the objects of a file."""
-    for item, _ in load([str(HERE / file)], Counter()):
+    for item, _ in load([str(HERE / file)]):
         path = path_of(kind_of(type(item)), item.metadata.namespace)
         await rest.send(Request(method="POST", path=path, body=msgspec.json.encode(item)))
 

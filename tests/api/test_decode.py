@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.codec import DecodeError, Source, decode_object, encode_json
+from kubesched.api.codec import DecodeError, Skipped, Source, decode_object, encode_json
 from kubesched.api.core import Pod
 from kubesched.api.decode import load, load_bytes
 from kubesched.api.meta import ObjectMeta
@@ -32,7 +31,7 @@ def _names(data: bytes | str, file: str = "x.json") -> list[str]:
     raw = data.encode() if isinstance(data, str) else data
     return [
         f"{type(loaded.object).__name__} {loaded.object.metadata.name}"
-        for loaded in load_bytes(raw, file, Counter())
+        for loaded in load_bytes(raw, file, Skipped())
     ]
 
 
@@ -87,7 +86,7 @@ def test_items_of_a_typed_list_need_no_kind() -> None:
 
 def test_unknown_kinds_are_counted() -> None:
     """Objects of unknown kinds are skipped and counted."""
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
     foo = {"apiVersion": "x/v1", "kind": "Foo", "metadata": {}}
     data = json.dumps([foo, A, foo]).encode()
     assert 1 == len(list(load_bytes(data, "x.json", skipped)))
@@ -98,7 +97,7 @@ def test_objects_are_placed_in_namespaces() -> None:
     """As with kubectl: the given namespace by default, and none for cluster-scoped kinds."""
     pods = [A, _plain("c", metadata={"name": "c", "namespace": "n"})]
     data = json.dumps([*pods, _plain("b", "Node", metadata={"name": "b", "namespace": "n"})])
-    found = load_bytes(data.encode(), "x.json", Counter(), namespace="m")
+    found = load_bytes(data.encode(), "x.json", Skipped(), namespace="m")
     metadata = [loaded.object.metadata for loaded in found]
     assert ["m", "n", ""] == [meta.namespace for meta in metadata]
 
@@ -106,7 +105,7 @@ def test_objects_are_placed_in_namespaces() -> None:
 def test_sources_have_the_place() -> None:
     """File, document from 1, item from 0."""
     data = f"{TEXT_A}\n[{TEXT_A},{TEXT_B}]".encode()
-    sources = [loaded.source for loaded in load_bytes(data, "x.json", Counter())]
+    sources = [loaded.source for loaded in load_bytes(data, "x.json", Skipped())]
     assert [Source("x.json", 1), Source("x.json", 2, 0), Source("x.json", 2, 1)] == sources
     assert "x.json: document 2: items[1]" == str(sources[-1])
 
@@ -337,7 +336,7 @@ def test_file_of_another_compression(tmp_path: Path) -> None:
 def test_text_with_a_mark_of_its_encoding(file: str, encoding: str) -> None:
     """PowerShell writes UTF-16."""
     text = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "ä"}}'
-    [(found, _)] = load_bytes(text.encode(encoding), file, Counter())
+    [(found, _)] = load_bytes(text.encode(encoding), file, Skipped())
     assert isinstance(found, Pod)
     assert "ä" == found.metadata.name
 
@@ -423,7 +422,7 @@ def test_encoded_objects_have_their_kind() -> None:
     } == (json.loads(encode_json(pod)))
     again = decode_object(encode_json(pod))
     text = dump(json.loads(encode_json(pod)))
-    (from_yaml,) = load_bytes(text.encode(), "x.yaml", Counter(), namespace="")
+    (from_yaml,) = load_bytes(text.encode(), "x.yaml", Skipped(), namespace="")
     assert again == from_yaml.object
 
 
@@ -451,7 +450,7 @@ def test_any_object_is_read_or_refused(junk: Any, kind: str | None) -> None:
         text = json.dumps(value)
         for file in ("x.json", "x.yaml"):
             try:
-                list(load_bytes(text.encode(), file, Counter()))
+                list(load_bytes(text.encode(), file, Skipped()))
             except DecodeError as error:
                 assert str(Source(file, 0)) in str(error)  # noqa: PT017 - most of it is fine
 
@@ -461,7 +460,7 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     """Random input raises nothing but DecodeError."""
     for file in ("x.json", "x.yaml", "-"):
         try:
-            list(load_bytes(data, file, Counter()))
+            list(load_bytes(data, file, Skipped()))
         except DecodeError as error:
             assert str(Source(file, 0)) in str(error)  # noqa: PT017 - most of it is fine
 
@@ -469,5 +468,5 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
 def test_a_generated_name_ends_in_1() -> None:
     """An object with `generateName` alone gets that name with 1 appended."""
     text = b'{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "run-"}}'
-    (found,) = load_bytes(text, "job.json", Counter())
+    (found,) = load_bytes(text, "job.json", Skipped())
     assert found.object.metadata.name == "run-1"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
 import yaml
 
-from kubesched.api.codec import decode_object, encode_json
+from kubesched.api.codec import Skipped, decode_object, encode_json
 from kubesched.api.decode import load_bytes
 from kubesched.api.meta import KubeObject
 from kubesched.api.scheme import KINDS, Kind
@@ -57,7 +56,7 @@ def object_of(plain: Json) -> KubeObject:
 
 def objects_of(body: str) -> Iterable[KubeObject]:
     """Return the objects of YAML documents."""
-    for item, _ in load_bytes(body.encode(), "transcript.yaml", Counter()):
+    for item, _ in load_bytes(body.encode(), "transcript.yaml", Skipped()):
         yield object_of(plain_of(item))
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +7,14 @@ import msgspec
 import pytest
 import yaml
 
+from kubesched.api.codec import Skipped
 from kubesched.api.decode import load_bytes
 from kubesched.simulator.soundness import errors_of
 
 
 def _errors(kind: str, **parts: Any) -> list[str]:
     item = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}, **parts}
-    (loaded,) = load_bytes(msgspec.json.encode(item), "-", Counter())
+    (loaded,) = load_bytes(msgspec.json.encode(item), "-", Skipped())
     return [str(field_error) for field_error in errors_of(loaded.object)]
 
 

@@ -11,7 +11,6 @@ Invariants: questions change nothing; the same question has the same answer.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -51,6 +50,7 @@ from kubesched.answers.workload_pods import (
     more_pods,
     read_manifests,
 )
+from kubesched.api.codec import Skipped
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.config.args import exhaustive
@@ -210,8 +210,8 @@ class Cluster:
         """
         options = SchedulerOptions.of(scheduler)
         setup = load_checked_scheduler(options)
-        given = distinct_objects(decoded(objects, Counter()))
-        found, warnings = completed(given, Counter())
+        given = distinct_objects(decoded(objects, Skipped()))
+        found, warnings = completed(given, Skipped())
         kinds = all_kinds() if complete else ()
         return cls(ClusterInput(found, warnings, kinds, "objects"), setup, options)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
@@ -31,7 +30,7 @@ from kubesched.api.apps import (
     StatefulSetOrdinals,
     StatefulSetSpec,
 )
-from kubesched.api.codec import Loaded, Source, kinds_with_containers, objects_in
+from kubesched.api.codec import Loaded, Skipped, Source, objects_in
 from kubesched.api.conditions import find_condition
 from kubesched.api.core import CoreEvent, Node, Pod, PodSpec, PodTemplateSpec, ReplicationController
 from kubesched.api.decode import STANDARD_INPUT, load, load_bytes
@@ -65,6 +64,7 @@ _WORKLOADS: Final = (
     "Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, ReplicaSets, ReplicationControllers or "
     "Pods"
 )
+_BUILT_IN: Final = ".k8s.io"
 _LIMITS: Final = ("v1/LimitRange", "v1/ResourceQuota")
 
 Scaled: TypeAlias = Deployment | ReplicaSet | StatefulSet | ReplicationController | Job | CronJob
@@ -344,7 +344,7 @@ def read_manifests(
     Objects that name no namespace get the given one. Raises DecodeError, and UserError if an object
     is wrong, or there is no workload where one is needed.
     """
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
     files = [one for one in manifests if isinstance(one, Path)]
     objects = [one for one in manifests if not isinstance(one, Path)]
     stdin = sys.stdin.buffer.read() if Path(STANDARD_INPUT) in files else b""
@@ -373,12 +373,9 @@ def read_manifests(
                 f"{where}: {owner.kind} {owner.name} creates what is in it; name a file with that "
                 "workload, or with the one that creates it"
             )
-        if custom := kinds_with_containers(skipped):
-            raise UserError(
-                f"{where}: no workload in it that is known, only {_counted(custom)}, whose "
-                f"controllers create pods; write these as {_WORKLOADS}"
-            )
-        raise UserError(f"{where}: no workload in it; name files with {_WORKLOADS}")
+        custom = _custom_kinds(skipped)
+        which = f" that is known, only {names(custom)}" if custom else ""
+        raise UserError(f"{where}: no workload in it{which}; name files with {_WORKLOADS}")
     specs = (
         item.spec if isinstance(item, Pod) else _template(item)[1]
         for item in own
@@ -388,11 +385,10 @@ def read_manifests(
     return own, [*warnings, *on_runtime_classes(specs)]
 
 
-def _limits(skipped: Counter[str]) -> Iterator[str]:
+def _limits(skipped: Skipped) -> Iterator[str]:
     """Yield warnings about skipped objects that limit or raise the number of pods."""
-    if custom := kinds_with_containers(skipped):
-        remedy = "write their pods as Deployments, Jobs or Pods to count them"
-        yield f"not read: {_counted(custom)}, whose controllers create pods; {remedy}"
+    if custom := _custom_kinds(skipped):
+        yield f"not read: {names(custom)}; pods that their controllers may create are not counted"
     found = [name.partition("/")[2] for name in _LIMITS if skipped[name]]
     if found:
         yield f"not read: {names(found)}, which may keep pods from being created"
@@ -400,15 +396,18 @@ def _limits(skipped: Counter[str]) -> Iterator[str]:
         yield "not read: HorizontalPodAutoscaler, which may want more pods; give their number"
 
 
-def _counted(kinds: Mapping[str, int]) -> str:
-    """Return kinds with their numbers, such as `1 RayCluster of ray.io/v1`."""
-    parts = ((name.rpartition("/"), number) for name, number in sorted(kinds.items()))
-    return names([f"{count(number, kind)} of {version}" for (version, _, kind), number in parts])
+def _custom_kinds(skipped: Skipped) -> list[str]:
+    """Return the kinds of custom resources."""
+    found = (name.split("/") for name in skipped)
+    groups = ((parts[0], parts[-1]) for parts in found if "." in parts[0])
+    return sorted(
+        {kind for group, kind in groups if "." in group and not group.endswith(_BUILT_IN)}
+    )
 
 
 def decoded(
     objects: Iterable[Mapping[str, Any]],
-    skipped: Counter[str],
+    skipped: Skipped,
     namespace: str = "default",
     name: str = "objects",
 ) -> Iterator[Loaded]:
@@ -432,12 +431,12 @@ def more_pods(
     `profile` is the name of the scheduler that places them; None for each pod's own. Raises
     DecodeError or UserError if one is invalid, or no pod.
     """
-    items = distinct_objects(decoded(pods, Counter()))
+    items = distinct_objects(decoded(pods, Skipped()))
     strange = next((item for item in items if not isinstance(item, Pod)), None)
     if strange is not None:
         raise UserError(f"{type(strange).__name__} {strange.metadata.name}: it is not a Pod")
     others = [item for item in objects if not isinstance(item, Pod)]
-    found, _ = completed([*others, *items], Counter())
+    found, _ = completed([*others, *items], Skipped())
     new = [item for item in found if isinstance(item, Pod)]
     return [with_scheduler_name(pending_again(pod), profile) for pod in new]
 

@@ -29,8 +29,6 @@ _STREAMS: Final = {"": "input", "-": "stdin"}
 _ARRAY_START: Final = ord("[")
 _PATH: Final = re.compile(r"(?P<expected>.*) - at `(?:key in )?(?P<path>\$.*)`", re.DOTALL)
 _ENTRY: Final = "[...]"
-_PAGE, _LAST_PAGE = " with metadata.continue", " without metadata.continue"
-_CONTAINERS_IN_IT: Final = " with containers"
 _STEP: Final = re.compile(r"\[[^]]*\]|\.[^.\[]+")
 _UNQUOTED: Final = re.compile(r"Expected `(?:.*\| )?str(?: \|.*)?`, got `(?:int|float|bool)`")
 _FAST_HEADER: Final = re.compile(
@@ -156,21 +154,37 @@ def decode_object(raw: Raw, source: Source = Source()) -> KubeObject:
     return _decode(raw, kind, source)
 
 
+class Skipped(Counter[str]):
+    """Counts the `apiVersion/Kind` of objects of unknown kinds and of empty lists."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._continues: dict[str, bool] = {}
+
+    @property
+    def partial_lists(self) -> list[str]:
+        """The lists, such as `v1/PodList`, of which only pages before the last one were read."""
+        return [name for name, continues in self._continues.items() if continues]
+
+    def note_page(self, name: str, *, continues: bool) -> None:
+        """Note that a list, or a page of it, was read, and whether there is a next page."""
+        self._continues[name] = continues and self._continues.get(name, True)
+
+
 def objects_in(
-    raw: Document, source: Source, skipped: Counter[str], *, namespace: str = _NAMESPACE
+    raw: Document, source: Source, skipped: Skipped, *, namespace: str = _NAMESPACE
 ) -> Iterator[Loaded]:
     """Yield the object, or the objects of the list, in a document of JSON text or plain values.
 
-    `skipped` counts the `apiVersion/Kind` of objects of unknown kinds and of empty lists, and what
-    `parts_of_lists` and `kinds_with_containers` return. Namespaced objects that name no namespace
-    get the given one. Raises DecodeError if something in it cannot be decoded.
+    `skipped` counts what is not there. Namespaced objects that name no namespace get the given one.
+    Raises DecodeError if something in it cannot be decoded.
     """
     for item, place in _objects_in(raw, source, skipped, _NO_HEADER, 0):
         yield Loaded(_placed(item, namespace), place)
 
 
 def _objects_in(
-    raw: Document, source: Source, skipped: Counter[str], inherited: _Header, depth: int
+    raw: Document, source: Source, skipped: Skipped, inherited: _Header, depth: int
 ) -> Iterator[tuple[KubeObject, Source]]:
     if depth > _LIST_DEPTH_MAX:
         raise DecodeError(source, f"lists are nested deeper than {_LIST_DEPTH_MAX} levels")
@@ -186,15 +200,14 @@ def _objects_in(
             yield _decode(raw, kind, source), source
             return
         if not name.endswith("List"):
-            found = ("", _CONTAINERS_IN_IT) if _has_containers(raw, api_version) else ("",)
-            skipped.update(f"{api_version}/{name}{suffix}" for suffix in found)
+            skipped[f"{api_version}/{name}"] += 1
             return
         items, metadata = _list_items(raw, source)
         if not items and name != "List":
             skipped[f"{api_version}/{name}"] += 1
         elif find_kind(api_version, name.removesuffix("List")) is not None:
-            is_page = isinstance(metadata, dict) and metadata.get("continue")
-            skipped[f"{api_version}/{name}{_PAGE if is_page else _LAST_PAGE}"] += 1
+            continues = isinstance(metadata, dict) and bool(metadata.get("continue"))
+            skipped.note_page(f"{api_version}/{name}", continues=continues)
         # The items of a PodList do not repeat their kind.
         of_items = _NO_HEADER if name == "List" else _Header(api_version, name.removesuffix("List"))
     for index, item in enumerate(items):
@@ -214,49 +227,6 @@ def _is_array(raw: Raw) -> bool:
     if isinstance(raw, msgspec.Raw):
         return memoryview(raw)[0] == _ARRAY_START
     return bytes(raw[:64]).lstrip()[:1] == b"["
-
-
-def kinds_with_containers(skipped: Counter[str]) -> dict[str, int]:
-    """Return the skipped kinds of custom resources with containers, and how many there are."""
-    return {
-        name.removesuffix(_CONTAINERS_IN_IT): number
-        for name, number in skipped.items()
-        if name.endswith(_CONTAINERS_IN_IT)
-    }
-
-
-def _has_containers(raw: Raw, api_version: str) -> bool:
-    """Whether a custom resource describes containers, as for pods that its controller creates."""
-    group = api_version.rpartition("/")[0]
-    if "." not in group or group.endswith(".k8s.io"):
-        return False
-    if isinstance(raw, dict):
-        return _describes_containers(raw)
-    text = bytes(raw)
-    if b'"container' not in text:
-        return False
-    try:
-        return _describes_containers(msgspec.json.decode(text))
-    except _MALFORMED:
-        return False
-
-
-def _describes_containers(value: Any) -> bool:
-    if isinstance(value, list):
-        return any(map(_describes_containers, value))
-    if not isinstance(value, dict):
-        return False
-    one, several = value.get("container"), value.get("containers")
-    described = [one, *(several if isinstance(several, list) else ())]
-    if any(isinstance(each, dict) and "image" in each for each in described):
-        return True
-    return any(map(_describes_containers, value.values()))
-
-
-def parts_of_lists(skipped: Counter[str]) -> list[str]:
-    """Return the lists, such as `v1/PodList`, of which only pages before the last one were read."""
-    pages = (one.removesuffix(_PAGE) for one in skipped if one.endswith(_PAGE))
-    return [name for name in pages if name + _LAST_PAGE not in skipped]
 
 
 def _list_items(raw: Any, source: Source) -> tuple[list[Any], Any]:
@@ -483,9 +453,7 @@ def _yaml_hint(text: str, line: int) -> str:
     return "; indent with spaces instead of tabs" if wrong.startswith("\t") else ""
 
 
-def yaml_objects(
-    text: str, file: str, skipped: Counter[str], *, namespace: str
-) -> Iterator[Loaded]:
+def yaml_objects(text: str, file: str, skipped: Skipped, *, namespace: str) -> Iterator[Loaded]:
     """Yield the objects of all documents of a YAML text; see `objects_in`."""
     # Concatenated lists without `---` between them would override each other.
     documents = load_documents(text, rejects_repeats=True)

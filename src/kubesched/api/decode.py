@@ -13,7 +13,6 @@ import json
 import re
 import sys
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
@@ -23,6 +22,7 @@ import msgspec
 from kubesched.api.codec import (
     DecodeError,
     Loaded,
+    Skipped,
     Source,
     empty_error,
     json_error,
@@ -45,7 +45,7 @@ _LOGS: Final = re.compile(
 
 def load(
     paths: Iterable[str | Path],
-    skipped: Counter[str] | None = None,
+    skipped: Skipped | None = None,
     *,
     namespace: str = "default",
 ) -> Iterator[Loaded]:
@@ -56,7 +56,7 @@ def load(
     objects that name no namespace get the given one. Raises DecodeError if a file cannot be read,
     or something in it cannot be decoded.
     """
-    skipped = Counter() if skipped is None else skipped
+    skipped = Skipped() if skipped is None else skipped
     for path in paths:
         if str(path) == STANDARD_INPUT:
             data = sys.stdin.buffer.read()
@@ -118,7 +118,7 @@ def unpacked(stream: BinaryIO) -> BinaryIO:
 
 
 def load_bytes(
-    data: bytes, file: str, skipped: Counter[str], *, namespace: str = "default"
+    data: bytes, file: str, skipped: Skipped, *, namespace: str = "default"
 ) -> Iterator[Loaded]:
     """Yield the objects of a file's content; the arguments are those of `load`."""
     data = content_of(data, file)

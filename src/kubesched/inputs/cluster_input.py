@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from kubesched.api.apps import CronJob, DaemonSet, Deployment, Job, ReplicaSet, StatefulSet
-from kubesched.api.codec import Loaded, Source
+from kubesched.api.codec import Loaded, Skipped, Source
 from kubesched.api.core import Pod, ReplicationController
 from kubesched.api.decode import STANDARD_INPUT, load, load_bytes, unpacked
 from kubesched.api.meta import KubeObject
@@ -55,7 +55,7 @@ def read_cluster(
     UserError for what is invalid, there twice, or cannot be read.
     """
     files = [*source.files, *pod_files]
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
     if source.files:
         known = ClusterInput([], [], (), _name(source.files))
         cluster = list(_counted(source.files, _load(source.files, skipped)))
@@ -93,7 +93,7 @@ def read_cluster(
 
 def live_input(live: ClusterInput) -> ClusterInput:
     """Return a live cluster with defaults."""
-    objects, warnings = completed(live.objects, Counter())
+    objects, warnings = completed(live.objects, Skipped())
     return live._replace(objects=objects, warnings=[*live.warnings, *warnings])
 
 
@@ -109,7 +109,7 @@ def _waiting(found: Loaded) -> Loaded:
     return Loaded(pending_again(item), found.source) if isinstance(item, Pod) else found
 
 
-def _load(files: Sequence[Path], skipped: Counter[str]) -> Iterator[Loaded]:
+def _load(files: Sequence[Path], skipped: Skipped) -> Iterator[Loaded]:
     for file in files:
         if str(file) == STANDARD_INPUT:
             data = sys.stdin.buffer.read()

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from kubesched.api.codec import Source, parts_of_lists
+from kubesched.api.codec import Skipped, Source
 from kubesched.api.core import FINISHED, Node, Pod, PodSpec
 from kubesched.api.decode import STANDARD_INPUT, content_of, files_in
 from kubesched.api.meta import KubeObject
@@ -62,7 +62,7 @@ class ClusterInput(NamedTuple):
 
 
 def completed(
-    objects: Iterable[KubeObject], skipped: Counter[str]
+    objects: Iterable[KubeObject], skipped: Skipped
 ) -> tuple[list[KubeObject], list[str]]:
     """Return objects with the API server's defaults, and warnings of one line each.
 
@@ -93,14 +93,14 @@ def listed_kinds(skipped: Iterable[str]) -> tuple[type, ...]:
 # Warnings.
 
 
-def not_read(objects: Sequence[KubeObject], skipped: Counter[str]) -> Iterator[str]:
+def not_read(objects: Sequence[KubeObject], skipped: Skipped) -> Iterator[str]:
     """Yield warnings about skipped objects that the user may have meant to be read."""
     if skipped and not objects:
-        kinds = ", ".join(sorted(name for name in skipped if " " not in name))
+        kinds = ", ".join(sorted(skipped))
         hint = "; pass it with --config" if kinds.endswith(f"/{_CONFIGURATION}") else ""
         yield f"nothing to schedule was found, only objects of kind {kinds}{hint}"
         return
-    for name in parts_of_lists(skipped):
+    for name in skipped.partial_lists:
         yield f"{name}: only a part of it is there, as its metadata.continue shows; add the rest"
     for name in sorted(skipped):
         api_version, _, kind = name.rpartition("/")

@@ -459,7 +459,9 @@ def _problem_of_method(plugin: type[Plugin], name: str) -> str:
     if declared is own or not inspect.isroutine(own) or (name != "__init__" and name[0] == "_"):
         return ""
     if inspect.iscoroutinefunction(declared) != inspect.iscoroutinefunction(own):
-        right, wrong = ("def", "async def")[:: -1 if inspect.iscoroutinefunction(declared) else 1]
+        right, wrong = "def", "async def"
+        if inspect.iscoroutinefunction(declared):
+            right, wrong = wrong, right
         return f"{name} must be `{right}`, not `{wrong}`"
     parameters = [*inspect.signature(declared).parameters]
     try:

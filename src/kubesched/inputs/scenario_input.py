@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
@@ -260,7 +259,7 @@ def workload_warnings(play: Play) -> list[str]:
     pods nothing would create.
     """
     files = [Path(name) for name in play.scenario.objects]
-    loaded = list(load(files, Counter()))
+    loaded = list(load(files))
     objects = [found.object for found in loaded]
     return [
         *check_workloads(objects, loaded),

@@ -14,7 +14,6 @@ Differs:  nothing is evicted; pods stay until the episode ends. Claims are reser
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from random import Random
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from kubesched.answers.pod_explanation import check_scheduler
 from kubesched.answers.workload_pods import decoded
+from kubesched.api.codec import Skipped
 from kubesched.api.core import Node, Pod
 from kubesched.api.meta import KubeObject
 from kubesched.config.args import exhaustive
@@ -281,7 +281,7 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
 
 
 def _decoded(objects: Iterable[Json], name: str) -> list[KubeObject]:
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
     found, _ = completed(distinct_objects(decoded(objects, skipped, name=name)), skipped)
     return found
 

@@ -13,13 +13,13 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from kubesched.api.codec import Skipped
 from kubesched.api.core import Pod
 from kubesched.api.decode import load
 from kubesched.api.meta import KubeObject
@@ -89,7 +89,7 @@ def simulate(
     """
     gates = FeatureGates.of(scenario.scheduler.feature_gates)
     setup = SchedulerSetup(_configuration(scenario, gates), registry, gates, time.perf_counter)
-    skipped: Counter[str] = Counter()
+    skipped = Skipped()
     objects = [item for item, _ in load(scenario.objects, skipped)]
     simulation: _Simulation | None = None
 

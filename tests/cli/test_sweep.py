@@ -127,6 +127,19 @@ def test_wrong_options(arguments: list[str], problem: str, tmp_path: Path) -> No
     assert before == {file.name for file in Path().iterdir()}
 
 
+def test_interrupted_before_the_first_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is nothing to continue from."""
+    write(tmp_path, day=SCENARIO, sweep=SWEEP)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kubesched.cli.sweep.carry_out_all", interrupted)
+    result = _sweep("sweep.yaml", "-o", "a.csv")
+    assert 130 == result.exit_code
+    assert "kubesched: interrupted; no run has ended" == result.stderr.splitlines()[-1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_interrupted_sweep(sent: signal.Signals, code: int, tmp_path: Path) -> None:

@@ -191,8 +191,11 @@ def _run(
             ):
                 carry_out_all(missing, workers, finished)
     except KeyboardInterrupt:
-        words = f"{len(outcomes)} of {count(len(runs), 'run')} are in {printable(str(kept))}"
-        click.echo(f"kubesched: interrupted; {words}, and the same command continues", err=True)
+        words = (
+            f"{len(outcomes)} of {count(len(runs), 'run')} are in {printable(str(kept))}, and the"
+        )
+        words = f"{words} same command continues" if outcomes else "no run has ended"
+        click.echo(f"kubesched: interrupted; {words}", err=True)
         return EXIT_INTERRUPTED
     found = [(run, outcomes[run.key]) for run in runs]
     cells = summaries(found, plan.show)

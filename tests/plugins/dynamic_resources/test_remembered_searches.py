@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.core import Node
 from kubesched.api.resource import (
     AllocationResult,
     CounterSet,
@@ -25,13 +26,20 @@ from kubesched.framework.dra.devices import DeviceClasses
 from kubesched.framework.dra.pools import AllocationError, PoolIndex
 from kubesched.plugins.dynamic_resources.allocator import Allocator, NodeRejected
 from kubesched.plugins.dynamic_resources.extended_resources import NO_CLAIM
-from kubesched.plugins.dynamic_resources.node_devices import DeviceMatcher, Features
+from kubesched.plugins.dynamic_resources.node_devices import (
+    DeviceMatcher,
+    Features,
+    UnusableDevices,
+)
 from kubesched.plugins.dynamic_resources.remembered_searches import (
+    NOT_SEARCHED,
+    SOLVED,
+    UNSOLVED,
     ClaimSearch,
     NodeResults,
     RememberedSearches,
 )
-from kubesched.testing.builders import make_node
+from kubesched.testing.builders import make_node, make_table
 from tests.plugins.dynamic_resources.objects import (
     CLASS,
     DRIVER,
@@ -97,6 +105,7 @@ class _Allocating:
         self._index, self._matcher = PoolIndex(_with_shared_parts(slices)), DeviceMatcher()
         self.state = AllocatedState()
         self._searches = RememberedSearches(self.state, self._index)
+        self._table = make_table(NODES)
 
     def answers(
         self, claims: Sequence[ResourceClaim], without: AllocatedState | None = None
@@ -109,7 +118,15 @@ class _Allocating:
             self.state, DeviceClasses(self._classes), self._index, self._matcher, Features(), 0
         )
         search = ClaimSearch(NO_CLAIM, claims, self._searches.of(claims))
-        return [_answer(partial(search.on, node, remembering)) for node in NODES]
+        # Asked first, to see that what it knows stays right; then again with all answers.
+        before = search.outcomes(self._table, remembering).tolist()
+        found = [_answer(partial(search.on, node, remembering)) for node in NODES]
+        after = search.outcomes(self._table, remembering).tolist()
+        for answer, first, last in zip(found, before, after, strict=True):
+            outcome = UNSOLVED if answer is None else SOLVED
+            assert isinstance(answer, str) or outcome == last
+            assert first in (last, NOT_SEARCHED)
+        return found
 
 
 def _answer(search: Callable[[], Answer]) -> Answer:
@@ -220,3 +237,28 @@ def test_pools_of_two_drivers_that_share_counters_are_searched_again() -> None:
     answers(searches.of(asked))
     state.count(allocation_of(result("z0", "plain")), 1, consumable=True)
     assert answers(NodeResults()) == answers(searches.of(asked))
+
+
+def test_one_search_serves_all_nodes_with_the_same_devices() -> None:
+    """Also after a device was allocated, and for nodes that were not asked about since."""
+    one, table, searched = allocator([slice_of(_devices("a", "aa"))]), make_table(NODES), []
+    state, claims = AllocatedState(), [claim(request())]
+    searches, allocate = RememberedSearches(state, one.index), one.allocate
+
+    def counting(
+        node: Node, claims: Sequence[ResourceClaim], unusable: UnusableDevices | None = None
+    ) -> tuple[AllocationResult, ...] | None:
+        searched.append(node.metadata.name)
+        return allocate(node, claims, unusable)
+
+    one.allocate = counting  # type: ignore[method-assign]  # to count the searches
+    search = ClaimSearch(NO_CLAIM, claims, searches.of(claims))
+    assert [NOT_SEARCHED] * 4 == search.outcomes(table, one).tolist()
+    for node in NODES:
+        assert search.on(node, one)
+    assert ["n1"] == searched
+    for taken in ("a0", "a1"):
+        state.count(allocation_of(taken), 1, consumable=True)
+        search = ClaimSearch(NO_CLAIM, claims, searches.of(claims))
+        assert [SOLVED] * 4 == search.outcomes(table, one).tolist()
+    assert ["n1"] * 3 == searched

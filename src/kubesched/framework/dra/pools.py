@@ -50,6 +50,7 @@ class Pool:
         counter_sets: The pool's shared counters, by name.
         is_common: Whether no slice or device names nodes, so that all nodes with these slices have
             this very object.
+        has_binding_conditions: Whether a device has binding conditions.
     """
 
     id: PoolID
@@ -59,6 +60,7 @@ class Pool:
     slices_elsewhere: tuple[ResourceSlice, ...] = ()
     counter_sets: dict[str, CounterSet] = field(default_factory=dict)
     is_common: bool = False
+    has_binding_conditions: bool = False
 
     @property
     def is_usable(self) -> bool:
@@ -196,6 +198,14 @@ class PoolIndex:
                     self._readers.setdefault(pool.id, {})[name] = None
         return known[1]
 
+    def common_pools(self, node: Node) -> tuple[int, ...]:
+        """Return what identifies the pools of a node, () if not all of them are common."""
+        try:
+            pools = self.of(node).pools
+        except AllocationError:
+            return ()
+        return tuple(map(id, pools)) if all(pool.is_common for pool in pools) else ()
+
     @property
     def has_shared(self) -> bool:
         """Whether a slice may be for several nodes."""
@@ -208,9 +218,9 @@ class PoolIndex:
             self._without = {(table, table.labels_epoch): ~(named | self.has_shared)}
         return self._without[table, table.labels_epoch]
 
-    def readers(self, pool: PoolID) -> Iterable[str]:
+    def readers(self, pool: PoolID) -> Mapping[str, None]:
         """Return the names of the nodes asked about so far that can use devices of the pool."""
-        return self._readers.get(pool, ())
+        return self._readers.get(pool, {})
 
     def _gather(self, node: Node) -> list[tuple[Pool, Sequence[CandidateDevice]]]:
         """Return the pools of a node with their devices, in the order in which they are tried."""
@@ -221,7 +231,7 @@ class PoolIndex:
         for pool_id in gathered:
             if self._partitionable:
                 gathered[pool_id] += self._counters.get(pool_id, {}).values()
-        return sorted(self._newest(gathered), key=lambda found: _has_binding_conditions(found[0]))
+        return sorted(self._newest(gathered), key=lambda found: found[0].has_binding_conditions)
 
     def _for_node(self, node: Node) -> Iterator[ResourceSlice]:
         """Yield the slices that may be for the node, those that name it first."""
@@ -323,7 +333,9 @@ class PoolIndex:
     ) -> Pool:
         if not self._partitionable:
             devices = tuple(found)
-            return Pool(pool_id, is_invalid=_has_duplicates(devices), slices=devices)
+            waits = any(device.binding_conditions for device in _devices(devices))
+            invalid = _has_duplicates(devices)
+            return Pool(pool_id, is_invalid=invalid, slices=devices, has_binding_conditions=waits)
         devices = tuple(item for item in found if not item.spec.shared_counters)
         sets = [counters for item in found for counters in item.spec.shared_counters]
         counter_sets = {counters.name: counters for counters in sets}
@@ -340,6 +352,7 @@ class PoolIndex:
             slices=devices,
             slices_elsewhere=tuple(elsewhere),
             counter_sets=counter_sets,
+            has_binding_conditions=any(device.binding_conditions for device in _devices(devices)),
         )
 
 
@@ -392,7 +405,3 @@ def _consumes_known(counter_sets: dict[str, CounterSet], slices: Iterable[Resour
         for device in _devices(slices)
         for consumption in device.consumes_counters
     )
-
-
-def _has_binding_conditions(pool: Pool) -> bool:
-    return any(device.binding_conditions for device in _devices(pool.slices))

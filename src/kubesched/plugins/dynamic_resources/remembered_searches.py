@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple
 
 import msgspec
@@ -28,8 +30,13 @@ from kubesched.api.resource import (
     ResourceSlice,
 )
 from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
-from kubesched.framework.dra.pools import AllocationError, PoolIndex
-from kubesched.plugins.dynamic_resources.allocator import Allocator, KnownDevices
+from kubesched.framework.dra.pools import AllocationError, PoolID, PoolIndex
+from kubesched.plugins.dynamic_resources.allocator import (
+    Allocator,
+    KnownDevices,
+    NodeRejected,
+    SearchExhausted,
+)
 from kubesched.plugins.dynamic_resources.extended_resources import NodeClaim
 from kubesched.plugins.dynamic_resources.node_devices import UnusableDevices
 from kubesched.snapshot.changes import ChangeReader
@@ -62,10 +69,17 @@ class _EqualNodes:
     """Nodes on which a search for the same claims finds the same.
 
     Attributes:
+        number: The number of the group.
+        pools: The pools of these nodes.
         found: What it finds; None if that is not known.
     """
 
+    number: int
+    pools: set[PoolID] = field(default_factory=set)
     found: Found | None = None
+
+
+_NO_GROUP: Final[tuple[Mapping[str, str], _EqualNodes | None]] = {}, None
 
 
 class NodeResults:
@@ -81,36 +95,48 @@ class NodeResults:
         self.deciding: KnownDevices = {}
         self.unusable = UnusableDevices()
         self.need_devices: bool | None = None
+        # Node name -> what is found there, for nodes without a group.
         self._found: dict[str, Found] = {}
         # Node name -> its labels and its group, None if it has none.
         self._group_of_node: dict[str, tuple[Mapping[str, str], _EqualNodes | None]] = {}
         self._groups: dict[tuple[DeviceID, ...], _EqualNodes] = {}
+        # What `common_pools` returns -> the group of nodes with these pools.
+        self._group_of_pools: dict[tuple[int, ...], _EqualNodes] = {}
+        # Per row, what is found for nodes without a group, and the number of the group or -1.
         self._outcomes: NDArray[np.int32] = np.zeros(0, np.int32)
+        self._numbers: NDArray[np.int32] = np.zeros(0, np.int32)
         self._table: NodeColumns | None = None
         self._epoch = -1
 
     def __len__(self) -> int:
-        """Number of nodes with a result, plus what unusable devices take, in results."""
-        return len(self._found) + len(self.unusable) // _UNUSABLE_PER_RESULT
+        """Number of results, plus what unusable devices take, in results."""
+        groups, unusable = len(self._groups), len(self.unusable) // _UNUSABLE_PER_RESULT
+        return len(self._found) + groups + unusable
 
     def get(self, node: Node) -> Found | None:
         """Return what a search on the node would find, if it is known."""
-        found = self._found.get(node.metadata.name)
-        return found if found is not None and found.labels == node.metadata.labels else None
+        name, labels = node.metadata.name, node.metadata.labels
+        found = self._found.get(name)
+        if found is not None:
+            return found if found.labels == labels else None
+        known, group = self._group_of_node.get(name, _NO_GROUP)
+        return group.found if group is not None and known == labels else None
 
     def latest(self, name: str) -> Found | None:
         """Return what is kept for a node of the latest table."""
-        return self._found.get(name)
+        _, group = self._group_of_node.get(name, _NO_GROUP)
+        return self._found.get(name) if group is None else group.found
 
-    def put(self, node: Node, results: Results, score: int) -> Found:
-        """Keep the result of a search."""
-        name = node.metadata.name
-        found = self._found[name] = Found(node.metadata.labels, results, score)
-        self._set_outcome(name, UNSOLVED if results is None else SOLVED)
-        return found
+    def put(self, node: Node, found: Found) -> None:
+        """Keep the result of a search on a node without a group."""
+        self._found[node.metadata.name] = found
+        self._set(self._outcomes, node.metadata.name, _outcome_of(found))
 
     def group_of(
-        self, node: Node, deciding_devices: Callable[[], tuple[DeviceID, ...] | None]
+        self,
+        node: Node,
+        index: PoolIndex,
+        deciding_devices: Callable[[], tuple[DeviceID, ...] | None],
     ) -> _EqualNodes | None:
         """Return the node's group, None if it has none.
 
@@ -119,11 +145,20 @@ class NodeResults:
         name, labels = node.metadata.name, node.metadata.labels
         known = self._group_of_node.get(name)
         if known is None or known[0] != labels:
-            devices = deciding_devices()
-            group = None if devices is None else self._groups.get(devices)
-            if devices is not None and group is None and len(self._groups) < _GROUPS_MAX:
-                group = self._groups[devices] = _EqualNodes()
+            common = index.common_pools(node)
+            group = self._group_of_pools.get(common) if common else None
+            if group is None:
+                devices = deciding_devices()
+                group = None if devices is None else self._groups.get(devices)
+                if devices is not None and group is None and len(self._groups) < _GROUPS_MAX:
+                    group = self._groups[devices] = _EqualNodes(len(self._groups))
             known = self._group_of_node[name] = labels, group
+            if group is not None:
+                if common:
+                    self._group_of_pools[common] = group
+                group.pools.update(pool.id for pool in index.of(node).pools)
+                self._found.pop(name, None)
+                self._set(self._numbers, name, group.number)
         return known[1]
 
     def forget_all(self) -> None:
@@ -134,38 +169,66 @@ class NodeResults:
         self.unusable.clear()
         self._outcomes.fill(NOT_SEARCHED)
 
-    def forget(self, name: str) -> None:
-        """Drop the result for a node."""
-        if self._found.pop(name, None) is not None:
-            self._set_outcome(name, NOT_SEARCHED)
-        _, group = self._group_of_node.get(name, (None, None))
-        if group is not None:
-            group.found = None
+    def forget_pool(self, pool: PoolID, readers: Mapping[str, None]) -> None:
+        """Drop the results for the nodes that can use devices of a pool, its readers."""
+        self.unusable.forget(pool)
+        for group in self._groups.values():
+            if pool in group.pools:
+                group.found = None
+        few, many = sorted((readers, self._found), key=len)
+        for name in [name for name in few if name in many]:
+            self._forget(name)
 
     def forget_devices(self, name: str) -> None:
         """Drop all that is known about a node, because its devices changed."""
-        self.forget(name)
-        self._group_of_node.pop(name, None)
+        self._forget(name)
+        if self._group_of_node.pop(name, _NO_GROUP)[1] is not None:
+            self._set(self._numbers, name, -1)
 
     def outcomes(self, table: NodeColumns) -> NDArray[np.int32]:
-        """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change."""
+        """Return SOLVED, UNSOLVED or NOT_SEARCHED per row."""
         if table is not self._table or table.labels_epoch != self._epoch:
-            self._table, self._epoch = table, table.labels_epoch
-            known, self._found = self._found, {}
-            outcomes = [NOT_SEARCHED] * len(table)
-            for row, (name, node) in enumerate(zip(table.names, table.nodes, strict=True)):
-                found = known.get(name)
-                if found is not None and found.labels == node.metadata.labels:
-                    self._found[name] = found
-                    outcomes[row] = UNSOLVED if found.results is None else SOLVED
-            self._outcomes = np.array(outcomes, np.int32)
-        return self._outcomes
+            self._renew(table)
+        # The last is for rows without a group.
+        of_group = [_outcome_of(group.found) for group in self._groups.values()]
+        found = np.array([*of_group, NOT_SEARCHED], np.int32)[self._numbers]
+        return np.where(self._numbers < 0, self._outcomes, found)
 
-    def _set_outcome(self, name: str, outcome: int) -> None:
+    def unsearched(self) -> list[int]:
+        """Return a row of the latest table for each group whose result is not known."""
+        open_groups = (group.number for group in self._groups.values() if group.found is None)
+        rows = (np.flatnonzero(self._numbers == number)[:1] for number in open_groups)
+        return [row for found in rows for row in found.tolist()]
+
+    def _renew(self, table: NodeColumns) -> None:
+        """Set the columns for a table whose nodes have changed."""
+        self._table, self._epoch = table, table.labels_epoch
+        known, self._found = self._found, {}
+        outcomes, numbers = [NOT_SEARCHED] * len(table), [-1] * len(table)
+        for row, (name, node) in enumerate(zip(table.names, table.nodes, strict=True)):
+            labels, group = self._group_of_node.get(name, _NO_GROUP)
+            if group is not None:
+                numbers[row] = group.number if labels == node.metadata.labels else -1
+            elif (found := known.get(name)) is not None and found.labels == node.metadata.labels:
+                self._found[name] = found
+                outcomes[row] = _outcome_of(found)
+        self._outcomes, self._numbers = np.array(outcomes, np.int32), np.array(numbers, np.int32)
+
+    def _forget(self, name: str) -> None:
+        if self._found.pop(name, None) is not None:
+            self._set(self._outcomes, name, NOT_SEARCHED)
+
+    def _set(self, column: NDArray[np.int32], name: str, number: int) -> None:
         if self._table is not None and self._table.labels_epoch == self._epoch:
             row = self._table.row_of.get(name)
             if row is not None:
-                self._outcomes[row] = outcome
+                column[row] = number
+
+
+def _outcome_of(found: Found | None) -> int:
+    if found is None:
+        return NOT_SEARCHED
+    return UNSOLVED if found.results is None else SOLVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +246,19 @@ class ClaimSearch:
     results: NodeResults
 
     def outcomes(self, table: NodeColumns, allocator: Allocator) -> NDArray[np.int32]:
-        """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change.
+        """Return SOLVED, UNSOLVED or NOT_SEARCHED per row.
 
-        Of the nodes without devices, only one is searched.
+        Of the nodes of a group, and of those without devices, only one is searched.
         """
         kept, without = self.results, allocator.index.without_devices(table)
         if not without.any():
-            return kept.outcomes(table)
+            found = kept.outcomes(table)
+            for row in kept.unsearched():
+                # If it fails, the nodes are searched one by one.
+                with suppress(AllocationError, NodeRejected, SearchExhausted):
+                    self.on(table.nodes[row], allocator)
+                    found = kept.outcomes(table)
+            return found
         if kept.need_devices is None:
             kept.need_devices = self._fails_on(table.nodes[int(without.argmax())], allocator)
         found = kept.outcomes(table)
@@ -213,20 +282,24 @@ class ClaimSearch:
         if found is not None:
             return found.results
         if not allocator.index.has_shared:
-            return self._put(node, allocator.allocate(node, self.claims)).results
-        group = kept.group_of(
-            node, lambda: allocator.deciding_devices(node, self.claims, kept.deciding)
-        )
+            found = self._search(node, allocator, None)
+            kept.put(node, found)
+            return found.results
+        find = partial(allocator.deciding_devices, node, self.claims, kept.deciding)
+        group = kept.group_of(node, allocator.index, find)
         if group is not None and group.found is not None:
-            return kept.put(node, group.found.results, group.found.score).results
-        found = self._put(node, allocator.allocate(node, self.claims, kept.unusable))
-        if group is not None:
+            return group.found.results
+        found = self._search(node, allocator, kept.unusable)
+        if group is None:
+            kept.put(node, found)
+        else:
             group.found = found
         return found.results
 
-    def _put(self, node: Node, results: Results) -> Found:
+    def _search(self, node: Node, allocator: Allocator, unusable: UnusableDevices | None) -> Found:
+        results = allocator.allocate(node, self.claims, unusable)
         score = sum(map(alternatives_score, self.claims, results or ()))
-        return self.results.put(node, results, score)
+        return Found(node.metadata.labels, results, score)
 
 
 def alternatives_score(claim: ResourceClaim, allocation: AllocationResult) -> int:
@@ -301,7 +374,4 @@ class RememberedSearches:
             return
         for pool in dict.fromkeys(device[:2] for device in changed):
             for results in self._by_claims.values():
-                results.unusable.forget(pool)
-            for name in self.index.readers(pool):
-                for results in self._by_claims.values():
-                    results.forget(name)
+                results.forget_pool(pool, self.index.readers(pool))

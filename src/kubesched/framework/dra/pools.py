@@ -5,7 +5,8 @@ Upstream: staging/src/k8s.io/dynamic-resource-allocation/structured/internal/inc
 Reads:    ResourceSlices; node.metadata
 Invariants: pools are ordered by driver and name, those with binding conditions last; the slices of
             a pool by name. Devices are tried in this order.
-Differs:  slices are indexed once for all nodes, and the pools of a node are cached.
+Differs:  slices are indexed once for all nodes, and the pools of a node are cached. If slices of a
+          pool disagree on their number, the first by name counts; upstream takes any.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

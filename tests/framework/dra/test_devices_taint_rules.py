@@ -89,6 +89,15 @@ def test_rules_that_come_and_go_are_seen() -> None:
     assert ["n1", "n2"] == fitting(cluster)
 
 
+def test_rules_apply_to_slices_that_are_indexed_again() -> None:
+    """Here because a slice that changes is for several nodes."""
+    cluster = Cluster(device_class(), *SLICES, rule(), gates=GATE)
+    assert [] == fitting(cluster)
+    for name in ("s3", "s4"):
+        cluster.store.put(slice_of([device("d1")], name, pool=name))
+        assert [] == fitting(cluster)
+
+
 @pytest.mark.parametrize("gates", [GATE, {}])
 @on_virtual_time
 async def test_a_rule_that_changes_is_an_event_of_the_slices_it_concerns(

@@ -490,7 +490,7 @@ class DynamicResources(
         classes, allocated = device_classes_of(objects), self._tracker.allocated_state(objects)
         stamp, known = (objects, objects.version(DeviceTaintRule), classes), self._searched
         names = self._changed_slices.read(objects.changes_of(ResourceSlice))
-        rules = objects.list(DeviceTaintRule) if self._taint_rules else ()
+        rules = tuple(objects.list(DeviceTaintRule)) if self._taint_rules else ()
         if (
             known is None
             or names is None

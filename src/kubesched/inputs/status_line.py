@@ -31,7 +31,7 @@ class StatusLine:
             _write(_CLEAR)
 
     def show_before(self, text: str) -> None:
-        """Show a text at once, before work that shows none for long."""
+        """Show a text at once, before work that shows nothing for a while."""
         self._due = 0.0
         self.show(lambda: text)
 

@@ -281,7 +281,7 @@ class PoolIndex:
     def _newest(
         self, gathered: Mapping[PoolID, Sequence[ResourceSlice]]
     ) -> Iterator[tuple[Pool, Sequence[CandidateDevice]]]:
-        """Yield the pools of slices, of which those of the highest generation count."""
+        """Yield pools and their devices; of their slices, those of the highest generation count."""
         for pool_id in sorted(gathered):
             newest = max(item.spec.pool.generation for item in gathered[pool_id])
             current = [each for each in gathered[pool_id] if each.spec.pool.generation == newest]

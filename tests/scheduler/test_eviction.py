@@ -147,12 +147,18 @@ async def test_a_victim_that_is_not_found_counts_as_evicted() -> None:
 
 @on_virtual_time
 async def test_pods_nominated_after_the_decision_keep_their_nominations() -> None:
-    """They left room for the preemptor, and may be decided before its evictions begin."""
+    """They left room for the preemptor, and may be decided before its evictions begin.
+
+    So do pods that are nominated to another node by then, or to none.
+    """
     api = SlowApi({})
     scene = Scene(api, "last", in_background=True)
-    scene.nominator.add(PodInfo(make_pod("before", priority=1, nominated_node_name="n")))
+    for name in ("before", "moved", "gone"):
+        scene.nominator.add(PodInfo(make_pod(name, priority=1, nominated_node_name="n")))
     await scene.evictions.carry_out(scene.preemption)
     scene.nominator.add(PodInfo(make_pod("after", priority=1, nominated_node_name="n")))
+    scene.nominator.add(PodInfo(make_pod("moved", priority=1)), "elsewhere")
+    scene.nominator.delete(PodInfo(make_pod("gone")).uid)
     await scene.evictions.drain()
     assert ["patch before", "patch last", "delete last"] == api.answered
 

@@ -156,7 +156,8 @@ class Evictions:
         self._notify_preempting(preemption)
         victims = [v for v in preemption.victims if not self._is_terminating(v)]
         await _all(self._evict(victim, preemption) for victim in victims)
-        await self._clear_nominations(self._lower_nominations(preemption))
+        lower = self._lower_nominations(preemption)
+        await self._clear_nominations(lower, preemption.node_name)
 
     async def drain(self) -> None:
         """Wait until nothing runs."""
@@ -173,7 +174,7 @@ class Evictions:
         started = asyncio.get_running_loop().time()
         is_missed = False
         try:
-            is_success = await self._clear_nominations(lower)
+            is_success = await self._clear_nominations(lower, preemption.node_name)
             *others, last = victims
             await _all(self._evict(victim, preemption) for victim in others)
             self._running[uid] = last.uid
@@ -195,10 +196,13 @@ class Evictions:
         nominated = self._nominator.on_node(preemption.node_name)
         return [other for other in nominated if other.priority < priority]
 
-    async def _clear_nominations(self, pods: Sequence[PodInfo]) -> bool:
-        """Clear the nominations of pods; return whether every write succeeded."""
-        write = self.status_writer.write
-        requests = [write(pod.pod, nominated_node_name="") for pod in pods]
+    async def _clear_nominations(self, pods: Sequence[PodInfo], node_name: str) -> bool:
+        """Clear the nominations of pods still nominated to a node; return whether all succeeded."""
+        requests = [
+            self.status_writer.write(pod.pod, nominated_node_name="")
+            for pod in pods
+            if self._nominator.node_of(pod.uid) == node_name
+        ]
         return all(await asyncio.gather(*requests))
 
     async def _evict(self, victim: PodInfo, preemption: Preemption) -> None:

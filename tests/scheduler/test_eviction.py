@@ -164,19 +164,6 @@ async def test_pods_nominated_after_the_decision_keep_their_nominations() -> Non
 
 
 @on_virtual_time
-async def test_a_victim_that_goes_while_the_pod_is_held_back_activates_it() -> None:
-    """The last victim may be one of another preemption; its deletion moves only pods not held."""
-    api = SlowApi({"patch last": 0.0}, {"patch last": GONE})
-    scene = Scene(api, "a", "last", in_background=True)
-    await scene.evictions.carry_out(scene.preemption)
-    await asyncio.sleep(1.5)
-    assert scene.evictions.is_running(PREEMPTOR.uid)
-    scene.cache.remove_pod(scene.preemption.victims[1].uid)
-    await scene.evictions.drain()
-    assert ([True], ["boss"]) == (scene.outcomes.seen, scene.activated)
-
-
-@on_virtual_time
 async def test_cancelling_the_preemption_cancels_its_evictions() -> None:
     """No eviction outlives the task that waits for it."""
     api = SlowApi({})

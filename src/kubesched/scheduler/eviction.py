@@ -3,8 +3,7 @@
 Upstream: pkg/scheduler/framework/preemption/executor.go (v1.36)
 Invariants: a pod whose preemption runs is held back until its last victim is seen terminating.
 Differs:  all victims are evicted concurrently; upstream limits this to the `parallelism` of the
-          configuration. A pod whose last victim is gone before its turn, because another preemption
-          has evicted it, is activated; upstream's waits for another event.
+          configuration.
 """
 
 from __future__ import annotations
@@ -172,13 +171,11 @@ class Evictions:
     ) -> None:
         uid = preemption.preemptor.uid
         started = asyncio.get_running_loop().time()
-        is_missed = False
         try:
             is_success = await self._clear_nominations(lower, preemption.node_name)
             *others, last = victims
             await _all(self._evict(victim, preemption) for victim in others)
             self._running[uid] = last.uid
-            is_missed = self._cache.get_pod(last.uid) is None
             await self._evict(last, preemption)
         except ApiError as error:
             log.warning("Preemption for %s failed: %s", preemption.preemptor.key, error)
@@ -187,8 +184,8 @@ class Evictions:
             self._running.pop(uid, None)
         for observer in self._observers:
             observer.preempted(preemption, started, is_success=is_success)
-        if is_missed or not is_success:
-            # The event that would have requeued it came while it was held back, or may never come.
+        if not is_success:
+            # The event that would have requeued it may never come.
             self._activate(preemption.preemptor.pods)
 
     def _lower_nominations(self, preemption: Preemption) -> list[PodInfo]:

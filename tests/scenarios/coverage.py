@@ -272,36 +272,12 @@ NEVER: Final = {
         "any capacity that comes counts"
     ),
     ("VolumeZone", "PersistentVolumeAdd", "QueueSkip"): "any volume that comes counts",
-    (
-        "NodeVolumeLimits",
-        "PersistentVolumeClaimAdd",
-        "QueueSkip",
-    ): "only pods that use the claim are asked",
-    (
-        "VolumeBinding",
-        "PersistentVolumeClaimAdd",
-        "QueueSkip",
-    ): "only pods that use the claim are asked",
-    (
-        "VolumeBinding",
-        "PersistentVolumeClaimUpdate",
-        "QueueSkip",
-    ): "only pods that use the claim are asked",
-    (
-        "VolumeRestrictions",
-        "PersistentVolumeClaimAdd",
-        "QueueSkip",
-    ): "only pods that use the claim are asked",
-    (
-        "VolumeZone",
-        "PersistentVolumeClaimAdd",
-        "QueueSkip",
-    ): "only pods that use the claim are asked",
-    (
-        "VolumeZone",
-        "PersistentVolumeClaimUpdate",
-        "QueueSkip",
-    ): "only pods that use the claim are asked",
+    ("NodeVolumeLimits", "PersistentVolumeClaimAdd", "QueueSkip"): "only its users are asked",
+    ("VolumeBinding", "PersistentVolumeClaimAdd", "QueueSkip"): "only its users are asked",
+    ("VolumeBinding", "PersistentVolumeClaimUpdate", "QueueSkip"): "only its users are asked",
+    ("VolumeRestrictions", "PersistentVolumeClaimAdd", "QueueSkip"): "only its users are asked",
+    ("VolumeZone", "PersistentVolumeClaimAdd", "QueueSkip"): "only its users are asked",
+    ("VolumeZone", "PersistentVolumeClaimUpdate", "QueueSkip"): "only its users are asked",
 }
 
 _OF_NODES: Final = (

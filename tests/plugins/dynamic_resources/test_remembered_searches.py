@@ -50,8 +50,10 @@ from tests.plugins.dynamic_resources.objects import (
     consumes,
     device,
     device_class,
+    node_selector,
     request,
     result,
+    selectors,
     slice_of,
 )
 from tests.plugins.dynamic_resources.test_allocator_twin import some_claims
@@ -262,3 +264,28 @@ def test_one_search_serves_all_nodes_with_the_same_devices() -> None:
         search = ClaimSearch(NO_CLAIM, claims, searches.of(claims))
         assert [SOLVED] * 4 == search.outcomes(table, one).tolist()
     assert ["n1"] * 3 == searched
+
+
+@pytest.mark.parametrize("model", ["a", "b"])
+def test_nodes_may_see_different_devices_of_one_id(model: str) -> None:
+    """While a pool is updated, a node may see an older slice, as it does upstream."""
+    zones = [make_node(f"n{at}", labels={"zone": zone}) for at, zone in enumerate("ab")]
+    slices = [
+        slice_of(
+            [device("d", {"model": zone})],
+            f"s{zone}",
+            generation=generation,
+            node_selector=node_selector("zone", zone),
+        )
+        for generation, zone in enumerate("ab")
+    ]
+    one = allocator(slices)
+    claims = [
+        claim(request(selectors=selectors(f'device.attributes["{DRIVER}"].model == "{model}"')))
+    ]
+    for asked in ([claim(request())], claims):
+        searches = RememberedSearches(AllocatedState(), one.index)
+        search = ClaimSearch(NO_CLAIM, asked, searches.of(asked))
+        assert [one.allocate(node, asked) for node in zones] == [
+            search.on(node, one) for node in zones
+        ]

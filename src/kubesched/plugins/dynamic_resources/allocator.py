@@ -18,7 +18,7 @@ from operator import attrgetter
 
 from kubesched.api.core import Node
 from kubesched.api.resource import ALL, ALLOCATION_RESULTS_MAX, AllocationResult, ResourceClaim
-from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
+from kubesched.framework.dra.claim_tracker import AllocatedState
 from kubesched.framework.dra.devices import DeviceClasses
 from kubesched.framework.dra.pools import (
     AllocationError,
@@ -40,7 +40,10 @@ from kubesched.plugins.dynamic_resources.node_devices import (
 from kubesched.plugins.dynamic_resources.requests import ParsedRequest, requests_of
 from kubesched.plugins.dynamic_resources.results import allocation_result
 
-KnownDevices = dict[int, tuple[Pool, tuple[DeviceID, ...] | None]]
+DecidingDevices = tuple[tuple[str, str], ...]
+"""The names of slices and devices: slices of several generations have devices of the same id."""
+
+KnownDevices = dict[int, tuple[Pool, DecidingDevices | None]]
 """Id of a common pool -> the pool, and the devices that certain claims may get; None: not sure."""
 
 
@@ -108,7 +111,7 @@ class Allocator:
 
     def deciding_devices(
         self, node: Node, claims: Sequence[ResourceClaim], known: KnownDevices
-    ) -> tuple[DeviceID, ...] | None:
+    ) -> DecidingDevices | None:
         """Return the devices that the claims may get on the node.
 
         On nodes with the same devices, a search finds the same. None if that is not sure: devices
@@ -152,8 +155,8 @@ class _Search:
             raise NodeRejected("invalid resource pools were encountered")
         return None
 
-    def deciding_devices(self, known: KnownDevices) -> tuple[DeviceID, ...] | None:
-        pools, found = self._devices_of_node.pools, dict[PoolID, tuple[DeviceID, ...]]()
+    def deciding_devices(self, known: KnownDevices) -> DecidingDevices | None:
+        pools, found = self._devices_of_node.pools, dict[PoolID, DecidingDevices]()
         if not all(pool.is_usable for pool in pools):
             return None
         # A device of the node's own ends this, so that the others are not looked at.
@@ -169,7 +172,7 @@ class _Search:
             found[pool.id] = devices
         return tuple(chain.from_iterable(found[pool.id] for pool in pools))
 
-    def _deciding_devices_of(self, pool: Pool) -> tuple[DeviceID, ...] | None:
+    def _deciding_devices_of(self, pool: Pool) -> DecidingDevices | None:
         node = self._devices_of_node
         requests = [
             (claim, wanted)
@@ -183,7 +186,7 @@ class _Search:
         ]
         if any(one.slice.spec.node_name or one.device.binds_to_node for one in found):
             return None
-        return tuple(candidate.id for candidate in found)
+        return tuple((one.slice.metadata.name, one.device.name) for one in found)
 
     def _want(self, at: int, claim: ResourceClaim) -> list[tuple[Wanted, ...]]:
         """Return, per request of claim number `at`, its alternatives. Raises AllocationError."""
@@ -279,7 +282,7 @@ class _Search:
     ) -> Iterator[tuple[int, CandidateDevice]]:
         """Yield the candidates from `start` on that may be taken, each with its number plus 1."""
         for number, candidate in enumerate(self._devices_of_node.candidates[start:], start + 1):
-            if candidate.id in wanted.unusable:
+            if id(candidate) in wanted.unusable:
                 continue
             if self._may_take(claim, wanted, candidate):
                 yield number, candidate
@@ -288,9 +291,8 @@ class _Search:
 
     def _leave_out(self, wanted: Wanted, candidate: CandidateDevice) -> None:
         """Let later searches leave a device out, if several nodes can use it."""
-        spec = candidate.slice.spec
-        if self._unusable is not None and not (spec.node_name or spec.per_device_node_selection):
-            self._unusable.add(wanted.unusable, candidate.id)
+        if self._unusable is not None and candidate.pool.is_common:
+            self._unusable.add(wanted.unusable, candidate)
 
     def _go_on(
         self, give_back: GiveBack, claim: int, request: int, wanted: Wanted, taken: int, start: int

@@ -59,7 +59,7 @@ class Wanted:
         count: How many devices it needs.
         all_devices: The devices, with mode All.
         selectable: Device -> whether the request may get it, as a cache.
-        unusable: Devices that the request cannot get, from earlier searches.
+        unusable: The ids of candidates that the request cannot get, from earlier searches.
     """
 
     request: ParsedRequest
@@ -67,33 +67,38 @@ class Wanted:
     count: int
     all_devices: list[CandidateDevice] = field(default_factory=list)
     selectable: dict[DeviceID, bool] = field(default_factory=dict)
-    unusable: set[DeviceID] = field(default_factory=set)
+    unusable: set[int] = field(default_factory=set)
 
 
 class UnusableDevices:
-    """Devices of several nodes that equal claims cannot get until their pools change."""
+    """Devices of common pools that equal claims cannot get until their pools change.
+
+    They are told apart by the ids of candidates: nodes may see different slices of a pool, with
+    different devices of the same name.
+    """
 
     def __init__(self) -> None:
-        self._by_request: dict[tuple[int, ...], set[DeviceID]] = {}
-        self._by_pool: dict[PoolID, list[tuple[set[DeviceID], DeviceID]]] = {}
+        self._by_request: dict[tuple[int, ...], set[int]] = {}
+        self._by_pool: dict[PoolID, list[tuple[set[int], CandidateDevice]]] = {}
 
     def __len__(self) -> int:
         """Number of devices, each counted for every request that cannot get it."""
         return sum(map(len, self._by_request.values()))
 
-    def of_request(self, *place: int) -> set[DeviceID]:
+    def of_request(self, *place: int) -> set[int]:
         """Return those for a request, given by the numbers of claim, request and alternative."""
         return self._by_request.setdefault(place, set())
 
-    def add(self, devices: set[DeviceID], device: DeviceID) -> None:
+    def add(self, devices: set[int], device: CandidateDevice) -> None:
         """Add a device to what `of_request` returned."""
-        devices.add(device)
-        self._by_pool.setdefault(device[:2], []).append((devices, device))
+        devices.add(id(device))
+        # Keeping the candidate keeps the id unique.
+        self._by_pool.setdefault(device.pool.id, []).append((devices, device))
 
     def forget(self, pool: PoolID) -> None:
         """Forget the devices of a pool in which a device was allocated or released."""
         for devices, device in self._by_pool.pop(pool, ()):
-            devices.discard(device)
+            devices.discard(id(device))
 
     def clear(self) -> None:
         """Forget all devices."""

@@ -33,6 +33,7 @@ from kubesched.framework.dra.claim_tracker import AllocatedState, DeviceID
 from kubesched.framework.dra.pools import AllocationError, PoolID, PoolIndex
 from kubesched.plugins.dynamic_resources.allocator import (
     Allocator,
+    DecidingDevices,
     KnownDevices,
     NodeRejected,
     SearchExhausted,
@@ -99,7 +100,7 @@ class NodeResults:
         self._found: dict[str, Found] = {}
         # Node name -> its labels and its group, None if it has none.
         self._group_of_node: dict[str, tuple[Mapping[str, str], _EqualNodes | None]] = {}
-        self._groups: dict[tuple[DeviceID, ...], _EqualNodes] = {}
+        self._groups: dict[DecidingDevices, _EqualNodes] = {}
         # What `common_pools` returns -> the group of nodes with these pools.
         self._group_of_pools: dict[tuple[int, ...], _EqualNodes] = {}
         # Per row, what is found for nodes without a group, and the number of the group or -1.
@@ -136,7 +137,7 @@ class NodeResults:
         self,
         node: Node,
         index: PoolIndex,
-        deciding_devices: Callable[[], tuple[DeviceID, ...] | None],
+        deciding_devices: Callable[[], DecidingDevices | None],
     ) -> _EqualNodes | None:
         """Return the node's group, None if it has none.
 

@@ -81,7 +81,7 @@ class Scene:
     """Evictions of some victims on one node."""
 
     def __init__(self, api: SlowApi, *names: str, in_background: bool = False) -> None:
-        self.cache = cache = Cache()
+        cache = Cache()
         cache.add_node(make_node("n"))
         self.nominator = Nominator()
         self.activated: list[str] = []

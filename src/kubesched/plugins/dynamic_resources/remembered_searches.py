@@ -187,9 +187,11 @@ class NodeResults:
             self._set(self._numbers, name, -1)
 
     def outcomes(self, table: NodeColumns) -> NDArray[np.int32]:
-        """Return SOLVED, UNSOLVED or NOT_SEARCHED per row."""
+        """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change."""
         if table is not self._table or table.labels_epoch != self._epoch:
             self._renew(table)
+        if not self._groups:
+            return self._outcomes
         # The last is for rows without a group.
         of_group = [_outcome_of(group.found) for group in self._groups.values()]
         found = np.array([*of_group, NOT_SEARCHED], np.int32)[self._numbers]
@@ -247,7 +249,7 @@ class ClaimSearch:
     results: NodeResults
 
     def outcomes(self, table: NodeColumns, allocator: Allocator) -> NDArray[np.int32]:
-        """Return SOLVED, UNSOLVED or NOT_SEARCHED per row.
+        """Return SOLVED, UNSOLVED or NOT_SEARCHED per row; valid until the next change.
 
         Of the nodes of a group, and of those without devices, only one is searched.
         """

@@ -398,11 +398,9 @@ def _limits(skipped: Skipped) -> Iterator[str]:
 
 def _custom_kinds(skipped: Skipped) -> list[str]:
     """Return the kinds of custom resources."""
-    found = (name.split("/") for name in skipped)
-    groups = ((parts[0], parts[-1]) for parts in found if "." in parts[0])
-    return sorted(
-        {kind for group, kind in groups if "." in group and not group.endswith(_BUILT_IN)}
-    )
+    named = (name.split("/") for name in skipped)
+    found = ((parts[0], parts[-1]) for parts in named if "." in parts[0])
+    return sorted({kind for group, kind in found if not group.endswith(_BUILT_IN)})
 
 
 def decoded(

@@ -176,8 +176,8 @@ def objects_in(
 ) -> Iterator[Loaded]:
     """Yield the object, or the objects of the list, in a document of JSON text or plain values.
 
-    `skipped` counts what is not there. Namespaced objects that name no namespace get the given one.
-    Raises DecodeError if something in it cannot be decoded.
+    `skipped` counts those that are left out. Namespaced objects that name no namespace get the
+    given one. Raises DecodeError if something in it cannot be decoded.
     """
     for item, place in _objects_in(raw, source, skipped, _NO_HEADER, 0):
         yield Loaded(_placed(item, namespace), place)

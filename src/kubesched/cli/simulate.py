@@ -89,7 +89,8 @@ def simulate(
 
 def _write_timing(report: SimulationReport, seconds: float) -> None:
     rate = report.summary.attempts / seconds if seconds else 0.0
-    text = f"{report.summary.attempts} scheduling cycles in {seconds:.1f} s, {rate:.0f} per second"
+    cycles = count(report.summary.attempts, "scheduling cycle")
+    text = f"{cycles} in {seconds:.1f} s, {rate:.0f} per second"
     # Both may go to the same terminal, and the report comes first.
     with naming("stdout"):
         stdout().flush()
